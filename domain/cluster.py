@@ -1,0 +1,168 @@
+"""`ClusterSpec`: what people tell us about a cluster, and all that we believe without looking.
+
+Paths are paths on the node itself. Credentials are references (`env:NAME`, `file:PATH`), never values.
+"""
+
+from collections import Counter
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\0]*$", description="An absolute path on the node.")]
+HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
+SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
+NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
+
+
+class SpecModel(BaseModel):
+    """Frozen, and strict about unknown fields: a misspelt field is an error, not a silent default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Role(StrEnum):
+    """What a node is for. Combined nodes are not supported: KIP-866 excludes them from migration."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+class LocalTransport(SpecModel):
+    """The node is the machine that the activity worker runs on."""
+
+    kind: Literal["local"] = "local"
+
+
+class PlainProcess(SpecModel):
+    """The node is one process, started by a command and known by a pid file.
+
+    The command runs in a session of its own, so the node outlives whoever started it. It is given as a list of
+    arguments (no shell) and must stay in the foreground. `{properties}` in an argument stands for the path of the
+    node's properties file.
+    """
+
+    kind: Literal["plain-process"] = "plain-process"
+    start_command: Annotated[tuple[str, ...], Field(min_length=1)]
+    pid_file: AbsolutePath
+    output_file: AbsolutePath = Field(description="Standard output and error of the process are appended here.")
+
+
+class NodeDriverSpec(SpecModel):
+    """How a node is reached (`transport`) and how its process is started and stopped (`service`)."""
+
+    transport: LocalTransport = LocalTransport()
+    service: PlainProcess
+
+
+class JolokiaEndpoint(SpecModel):
+    """Jolokia's JVM agent, e.g. `http://127.0.0.1:7771/jolokia`."""
+
+    kind: Literal["jolokia"] = "jolokia"
+    url: Annotated[str, Field(pattern=r"^https?://")]
+
+
+class PrometheusEndpoint(SpecModel):
+    """The Prometheus JMX exporter with its default rules, e.g. `http://127.0.0.1:7071/metrics`."""
+
+    kind: Literal["prometheus"] = "prometheus"
+    url: Annotated[str, Field(pattern=r"^https?://")]
+
+
+MetricsEndpoint = Annotated[JolokiaEndpoint | PrometheusEndpoint, Field(discriminator="kind")]
+
+
+class NodeSpec(SpecModel):
+    """What brokers and controllers have in common."""
+
+    id: NodeId
+    host: Annotated[str, Field(min_length=1)]
+    rack: str | None = None
+    driver: NodeDriverSpec
+    kafka_home: AbsolutePath = Field(description="Kafka's installation; its jars are in the folder libs.")
+    environment: dict[str, str] = Field(default_factory=dict, description="Environment of the process: JAVA_HOME, …")
+    properties_file: AbsolutePath
+    log_dirs: Annotated[tuple[AbsolutePath, ...], Field(min_length=1)]
+    metrics: MetricsEndpoint
+
+
+class BrokerSpec(NodeSpec):
+    """A broker that exists and serves."""
+
+
+class ControllerSpec(NodeSpec):
+    """A controller that the migration creates: its properties file and directories need not exist yet."""
+
+    port: Annotated[int, Field(ge=1, le=65535)]
+    base_properties: AbsolutePath | None = Field(
+        default=None,
+        description="A properties file of yours to start from. Without it one is rendered from the first broker's.",
+    )
+
+
+class ZooKeeperSpec(SpecModel):
+    """The ensemble that the cluster uses now. `connect` is what brokers have in `zookeeper.connect`, chroot included."""
+
+    connect: Annotated[str, Field(pattern=r"^[^/\s]+:\d+(,[^/\s]+:\d+)*(/[^\s]*)?$")]
+    session_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    digest_auth: SecretRef | None = Field(default=None, description="Refers to `user:password` of a digest identity.")
+
+
+class KafkaClientSpec(SpecModel):
+    """How our own clients reach the brokers. Further client properties may come from a secret file (`key=value` lines)."""
+
+    bootstrap_servers: Annotated[tuple[HostPort, ...], Field(min_length=1)]
+    client_properties: SecretRef | None = None
+
+
+class ClusterSpec(SpecModel):
+    """One Kafka cluster, as its operators describe it."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    cluster_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Kafka's own `cluster.id`.")]
+    kafka: KafkaClientSpec
+    zookeeper: ZooKeeperSpec
+    brokers: Annotated[tuple[BrokerSpec, ...], Field(min_length=1)]
+    controllers: Annotated[tuple[ControllerSpec, ...], Field(min_length=1)]
+    controller_listener: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] = "CONTROLLER"
+    controller_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> "ClusterSpec":
+        repeated = sorted(node_id for node_id, n in Counter(node.id for node in self.nodes).items() if n > 1)
+        if repeated:
+            raise ValueError(f"node ids {repeated} are used twice: brokers and controllers share one id space")
+        if len(self.controllers) % 2 == 0:
+            raise ValueError(f"{len(self.controllers)} controllers: use an odd number, so that a majority is defined")
+        return self
+
+    @model_validator(mode="after")
+    def _check_files(self) -> "ClusterSpec":
+        for what, owners in (
+            ("properties_file", Counter((n.host, n.properties_file) for n in self.nodes)),
+            ("pid_file", Counter((n.host, n.driver.service.pid_file) for n in self.nodes)),
+            ("log_dirs", Counter((n.host, path) for n in self.nodes for path in n.log_dirs)),
+        ):
+            repeated = sorted(path for (_, path), n in owners.items() if n > 1)
+            if repeated:
+                raise ValueError(f"{what} {repeated} belongs to two nodes of one host: give each node its own")
+        return self
+
+    @property
+    def nodes(self) -> tuple[NodeSpec, ...]:
+        return (*self.brokers, *self.controllers)
+
+    @property
+    def quorum_voters(self) -> str:
+        """The static `controller.quorum.voters`. Static, because the quorum's readiness check needs it (KAFKA-17048)."""
+        return ",".join(f"{c.id}@{c.host}:{c.port}" for c in self.controllers)
+
+    def node(self, node_id: int) -> NodeSpec:
+        return next(node for node in self.nodes if node.id == node_id)
+
+    def role(self, node_id: int) -> Role:
+        return Role.CONTROLLER if any(c.id == node_id for c in self.controllers) else Role.BROKER
+
+    def node_name(self, node_id: int) -> str:
+        """`broker-1`, `controller-3001`: how a node is called in every message, report and event."""
+        return f"{self.role(node_id)}-{node_id}"

@@ -1,0 +1,31 @@
+"""What a caller may do about an error.
+
+    KeeperlessError
+    ├── Transient      the same call may succeed later: try again
+    ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
+    ├── Permanent      the same call will never succeed: change the input
+    └── Superseded     this run has lost its claim to the cluster: stop at once, somebody else leads
+
+Messages carry the object, what was observed, what was expected, and what to do, in that order.
+`activities.failures` is the one place that turns these into Temporal failures.
+"""
+
+
+class KeeperlessError(Exception):
+    """Root of all errors that Keeperless raises on purpose."""
+
+
+class Transient(KeeperlessError):
+    """Something did not answer, or is not ready yet. Trying again is right and safe."""
+
+
+class Unsafe(KeeperlessError):
+    """Going on could cost availability or data. A person has to look before anything else is touched."""
+
+
+class Permanent(KeeperlessError):
+    """The input can never work: wrong credentials, wrong path, wrong version."""
+
+
+class Superseded(KeeperlessError):
+    """Another run holds the cluster now: this one must not have any further effect."""
