@@ -1,0 +1,167 @@
+"""The ports: all that activities need of the world. A new adapter is written from this file and its conformance suite.
+
+Every call has its own time limit and raises `Transient` when the other side does not answer in it, `Permanent` when the
+input can never work. Absence is an answer (`None`), never an error. All calls may be repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from domain.cluster import MetricsEndpoint, NodeSpec
+from domain.observation import KafkaView, NodeMetrics, Process
+from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A file's bytes with what must survive an edit: permission bits and owner (numeric ids)."""
+
+    content: bytes
+    mode: int
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A finished program: exit code and both outputs, decoded."""
+
+    exit_code: int
+    output: str
+    errors: str
+
+
+class NodeDriver(Protocol):
+    """One node: its files, its programs, its process. Paths are the node's own."""
+
+    async def read_file(self, path: str) -> FileContent | None:
+        """The file, or `None` when it does not exist."""
+
+    async def write_file(self, path: str, file: FileContent) -> None:
+        """Replace or create, atomically (a reader sees the old bytes or the new), durably, parents included (0700)."""
+
+    async def remove_file(self, path: str) -> None:
+        """Remove one file; not there is fine."""
+
+    async def list_dir(self, path: str) -> tuple[str, ...] | None:
+        """Names in a directory, sorted, or `None` when it does not exist."""
+
+    async def make_dir(self, path: str) -> None:
+        """Create a directory with its parents; there already is fine."""
+
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+        """Run a program to its end. A program that outlives `timeout` is ended, and `Transient` raised."""
+
+    async def process(self) -> Process:
+        """The node's process, alive or not. A zombie is not alive; a recycled pid is not the node's."""
+
+    async def start(self) -> None:
+        """Start the process, detached from us. Running already is fine. Does not wait for it to serve."""
+
+    async def stop(self, deadline: timedelta) -> None:
+        """Ask the process to stop cleanly and wait. Not running is fine. `Transient` after the deadline; never kills."""
+
+    async def output_tail(self, lines: int) -> tuple[str, ...]:
+        """The last lines that the process printed; empty when there are none."""
+
+
+class NodeDrivers(Protocol):
+    """Gives the driver of a node."""
+
+    def driver(self, node: NodeSpec) -> NodeDriver: ...
+
+
+@dataclass(frozen=True)
+class Znode:
+    """A znode's data with its version, and the session that owns it (0: persistent)."""
+
+    data: bytes
+    version: int
+    ephemeral_owner: int
+
+
+class ZooKeeperTree(Protocol):
+    """Read access to the tree below the cluster's chroot. One instance is one session; close it."""
+
+    async def get(self, path: str) -> Znode | None:
+        """A znode, or `None` when it does not exist."""
+
+    async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """Many znodes, in the order asked for."""
+
+    async def children(self, path: str) -> tuple[str, ...] | None:
+        """Names of the children, sorted, or `None` when the znode does not exist."""
+
+    async def close(self) -> None: ...
+
+
+class ZooKeepers(Protocol):
+    """Opens the tree of a cluster."""
+
+    async def connect(self, cluster: ClusterRecord) -> ZooKeeperTree: ...
+
+
+class KafkaAdmin(Protocol):
+    """What brokers say through the Kafka protocol."""
+
+    async def view(self, cluster: ClusterRecord) -> KafkaView: ...
+
+
+class ClusterMetrics(Protocol):
+    """Reads one node's gauges. `Transient` when the endpoint does not answer: unknown, never zero."""
+
+    async def read(self, endpoint: MetricsEndpoint) -> NodeMetrics: ...
+
+
+class ArtefactStore(Protocol):
+    """Immutable bytes, named by their sha256 (hex)."""
+
+    async def put(self, content: bytes) -> str: ...
+
+    async def get(self, name: str) -> bytes: ...
+
+
+class Secret:
+    """A value that shows itself only through `reveal`."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def reveal(self) -> str:
+        return self._value
+
+
+class SecretStore(Protocol):
+    """Resolves references such as `env:NAME` and `file:/path`, at the last moment, every time anew."""
+
+    def resolve(self, reference: str) -> Secret: ...
+
+
+class Ledger(Protocol):
+    """What activities need of the ledger."""
+
+    async def cluster(self, name: str) -> ClusterRecord | None: ...
+
+    async def migration(self, migration_id: str) -> MigrationRecord | None: ...
+
+    async def claim(self, migration_id: str, run_id: str, at: datetime) -> int | None:
+        """Take the cluster for this run: its generation. The same run gets the same answer again.
+
+        `None` when the migration belongs to another run or has ended.
+        """
+
+    async def generation(self, cluster: str) -> int:
+        """The generation that holds the cluster now. An effect of another one must not happen."""
+
+    async def command(self, command_id: str) -> Command | None: ...
+
+    async def consume_command(self, command_id: str, at: datetime) -> None:
+        """Mark an approval as used by an irreversible effect; used already is fine."""
+
+    async def record(self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None) -> None:
+        """Append events (a key seen before is skipped) and set the progress, in one transaction."""

@@ -1,0 +1,198 @@
+"""What workflows and activities, and the API and workflows, say to each other: names and payloads, nothing else.
+
+One model for each call, every field that may be added later with a default, so that old histories can still be read.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.decisions import Decision, GateName, Step
+from domain.policy import MigrationPolicy
+from domain.records import EventDraft, NodeStatus, OpenGate, Progress
+
+
+class TaskQueue(StrEnum):
+    """Separate, so that many waiting migrations never starve an effect."""
+
+    MIGRATIONS = "migrations"
+    CLUSTER = "cluster"
+    WATCH = "watch"
+
+
+class ActivityName(StrEnum):
+    CLAIM = "claim_cluster"
+    ASSESS = "assess"
+    WATCH = "watch"
+    PROVISION_CONTROLLER = "provision_controller"
+    ROLL_NODE = "roll_node"
+    RECORD = "record_progress"
+    OBSERVE = "observe_cluster"
+
+
+WORKFLOW_TYPE = "ZkToKraftMigration"
+
+
+def workflow_id(cluster_id: str) -> str:
+    """The mutex: Temporal lets one workflow with this id run."""
+    return f"cluster/{cluster_id}"
+
+
+class Payload(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class CarriedState(Payload):
+    """What a run hands to the next one when it continues as new."""
+
+    generation: int
+    phase: str | None = None
+    steps_done: int = 0
+    restarts: dict[str, int] = Field(default_factory=dict)
+    approvals: dict[GateName, str] = Field(default_factory=dict)
+    applied_commands: tuple[str, ...] = ()
+    is_held: bool = False
+    held_by: str = ""
+    event_count: int = 0
+
+
+class MigrationInput(Payload):
+    """Starts a migration. `carried` is set by continue-as-new only."""
+
+    migration_id: str
+    cluster: str
+    policy: MigrationPolicy = MigrationPolicy()
+    carried: CarriedState | None = None
+
+
+class ClaimRequest(Payload):
+    migration_id: str
+    first_run_id: str
+    """`first_execution_run_id`: the same for all runs of one chain."""
+
+
+class Claim(Payload):
+    """`is_ours` is false when another run holds the migration: the asking run ends without any effect."""
+
+    is_ours: bool
+    generation: int
+
+
+class AssessRequest(Payload):
+    """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
+    `seen`: the decision's digest when last assessed; a watch returns when it differs.
+    """
+
+    migration_id: str
+    cluster: str
+    generation: int
+    approvals: dict[GateName, str] = Field(default_factory=dict)
+    policy: MigrationPolicy = MigrationPolicy()
+    seen: str | None = None
+
+
+class Gauges(Payload):
+    """The numbers of a moment, for people. `None`: unknown or absent."""
+
+    migration_state: str | None = None
+    migrating_brokers: int | None = None
+    write_behind_lag: int | None = None
+    offset_distance: int | None = None
+    under_replicated: int | None = None
+    quorum_leader: str | None = None
+    zookeeper_controller: str | None = None
+
+
+class Assessment(Payload):
+    """What one look led to. At most 64 KiB; the whole observation is the artefact named by `observation`.
+
+    `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times.
+    """
+
+    phase: str | None
+    decision: Decision
+    digest: str
+    observation: str
+    observed_at: datetime
+    nodes: tuple[NodeStatus, ...] = ()
+    gauges: Gauges = Gauges()
+    gate: OpenGate | None = None
+    steps_done: int = 0
+    steps_total: int = 0
+    unknown: tuple[str, ...] = ()
+
+
+class StepRequest(Payload):
+    """`step_id` is the same for every attempt at this step and unlike any other step's."""
+
+    migration_id: str
+    cluster: str
+    generation: int
+    step_id: str
+    step: Step
+    approval: str | None = None
+    policy: MigrationPolicy = MigrationPolicy()
+
+
+class StepOutcome(Payload):
+    """`blocked` says why a guard did not hold, right before the effect: then nothing was touched."""
+
+    is_done: bool
+    blocked: str | None = None
+    did_restart: bool = False
+    seconds: float = 0.0
+    attempt: int = 1
+    diff: str = ""
+
+
+class RecordRequest(Payload):
+    """Events and the newest progress of one migration, for the ledger."""
+
+    migration_id: str
+    cluster: str
+    generation: int
+    events: tuple[EventDraft, ...] = ()
+    progress: Progress | None = None
+
+
+class ObserveRequest(Payload):
+    cluster: str
+
+
+class ClusterSight(Payload):
+    """What is seen now: the answer of `GET /clusters/{name}/observation`."""
+
+    cluster: str
+    observed_at: datetime
+    phase: str | None
+    nodes: tuple[NodeStatus, ...]
+    gauges: Gauges
+    unknown: tuple[str, ...]
+
+
+class ApprovalMessage(Payload):
+    """Update `approve` or `reject`, and signal `approve`. `command_id` is missing when a person signals by hand."""
+
+    gate: str = ""
+    by: str = ""
+    reason: str = ""
+    evidence_hash: str = ""
+    command_id: str | None = None
+
+
+class HoldMessage(Payload):
+    """Update `hold` or `resume`."""
+
+    by: str = ""
+    reason: str = ""
+    command_id: str | None = None
+
+
+class MigrationStatus(Payload):
+    """Query `status`."""
+
+    migration_id: str
+    progress: Progress
+    generation: int
+    applied_commands: tuple[str, ...] = ()

@@ -1,0 +1,218 @@
+"""`Observation`: one frozen look at a cluster. A part that did not answer is `None` here and named in `unanswered`.
+
+`None` inside a part that did answer means *absent*, which is knowledge: no `/migration` znode, no such MBean.
+Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of which holds a secret.
+"""
+
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+OBSERVED_PROPERTIES = frozenset(
+    {
+        "broker.id",
+        "node.id",
+        "process.roles",
+        "zookeeper.connect",
+        "zookeeper.metadata.migration.enable",
+        "controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+        "controller.listener.names",
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+        "control.plane.listener.name",
+        "inter.broker.protocol.version",
+        "authorizer.class.name",
+        "broker.id.generation.enable",
+        "log.dirs",
+        "log.dir",
+        "metadata.log.dir",
+    }
+)
+
+
+class ObservedPart(BaseModel):
+    """Frozen, comparable, and tolerant of fields that an older observation has and we no longer know."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Unanswered(ObservedPart):
+    """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret."""
+
+    what: str
+    why: str
+
+
+class ControllerZnode(ObservedPart):
+    """`/controller`. KRaft's claim is persistent and has a `kraftControllerEpoch` of 0 or more; ZooKeeper's is ephemeral."""
+
+    broker_id: int
+    kraft_epoch: int | None
+    is_ephemeral: bool
+
+
+class MigrationZnode(ObservedPart):
+    """`/migration`: -1 as offset until the copy is complete. `None` fields: the znode's content cannot be parsed."""
+
+    controller_id: int | None
+    controller_epoch: int | None
+    offset: int | None
+
+
+class ZooKeeperView(ObservedPart):
+    """What the ensemble says. `broker_ids`: brokers in ZooKeeper or hybrid mode that have a live session."""
+
+    cluster_id: str | None
+    controller: ControllerZnode | None
+    controller_epoch: int | None
+    migration: MigrationZnode | None
+    broker_ids: tuple[int, ...]
+    pending_deletions: tuple[str, ...]
+    reassignments: tuple[str, ...]
+    is_preferred_election_pending: bool
+    assigned_broker_ids: tuple[int, ...]
+    topics_without_id: tuple[str, ...]
+
+
+class PartitionFault(ObservedPart):
+    """A partition that is not as it should be, e.g. `orders-3`, with the ids of its replicas that are out of sync."""
+
+    partition: str
+    missing: tuple[int, ...]
+
+
+class KafkaView(ObservedPart):
+    """What brokers say through the Kafka protocol.
+
+    `under_replicated`: partitions with replicas out of sync. `offline`: without a leader.
+    `needs`: for each broker the partitions that would fall below `min.insync.replicas` if it stopped now.
+    """
+
+    cluster_id: str | None
+    broker_ids: tuple[int, ...]
+    topic_count: int
+    partition_count: int
+    under_replicated: tuple[PartitionFault, ...]
+    offline: tuple[str, ...]
+    needs: dict[int, tuple[str, ...]]
+
+
+class MigrationGauge(IntEnum):
+    """`ZkMigrationState` as Kafka numbers it (ZkMigrationState.java; -1 before the first publish of metadata)."""
+
+    BOOTING = -1
+    NONE = 0
+    MIGRATION = 1
+    PRE_MIGRATION = 2
+    POST_MIGRATION = 3
+    ZK = 4
+
+
+class NodeMetrics(ObservedPart):
+    """One node's gauges. `None`: the node answered, and has no such MBean. Offsets and epochs are the quorum's.
+
+    The MBeans that exist tell the running mode: a ZooKeeper-mode broker has `broker_state` and gauge ZK, a hybrid one
+    also has raft metrics, a KRaft broker has raft metrics and no gauge. `write_behind_lag` exists only in a controller
+    whose process runs with the migration flag.
+    """
+
+    broker_state: int | None = None
+    migration_gauge: MigrationGauge | None = None
+    active_controller_count: int | None = None
+    migrating_broker_count: int | None = None
+    active_broker_count: int | None = None
+    fenced_broker_count: int | None = None
+    write_behind_lag: int | None = None
+    zookeeper_session: str | None = None
+    raft_leader: int | None = None
+    raft_epoch: int | None = None
+    raft_log_end: int | None = None
+    raft_high_watermark: int | None = None
+    under_replicated_partitions: int | None = None
+    kafka_version: str | None = None
+
+
+class Process(ObservedPart):
+    """A node's process. `identity` changes with every start (`pid@start time`); `last_identity` is the pid file's, alive or not."""
+
+    is_running: bool
+    identity: str | None
+    last_identity: str | None
+    started_at: datetime | None
+
+
+class RollMark(ObservedPart):
+    """What a roll of ours wrote beside the node's file before it touched anything; kept until the next roll.
+
+    `before_identity`: the process that ran then. `written_sha256`: the file as we left it.
+    """
+
+    step_id: str
+    generation: int
+    stage: str
+    before_identity: str | None
+    written_sha256: str
+    is_proven: bool
+
+
+class PropertiesFile(ObservedPart):
+    """A node's properties file: hash of its bytes, the observed keys, and the hash of the archived original, if any."""
+
+    sha256: str
+    properties: dict[str, str]
+    original_sha256: str | None
+    mark: RollMark | None
+
+
+class StorageState(StrEnum):
+    """One log directory. FOREIGN: it holds data, or was formatted for another cluster or node."""
+
+    ABSENT = "absent"
+    EMPTY = "empty"
+    OURS = "ours"
+    FOREIGN = "foreign"
+
+
+class LogDir(ObservedPart):
+    """A log directory and what its `meta.properties` says. `None`: there is no such file or key."""
+
+    path: str
+    state: StorageState
+    cluster_id: str | None
+    node_id: int | None
+
+
+class NodeDisk(ObservedPart):
+    """What the node's driver sees on disk. `file` is `None` when the node has no properties file yet."""
+
+    file: PropertiesFile | None
+    log_dirs: tuple[LogDir, ...]
+
+
+class NodeView(ObservedPart):
+    """One node. `None` parts did not answer."""
+
+    id: int
+    process: Process | None = None
+    disk: NodeDisk | None = None
+    metrics: NodeMetrics | None = None
+
+
+class Observation(ObservedPart):
+    """Everything that one look saw, between `started_at` and `ended_at`."""
+
+    cluster: str
+    spec_revision: int
+    started_at: datetime
+    ended_at: datetime
+    zookeeper: ZooKeeperView | None
+    kafka: KafkaView | None
+    nodes: tuple[NodeView, ...]
+    unanswered: tuple[Unanswered, ...]
+
+    def node(self, node_id: int) -> NodeView:
+        return next(node for node in self.nodes if node.id == node_id)

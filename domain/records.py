@@ -1,0 +1,180 @@
+"""What people ask for later: migrations, commands, events. The ledger keeps them; API and activities exchange them."""
+
+import hashlib
+import json
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.cluster import ClusterSpec
+from domain.decisions import Finding, GateName
+from domain.policy import MigrationPolicy
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class MigrationKind(StrEnum):
+    ZK_TO_KRAFT = "zk-to-kraft"
+
+
+class MigrationState(StrEnum):
+    """A migration's life. The first six are active: a cluster has at most one active migration."""
+
+    PLANNING = "planning"
+    RUNNING = "running"
+    WAITING = "waiting"
+    HELD = "held"
+    REVERTING = "reverting"
+    REFUSED = "refused"
+    SUCCEEDED = "succeeded"
+    REVERTED = "reverted"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ACTIVE_STATES = frozenset(
+    {
+        MigrationState.PLANNING,
+        MigrationState.RUNNING,
+        MigrationState.WAITING,
+        MigrationState.HELD,
+        MigrationState.REVERTING,
+    }
+)
+
+
+class CommandKind(StrEnum):
+    APPROVE = "approve"
+    REJECT = "reject"
+    HOLD = "hold"
+    RESUME = "resume"
+
+
+class Command(Record):
+    """What a person asked for. Written before it is sent; `consumed_at` is set by the first irreversible effect."""
+
+    id: str
+    migration_id: str
+    kind: CommandKind
+    gate: GateName | None = None
+    evidence_hash: str | None = None
+    reason: str = ""
+    by: str
+    via: str
+    at: datetime
+    delivered_at: datetime | None = None
+    refused_because: str | None = None
+    consumed_at: datetime | None = None
+
+
+class Waiting(Record):
+    """Why a migration waits, since when, and for whom (`people`, or the parts of the cluster in `objects`)."""
+
+    reason: str
+    means: str
+    since: datetime
+    objects: tuple[str, ...] = ()
+    detail: str = ""
+    for_people: bool = False
+
+
+class NodeStatus(Record):
+    """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered."""
+
+    name: str
+    role: str
+    mode: str
+    stage: str
+    is_ready: bool
+    restarts: int = 0
+
+
+class OpenGate(Record):
+    """A gate that waits for a person, and what the approval binds to."""
+
+    name: GateName
+    evidence_hash: str
+    since: datetime
+    evidence: dict[str, Any]
+
+
+class Progress(Record):
+    """Where a migration stands: the part of its record that changes while it runs."""
+
+    state: MigrationState
+    phase: str | None = None
+    waiting: Waiting | None = None
+    nodes: tuple[NodeStatus, ...] = ()
+    gate: OpenGate | None = None
+    steps_done: int = 0
+    steps_total: int = 0
+    findings: tuple[Finding, ...] = ()
+    outcome: str | None = None
+
+
+class MigrationRecord(Record):
+    """One run of one kind on one cluster. `generation` is the fence: an effect of an older generation is refused."""
+
+    id: str
+    cluster: str
+    cluster_id: str
+    kind: MigrationKind
+    policy: MigrationPolicy
+    spec_revision: int
+    generation: int | None = None
+    requested_by: str
+    created_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    workflow_id: str
+    run_id: str | None = None
+    progress: Progress
+
+
+class ClusterRecord(Record):
+    """A registered cluster. `revision` counts changes of the spec, `generation` the migrations that claimed it."""
+
+    spec: ClusterSpec
+    revision: int
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class EventDraft(Record):
+    """Something worth telling, before the ledger gives it its place. Drafts with the same `key` are one event."""
+
+    key: str = Field(max_length=200)
+    kind: str
+    cluster: str
+    migration_id: str | None = None
+    at: datetime
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class Event(Record):
+    """An entry of the append-only log. `hash` covers the entry and `prev_hash`, so that a change shows."""
+
+    seq: int
+    key: str
+    kind: str
+    cluster: str
+    migration_id: str | None
+    at: datetime
+    data: dict[str, Any]
+    prev_hash: str
+    hash: str
+
+
+GENESIS_HASH = "0" * 64
+
+
+def event_hash(seq: int, draft: EventDraft, prev_hash: str) -> str:
+    """Sha256 over the canonical JSON of an event's place, content and predecessor, as hex."""
+    body = {"seq": seq, "prev_hash": prev_hash, **draft.model_dump(mode="json")}
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
