@@ -137,7 +137,7 @@ class NodeMetrics(ObservedPart):
 
 
 class Process(ObservedPart):
-    """A node's process. `identity` changes with every start (`pid@start time`); `last_identity` is the pid file's, alive or not."""
+    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not."""
 
     is_running: bool
     identity: str | None
@@ -148,13 +148,14 @@ class Process(ObservedPart):
 class RollMark(ObservedPart):
     """What a roll of ours wrote beside the node's file before it touched anything; kept until the next roll.
 
-    `before_identity`: the process that ran then. `written_sha256`: the file as we left it.
+    `before_identity`: the process that ran then. `before_sha256` and `written_sha256`: the file as we found and left it.
     """
 
     step_id: str
     generation: int
     stage: str
     before_identity: str | None
+    before_sha256: str
     written_sha256: str
     is_proven: bool
 

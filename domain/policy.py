@@ -44,3 +44,8 @@ class MigrationPolicy(BaseModel):
         description="How far the offset in `/migration` may be behind the quorum's log for dual write to count as current. "
         "An idle quorum writes two records a second.",
     )
+    may_be_unavailable: tuple[str, ...] = Field(
+        default=(),
+        description="Topics whose partitions may be without enough replicas while one of their brokers restarts: those that "
+        "cannot spare one, such as topics with a replication factor of 1. Every other such topic stops the migration.",
+    )

@@ -1,0 +1,164 @@
+"""What a node's properties file must contain at each stage. The table is the code: `FEATURES` says what, `_KEYS` how.
+
+| stage     | broker                             | controller                              |
+|-----------|------------------------------------|-----------------------------------------|
+| zookeeper | ZOOKEEPER                          | -                                       |
+| migration | ZOOKEEPER, MIGRATION_FLAG, QUORUM  | ZOOKEEPER, MIGRATION_FLAG, QUORUM, ROLE |
+| kraft     | QUORUM, ROLE                       | QUORUM, ROLE                            |
+
+Sources: the property matrix of Kafka's migration guide (3.9) and KafkaConfig.validateValues; reference section 1.9.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
+from domain.decisions import NodeStage
+from domain.errors import Permanent
+from domain.properties import edit, parse, rename
+
+
+class Feature(StrEnum):
+    """A group of keys that come and go together."""
+
+    ZOOKEEPER = "zookeeper"
+    """Connects to ZooKeeper, and whatever only a node with ZooKeeper may have."""
+    MIGRATION_FLAG = "migration-flag"
+    """`zookeeper.metadata.migration.enable=true`."""
+    QUORUM = "quorum"
+    """Knows the controllers: voters, listener name, its security protocol."""
+    ROLE = "role"
+    """`process.roles` and `node.id`: runs the KRaft code."""
+
+
+FEATURES: dict[tuple[NodeStage, Role], frozenset[Feature]] = {
+    (NodeStage.ZOOKEEPER, Role.BROKER): frozenset({Feature.ZOOKEEPER}),
+    (NodeStage.MIGRATION, Role.BROKER): frozenset({Feature.ZOOKEEPER, Feature.MIGRATION_FLAG, Feature.QUORUM}),
+    (NodeStage.KRAFT, Role.BROKER): frozenset({Feature.QUORUM, Feature.ROLE}),
+    (NodeStage.MIGRATION, Role.CONTROLLER): frozenset(Feature),
+    (NodeStage.KRAFT, Role.CONTROLLER): frozenset({Feature.QUORUM, Feature.ROLE}),
+}
+
+MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+
+ZOOKEEPER_ONLY_KEYS = frozenset(
+    {
+        "broker.id.generation.enable",
+        "control.plane.listener.name",
+        "inter.broker.protocol.version",
+        "reserved.broker.max.id",
+    }
+)
+"""Keys without the prefix `zookeeper.` that a KRaft node refuses or ignores."""
+
+KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+AUTHORIZERS_IN_KRAFT = {
+    "kafka.security.authorizer.AclAuthorizer": KRAFT_AUTHORIZER,
+    "kafka.security.auth.SimpleAclAuthorizer": KRAFT_AUTHORIZER,
+    KRAFT_AUTHORIZER: KRAFT_AUTHORIZER,
+}
+"""ZooKeeper's authorizers and what replaces each. Others need a KRaft version of their own: the preflight refuses them."""
+
+DEFAULT_PROTOCOL_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+"""`listener.security.protocol.map` where a file has none (SocketServerConfigs.java)."""
+
+INHERITED_PREFIXES = ("zookeeper.", "password.encoder.", "delegation.token.", "ssl.", "sasl.", "listener.name.", "principal.")
+INHERITED_KEYS = frozenset(
+    {
+        "allow.everyone.if.no.acl.found",
+        "alter.config.policy.class.name",
+        "authorizer.class.name",
+        "auto.leader.rebalance.enable",
+        "create.topic.policy.class.name",
+        "default.replication.factor",
+        "inter.broker.listener.name",
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
+        "min.insync.replicas",
+        "num.partitions",
+        "security.inter.broker.protocol",
+        "super.users",
+        "unclean.leader.election.enable",
+    }
+)
+"""What a controller takes over from the brokers: with KRaft it is the controllers that apply these."""
+
+
+def stage_of(properties: Mapping[str, str], role: Role) -> NodeStage | None:
+    """The stage that a file is in, or `None` when it fits none: half-edited, or for another purpose."""
+    present = frozenset(feature for feature, is_present in _presence(properties).items() if is_present)
+    return next((stage for (stage, r), features in FEATURES.items() if r is role and features == present), None)
+
+
+def _presence(properties: Mapping[str, str]) -> dict[Feature, bool]:
+    has_quorum = "controller.quorum.voters" in properties or "controller.quorum.bootstrap.servers" in properties
+    return {
+        Feature.ZOOKEEPER: "zookeeper.connect" in properties,
+        Feature.MIGRATION_FLAG: properties.get(MIGRATION_FLAG, "false").strip().lower() == "true",
+        Feature.QUORUM: has_quorum and "controller.listener.names" in properties,
+        Feature.ROLE: "process.roles" in properties,
+    }
+
+
+def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> str:
+    """A node's file at a stage, made from its file at the stage before (or at the same: then nothing changes).
+
+    Forward only: what a stage removes comes back from the archive, never from an edit.
+    """
+    role = spec.role(node.id)
+    if (stage, role) not in FEATURES or stage is NodeStage.ZOOKEEPER:
+        raise Permanent(f"{spec.node_name(node.id)}: there is no forward edit to stage {stage}")
+    features = FEATURES[stage, role]
+    properties = parse(text)
+    assignments = _quorum_keys(properties, spec) | ({MIGRATION_FLAG: "true"} if Feature.MIGRATION_FLAG in features else {})
+    removals: set[str] = set()
+    if Feature.ZOOKEEPER not in features:
+        removals = {key for key in properties if key.startswith("zookeeper.")} | (ZOOKEEPER_ONLY_KEYS & properties.keys())
+    if Feature.ROLE in features:
+        assignments |= {"process.roles": role.value} | _authorizer(properties)
+        text = rename(text, "broker.id", "node.id", str(node.id))
+    return edit(text, assignments, frozenset(removals))
+
+
+def _quorum_keys(properties: Mapping[str, str], spec: ClusterSpec) -> dict[str, str]:
+    protocols = properties.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
+    names = {entry.partition(":")[0].strip().upper() for entry in protocols.split(",")}
+    if spec.controller_listener not in names:
+        protocols = f"{protocols},{spec.controller_listener}:{spec.controller_security_protocol}"
+    return {
+        "controller.quorum.voters": spec.quorum_voters,
+        "controller.listener.names": spec.controller_listener,
+        "listener.security.protocol.map": protocols,
+    }
+
+
+def _authorizer(properties: Mapping[str, str]) -> dict[str, str]:
+    name = properties.get("authorizer.class.name", "").strip()
+    return {"authorizer.class.name": AUTHORIZERS_IN_KRAFT.get(name, name)} if name else {}
+
+
+def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | None, broker: str) -> str:
+    """A new controller's file in stage `migration`: from the operator's base file, else from a broker's file.
+
+    The result holds what the broker's holds, secrets included: it goes to the controller's node and nowhere else.
+    """
+    inherited = {key: value for key, value in parse(broker).items() if _is_inherited(key)}
+    own = {
+        "process.roles": Role.CONTROLLER.value,
+        "node.id": str(controller.id),
+        "listeners": f"{spec.controller_listener}://{controller.host}:{controller.port}",
+        "log.dirs": ",".join(controller.log_dirs),
+        "zookeeper.connect": spec.zookeeper.connect,
+    }
+    protocols = parse(broker).get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
+    if base is None:
+        start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"
+        text = edit(start, own | {"listener.security.protocol.map": protocols} | inherited | own)
+    else:
+        missing = {key: value for key, value in inherited.items() if key not in parse(base)}
+        text = edit(base, own | {"listener.security.protocol.map": protocols} | missing)
+    return node_file(edit(text, _authorizer(parse(text))), spec, controller, NodeStage.MIGRATION)
+
+
+def _is_inherited(key: str) -> bool:
+    return key in INHERITED_KEYS or key.startswith(INHERITED_PREFIXES)

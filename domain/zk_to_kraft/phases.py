@@ -1,0 +1,67 @@
+"""`Phase`: where the cluster is. Computed from a situation, never remembered."""
+
+from enum import StrEnum
+
+from domain.decisions import NodeStage
+from domain.zk_to_kraft.situation import BrokerMode, Claim, ControllerMode, DualWrite, QuorumState, Situation
+
+
+class Phase(StrEnum):
+    """Each phase says what happens in it and what follows. Everything before FINALIZING has a way back."""
+
+    PREFLIGHT = "PREFLIGHT"
+    """Nothing has been touched. Follows: CONTROLLERS_UP, once the preflight finds no blocker."""
+    CONTROLLERS_UP = "CONTROLLERS_UP"
+    """Controllers are formatted and started in migration mode. Follows: BROKERS_TO_HYBRID, once all report PRE_MIGRATION."""
+    BROKERS_TO_HYBRID = "BROKERS_TO_HYBRID"
+    """Roll 1: brokers register with both sides, one after the other. Follows: COPYING, with the last registration."""
+    COPYING = "COPYING"
+    """The active controller claims /controller and copies ZooKeeper's metadata. Follows: DUAL_WRITE, by itself."""
+    DUAL_WRITE = "DUAL_WRITE"
+    """KRaft leads and writes every change to ZooKeeper too. Follows: BROKERS_TO_KRAFT."""
+    BROKERS_TO_KRAFT = "BROKERS_TO_KRAFT"
+    """Roll 2: brokers leave ZooKeeper. Follows: SOAK, when none is left there."""
+    SOAK = "SOAK"
+    """All brokers run in KRaft mode; dual write goes on. Follows: FINALIZING, when a person approves it."""
+    FINALIZING = "FINALIZING"
+    """Controllers restart without the migration flag, the active one last. Follows: KRAFT."""
+    KRAFT = "KRAFT"
+    """No node uses ZooKeeper, and the log says so. The end."""
+    FINALIZED_EARLY = "FINALIZED_EARLY"
+    """The log says POST_MIGRATION while brokers are still in ZooKeeper mode: somebody's mistake. Only forward."""
+
+
+def phase_of(situation: Situation) -> Phase | None:
+    """The phase that a situation is in, or `None` when what is unknown leaves it open.
+
+    Read from the end backwards: the furthest thing that has begun names the phase. Where a process does not answer
+    its file speaks for it, because a file changes only just before its node restarts.
+    """
+    if situation.quorum is QuorumState.POST_MIGRATION:
+        return _phase_after_finalization(situation)
+    if situation.is_nothing_known:
+        return None
+    stages = [broker.stage for broker in situation.brokers]
+    if any(c.stage is NodeStage.KRAFT or c.mode is ControllerMode.FINAL for c in situation.controllers) and all(
+        stage is NodeStage.KRAFT for stage in stages
+    ):
+        return Phase.FINALIZING
+    if all(b.mode is BrokerMode.KRAFT and b.stage is NodeStage.KRAFT for b in situation.brokers):
+        return Phase.SOAK
+    if NodeStage.KRAFT in stages or any(b.mode is BrokerMode.KRAFT for b in situation.brokers):
+        return Phase.BROKERS_TO_KRAFT
+    if situation.claim is Claim.KRAFT or all(b.mode is BrokerMode.HYBRID for b in situation.brokers):
+        is_copied = situation.quorum is QuorumState.MIGRATION and situation.dual_write is DualWrite.CURRENT
+        return Phase.DUAL_WRITE if is_copied else Phase.COPYING
+    if NodeStage.MIGRATION in stages or any(b.mode is BrokerMode.HYBRID for b in situation.brokers):
+        return Phase.BROKERS_TO_HYBRID
+    if any(c.mode is not ControllerMode.ABSENT for c in situation.controllers):
+        return Phase.CONTROLLERS_UP
+    return Phase.PREFLIGHT
+
+
+def _phase_after_finalization(situation: Situation) -> Phase:
+    if not all(b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT for b in situation.brokers):
+        return Phase.FINALIZED_EARLY
+    is_over = all(c.mode is ControllerMode.FINAL and c.stage is NodeStage.KRAFT for c in situation.controllers)
+    return Phase.KRAFT if is_over and all(b.mode is BrokerMode.KRAFT for b in situation.brokers) else Phase.FINALIZING

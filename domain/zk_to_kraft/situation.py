@@ -1,0 +1,371 @@
+"""`Situation`: an observation reduced to a finite product of enums, which is all that `decide` looks at.
+
+Modes are judged by the running process (which MBeans it has), stages by the file, and neither by the other: a roll is
+precisely the time in which they differ. What did not answer is UNKNOWN and stays so.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from domain.cluster import ClusterSpec, Role
+from domain.decisions import NodeStage
+from domain.observation import (
+    KafkaView,
+    MigrationGauge,
+    NodeDisk,
+    NodeMetrics,
+    NodeView,
+    Observation,
+    StorageState,
+    ZooKeeperView,
+)
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.node_config import stage_of
+
+BROKER_STATE_RUNNING = 3
+"""Kafka's BrokerState RUNNING (BrokerState.java)."""
+
+MAX_STANDBY_LAG = 20
+"""Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum."""
+
+
+class BrokerMode(StrEnum):
+    """What a broker's process is. The first three serve; the others do not, or cannot be told."""
+
+    ZOOKEEPER = "zookeeper"
+    HYBRID = "hybrid"
+    KRAFT = "kraft"
+    IN_TRANSITION = "in-transition"
+    """Runs, and is starting or stopping."""
+    INTERRUPTED = "interrupted"
+    """Not running: a roll of ours stopped it and did not get to start it."""
+    DOWN = "down"
+    """Not running, for a reason that is not ours, or it died after we started it."""
+    UNKNOWN = "unknown"
+
+
+class ControllerMode(StrEnum):
+    """What a controller's process is."""
+
+    ABSENT = "absent"
+    """Not provisioned yet: no file, no data."""
+    MIGRATING = "migrating"
+    """Runs with the migration flag."""
+    FINAL = "final"
+    """Runs without it: the migration is final as soon as this controller becomes active."""
+    IN_TRANSITION = "in-transition"
+    INTERRUPTED = "interrupted"
+    """Provisioned or stopped by us, and not started."""
+    DOWN = "down"
+    UNKNOWN = "unknown"
+
+
+NOT_SERVING = frozenset({"in-transition", "interrupted", "down"})
+"""Modes in which a node is known not to serve."""
+
+
+class QuorumState(StrEnum):
+    """The migration state in the quorum's log, as the active controller reports it."""
+
+    ABSENT = "absent"
+    """No controller is active."""
+    NONE = "none"
+    """The log was begun without the flag: no migration can ever start from it."""
+    PRE_MIGRATION = "pre-migration"
+    MIGRATION = "migration"
+    POST_MIGRATION = "post-migration"
+    """Final. One controller that says so is enough."""
+    UNKNOWN = "unknown"
+
+
+class Claim(StrEnum):
+    """Who owns `/controller`: a ZooKeeper controller's is ephemeral, a KRaft controller's persistent."""
+
+    ZOOKEEPER = "zookeeper"
+    KRAFT = "kraft"
+    NOBODY = "nobody"
+    UNKNOWN = "unknown"
+
+
+class DualWrite(StrEnum):
+    """Whether ZooKeeper keeps up with the quorum, proven by the offset in `/migration` and the owner of `/controller`."""
+
+    CURRENT = "current"
+    NOT_CURRENT = "not-current"
+    UNKNOWN = "unknown"
+
+
+class Registration(StrEnum):
+    """Whether the quorum has registered, unfenced, just those brokers as migrating that run in hybrid mode."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNKNOWN = "unknown"
+
+
+class Replication(StrEnum):
+    """Whether all replicas are in sync, every partition has a leader, and all running brokers are listed."""
+
+    IN_SYNC = "in-sync"
+    CATCHING_UP = "catching-up"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class BrokerSituation:
+    """One broker. `stage` is `None` when its file fits no stage or was changed by others since we wrote it.
+
+    `is_needed`: stopping it now would take a partition below its `min.insync.replicas`.
+    """
+
+    id: int
+    mode: BrokerMode
+    stage: NodeStage | None
+    is_needed: bool = False
+    is_zookeeper_controller: bool = False
+
+
+@dataclass(frozen=True)
+class ControllerSituation:
+    """One controller. `stage` is `None` also when there is no file yet."""
+
+    id: int
+    mode: ControllerMode
+    stage: NodeStage | None
+    is_leader: bool = False
+    is_caught_up: bool = False
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that `decide` looks at."""
+
+    brokers: tuple[BrokerSituation, ...]
+    controllers: tuple[ControllerSituation, ...]
+    quorum: QuorumState
+    claim: Claim
+    dual_write: DualWrite
+    registration: Registration
+    replication: Replication
+
+    @property
+    def is_nothing_known(self) -> bool:
+        """No broker's process or file could be read: then not even the phase can be told."""
+        return all(b.mode is BrokerMode.UNKNOWN and b.stage is None for b in self.brokers)
+
+
+def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Situation:
+    """Reduce an observation. Pure; the same observation always gives the same situation."""
+    leader = quorum_leader(observation, spec)
+    zookeeper_controller = _zookeeper_controller(observation.zookeeper)
+    brokers = tuple(
+        BrokerSituation(
+            id=broker.id,
+            mode=broker_mode(observation.node(broker.id)),
+            stage=_stage(observation.node(broker.id).disk, Role.BROKER),
+            is_needed=bool(partitions_needing(observation.kafka, broker.id, policy)),
+            is_zookeeper_controller=broker.id == zookeeper_controller,
+        )
+        for broker in spec.brokers
+    )
+    controllers = tuple(
+        ControllerSituation(
+            id=controller.id,
+            mode=controller_mode(observation.node(controller.id)),
+            stage=_stage(observation.node(controller.id).disk, Role.CONTROLLER),
+            is_leader=leader is not None and controller.id == leader.id,
+            is_caught_up=_is_caught_up(observation.node(controller.id), leader),
+        )
+        for controller in spec.controllers
+    )
+    return Situation(
+        brokers=brokers,
+        controllers=controllers,
+        quorum=_quorum_state(observation, spec, controllers, leader),
+        claim=_claim(observation.zookeeper),
+        dual_write=_dual_write(observation.zookeeper, leader, policy),
+        registration=_registration(brokers, leader),
+        replication=_replication(observation.kafka, brokers),
+    )
+
+
+def broker_mode(node: NodeView) -> BrokerMode:
+    """The mode of a broker's process: which MBeans it has says which code it runs (internals, section 2)."""
+    if node.process is None:
+        return BrokerMode.UNKNOWN
+    if not node.process.is_running:
+        return BrokerMode.INTERRUPTED if _is_interrupted(node) else BrokerMode.DOWN
+    metrics = node.metrics
+    if metrics is None:
+        return BrokerMode.UNKNOWN
+    if metrics.broker_state != BROKER_STATE_RUNNING:
+        return BrokerMode.IN_TRANSITION
+    if metrics.raft_epoch is None:
+        return BrokerMode.ZOOKEEPER
+    return BrokerMode.HYBRID if metrics.migration_gauge is MigrationGauge.ZK else BrokerMode.KRAFT
+
+
+def controller_mode(node: NodeView) -> ControllerMode:
+    """The mode of a controller's process. `ZkWriteBehindLag` is registered only where the flag is on."""
+    if node.process is None or node.disk is None:
+        return ControllerMode.UNKNOWN
+    if not node.process.is_running:
+        return _mode_of_stopped_controller(node)
+    if node.metrics is None:
+        return ControllerMode.UNKNOWN
+    if node.metrics.active_controller_count is None:
+        return ControllerMode.IN_TRANSITION
+    return ControllerMode.FINAL if node.metrics.write_behind_lag is None else ControllerMode.MIGRATING
+
+
+def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
+    assert node.process is not None  # noqa: S101 - the caller has looked
+    assert node.disk is not None  # noqa: S101
+    if node.disk.file is None and all(d.state is not StorageState.OURS for d in node.disk.log_dirs):
+        return ControllerMode.ABSENT
+    was_never_started = node.process.last_identity is None
+    return ControllerMode.INTERRUPTED if was_never_started or _is_interrupted(node) else ControllerMode.DOWN
+
+
+def _is_interrupted(node: NodeView) -> bool:
+    """A roll of ours stopped the process it had found, and nobody has started another since."""
+    mark = node.disk.file.mark if node.disk is not None and node.disk.file is not None else None
+    return (
+        mark is not None
+        and not mark.is_proven
+        and node.process is not None
+        and mark.before_identity == node.process.last_identity
+    )
+
+
+def _stage(disk: NodeDisk | None, role: Role) -> NodeStage | None:
+    if disk is None or disk.file is None:
+        return None
+    if disk.file.mark is not None and disk.file.sha256 not in {disk.file.mark.written_sha256, disk.file.mark.before_sha256}:
+        return None
+    return stage_of(disk.file.properties, role)
+
+
+@dataclass(frozen=True)
+class QuorumLeader:
+    """The active controller and its gauges."""
+
+    id: int
+    metrics: NodeMetrics
+
+
+def quorum_leader(observation: Observation, spec: ClusterSpec) -> QuorumLeader | None:
+    """The controller that says it is active and that raft names as leader; of two, the one with the higher epoch."""
+    candidates = [
+        QuorumLeader(c.id, metrics)
+        for c in spec.controllers
+        if (metrics := observation.node(c.id).metrics) is not None
+        and metrics.active_controller_count == 1
+        and metrics.raft_leader == c.id
+    ]
+    return max(candidates, key=lambda c: c.metrics.raft_epoch or 0, default=None)
+
+
+def _is_caught_up(node: NodeView, leader: QuorumLeader | None) -> bool:
+    if leader is None or node.metrics is None or node.metrics.raft_leader != leader.id:
+        return False
+    if node.metrics.migration_gauge in {None, MigrationGauge.BOOTING}:
+        return False
+    ends = (leader.metrics.raft_log_end, node.metrics.raft_log_end)
+    return ends[0] is not None and ends[1] is not None and ends[0] - ends[1] <= MAX_STANDBY_LAG
+
+
+def _quorum_state(
+    observation: Observation, spec: ClusterSpec, controllers: tuple[ControllerSituation, ...], leader: QuorumLeader | None
+) -> QuorumState:
+    gauges = [m.migration_gauge for c in spec.controllers if (m := observation.node(c.id).metrics) is not None]
+    if MigrationGauge.POST_MIGRATION in gauges:
+        return QuorumState.POST_MIGRATION
+    if leader is not None:
+        return {
+            MigrationGauge.NONE: QuorumState.NONE,
+            MigrationGauge.PRE_MIGRATION: QuorumState.PRE_MIGRATION,
+            MigrationGauge.MIGRATION: QuorumState.MIGRATION,
+        }.get(leader.metrics.migration_gauge or MigrationGauge.BOOTING, QuorumState.UNKNOWN)
+    return QuorumState.UNKNOWN if any(c.mode is ControllerMode.UNKNOWN for c in controllers) else QuorumState.ABSENT
+
+
+def _zookeeper_controller(zookeeper: ZooKeeperView | None) -> int | None:
+    if zookeeper is None or zookeeper.controller is None or not zookeeper.controller.is_ephemeral:
+        return None
+    return zookeeper.controller.broker_id
+
+
+def _claim(zookeeper: ZooKeeperView | None) -> Claim:
+    if zookeeper is None:
+        return Claim.UNKNOWN
+    if zookeeper.controller is None:
+        return Claim.NOBODY
+    return Claim.ZOOKEEPER if zookeeper.controller.is_ephemeral else Claim.KRAFT
+
+
+def offset_distance(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
+    """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet."""
+    if zookeeper is None or zookeeper.migration is None or leader is None:
+        return None
+    offset, log_end = zookeeper.migration.offset, leader.metrics.raft_log_end
+    if offset is None or offset < 0 or log_end is None:
+        return None
+    return max(0, log_end - 1 - offset)
+
+
+def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: MigrationPolicy) -> DualWrite:
+    """Current: the offset keeps up, and a persistent `/controller` names the leader, whose gauge is MIGRATION.
+
+    The mtime of `/migration` proves nothing, nor does a lag of 0: both look well while nothing is written
+    (proven-facts, section 4).
+    """
+    if zookeeper is None or leader is None:
+        return DualWrite.UNKNOWN
+    distance = offset_distance(zookeeper, leader)
+    is_current = (
+        distance is not None
+        and distance <= policy.max_offset_distance
+        and zookeeper.controller is not None
+        and not zookeeper.controller.is_ephemeral
+        and zookeeper.controller.broker_id == leader.id
+        and leader.metrics.migration_gauge is MigrationGauge.MIGRATION
+        and leader.metrics.zookeeper_session in {None, "CONNECTED"}
+    )
+    return DualWrite.CURRENT if is_current else DualWrite.NOT_CURRENT
+
+
+def _registration(brokers: tuple[BrokerSituation, ...], leader: QuorumLeader | None) -> Registration:
+    """A rolled broker is proven by its registration, not by its state: a broker can serve and never register."""
+    if leader is None or leader.metrics.migrating_broker_count is None:
+        return Registration.UNKNOWN
+    hybrid = sum(b.mode is BrokerMode.HYBRID for b in brokers)
+    in_kraft = sum(b.mode is BrokerMode.KRAFT for b in brokers)
+    agrees = (
+        leader.metrics.migrating_broker_count == hybrid
+        and leader.metrics.active_broker_count == hybrid + in_kraft
+        and leader.metrics.fenced_broker_count == 0
+    )
+    return Registration.AGREES if agrees else Registration.DIFFERS
+
+
+def _replication(kafka: KafkaView | None, brokers: tuple[BrokerSituation, ...]) -> Replication:
+    if kafka is None:
+        return Replication.UNKNOWN
+    is_complete = all(b.id in kafka.broker_ids for b in brokers)
+    return Replication.IN_SYNC if is_complete and not kafka.under_replicated and not kafka.offline else Replication.CATCHING_UP
+
+
+def partitions_needing(kafka: KafkaView | None, broker_id: int, policy: MigrationPolicy) -> tuple[str, ...]:
+    """Partitions that would fall below `min.insync.replicas` without this broker, but for those the policy gives up."""
+    if kafka is None:
+        return ()
+    return tuple(p for p in kafka.needs.get(broker_id, ()) if p.rpartition("-")[0] not in policy.may_be_unavailable)
+
+
+def soaked_for(observation: Observation, spec: ClusterSpec, now: datetime) -> timedelta | None:
+    """How long the last started broker has been running: what `min_soak` is compared with. `None`: unknown."""
+    starts = [p.started_at for b in spec.brokers if (p := observation.node(b.id).process) is not None]
+    known = [start for start in starts if start is not None]
+    return now - max(known) if len(known) == len(spec.brokers) else None
