@@ -1,0 +1,207 @@
+"""A whole cluster: three ZooKeeper servers, brokers in ZooKeeper mode, and the spec that describes them.
+
+    with PlaygroundCluster(directory) as cluster:
+        cluster.spec        # a ClusterSpec, three controllers to be created included
+
+Everything lives below one directory. What runs there is known by pid files alone, so another process can stop it
+(`python -m playground.cluster stop DIRECTORY`), controllers that a migration has started included.
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from domain.cluster import ClusterSpec, KafkaClientSpec, ZooKeeperSpec
+from domain.errors import Transient
+from playground import brokers, processes
+from playground.cache import Announce, silent
+from playground.clients import ClusterView, admin_client, cluster_view
+from playground.ensemble import plan_ensemble
+from playground.jars import installed_kafka
+from playground.java import java_home
+from playground.jvm import LOG4J, Runtime
+from playground.ports import LOOPBACK, PortLease
+from playground.processes import Launch
+
+CHROOT = "/kafka"
+CONTROLLERS = 3
+ZOOKEEPERS = 3
+SPEC_FILE = "cluster.json"
+
+
+class PlaygroundCluster:
+    """Not running until `start` (or `with`). `prometheus` names the nodes that get that exporter instead of Jolokia."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        name: str = "playground",
+        broker_count: int = 3,
+        prometheus: Collection[int] = (),
+        announce: Announce = silent,
+    ) -> None:
+        self.directory = directory.absolute()
+        self.announce = announce
+        self._name = name
+        self._ports = PortLease(3 * ZOOKEEPERS + 2 * broker_count + 2 * CONTROLLERS)
+        self._runtime = prepared_runtime(self.directory, announce)
+        self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS)
+        self._brokers = brokers.plan_brokers(self.directory, self._ports, broker_count, prometheus)
+        self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus)
+        self.bootstrap_servers = tuple(f"{LOOPBACK}:{plan.port}" for plan in self._brokers)
+        self._admin = admin_client(self.bootstrap_servers)
+        self._spec: ClusterSpec | None = None
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster as its operator would describe it; `cluster_id` is Kafka's own, so it must have been up once."""
+        if self._spec is None:
+            raise RuntimeError("the playground cluster has no cluster id before it has started")
+        return self._spec
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self, deadline_seconds: float = 120.0) -> None:
+        """Returns when every broker is registered. Raises Transient, with the ends of the logs, when one does not."""
+        seconds = self.ensemble.start()
+        self.announce(f"ZooKeeper: {ZOOKEEPERS} servers form a quorum ({seconds:.1f} s)")
+        began = time.monotonic()
+        draft = self._draft("unknown")
+        self._write_files(draft)
+        for plan in self._brokers:
+            processes.start(self._launch_of(draft, plan.id))
+        self._spec = self._draft(self._await_cluster_id(deadline_seconds))
+        (self.directory / SPEC_FILE).write_text(self._spec.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        self.announce(f"Kafka: {len(self._brokers)} brokers are registered ({time.monotonic() - began:.1f} s)")
+
+    def _write_files(self, draft: ClusterSpec) -> None:
+        for plan in self._brokers:
+            brokers.write_broker_files(plan, draft.zookeeper.connect)
+        for plan in self._controllers:
+            brokers.write_agent_files(plan)
+
+    def stop(self, grace_seconds: float = 3.0) -> None:
+        """Stops every process of this directory, whoever started it; the directory stays."""
+        try:
+            stop_everything_in(self.directory, grace_seconds)
+        finally:
+            self._ports.close()
+
+    def launch(self, node_id: int) -> Launch:
+        """How the node with this id is started."""
+        return self._launch_of(self.spec, node_id)
+
+    def start_node(self, node_id: int) -> int:
+        """By its start command, as the product does; gives the pid. Does not wait."""
+        return processes.start(self.launch(node_id))
+
+    def kill_node(self, node_id: int, number: int = signal.SIGKILL) -> None:
+        """Returns when the process is gone."""
+        processes.kill(self.launch(node_id), number)
+
+    def view(self) -> ClusterView | None:
+        """What the brokers say about the cluster now; None while none answers."""
+        return cluster_view(self._admin)
+
+    def pids(self) -> list[int]:
+        """Of every server that is alive, ZooKeeper and controllers included."""
+        return [process.pid for process in processes_in(self.directory)]
+
+    def await_view(self, is_wanted: Callable[[ClusterView], bool], what: str, deadline_seconds: float = 60.0) -> float:
+        """Waits until the brokers' answer is as wanted; gives the seconds it took. Raises Transient at the deadline."""
+
+        def looks_as_wanted() -> bool:
+            view = self.view()
+            return view is not None and is_wanted(view)
+
+        return processes.wait_until(looks_as_wanted, what, deadline_seconds)
+
+    def await_registered(self, broker_ids: Collection[int], deadline_seconds: float = 60.0) -> float:
+        """Waits until exactly these brokers are registered."""
+        wanted = frozenset(broker_ids)
+        return self.await_view(lambda v: v.broker_ids == wanted, f"only brokers {sorted(wanted)}", deadline_seconds)
+
+    def await_in_sync(self, deadline_seconds: float = 60.0) -> float:
+        """Waits until every broker is registered and no partition is under-replicated."""
+        everyone = frozenset(plan.id for plan in self._brokers)
+        return self.await_view(
+            lambda v: v.broker_ids == everyone and not v.under_replicated,
+            f"brokers {sorted(everyone)} with every replica in sync",
+            deadline_seconds,
+        )
+
+    def _launch_of(self, spec: ClusterSpec, node_id: int) -> Launch:
+        return brokers.node_launch(spec.node(node_id), spec.node_name(node_id))
+
+    def _await_cluster_id(self, deadline_seconds: float) -> str:
+        try:
+            self.await_registered([plan.id for plan in self._brokers], deadline_seconds)
+        except Transient as error:
+            logs = "\n".join(processes.last_lines(plan.directory / "kafka.log") for plan in self._brokers)
+            raise Transient(f"{error}\n{logs}") from error
+        view = self.view()
+        if view is None or not view.cluster_id:
+            raise Transient("the brokers are registered but do not tell the cluster's id: try again")
+        return view.cluster_id
+
+    def _draft(self, cluster_id: str) -> ClusterSpec:
+        return ClusterSpec(
+            name=self._name,
+            cluster_id=cluster_id,
+            kafka=KafkaClientSpec(bootstrap_servers=self.bootstrap_servers),
+            zookeeper=ZooKeeperSpec(connect=self.ensemble.connect(CHROOT), session_timeout_seconds=6.0),
+            brokers=tuple(brokers.broker_spec(plan, self._runtime) for plan in self._brokers),
+            controllers=tuple(brokers.controller_spec(plan, self._runtime) for plan in self._controllers),
+        )
+
+
+def prepared_runtime(directory: Path, announce: Announce) -> Runtime:
+    """Fetches what is missing, and writes the logging configuration that all servers of `directory` share."""
+    kafka = installed_kafka(announce)
+    directory.mkdir(parents=True, exist_ok=True)
+    log4j = directory / "log4j.properties"
+    log4j.write_text(LOG4J, encoding="utf-8")
+    return Runtime(java_home(), kafka, log4j)
+
+
+def processes_in(directory: Path) -> list[psutil.Process]:
+    """The living processes whose pid files lie in the folders of `directory`, brokers and controllers first.
+
+    In this order they can be stopped: a broker that loses ZooKeeper first would wait for it instead of ending.
+    """
+    pid_files = sorted(directory.glob("*/*.pid"))
+    found = (processes.find(pid_file, str(pid_file.parent)) for pid_file in pid_files)
+    return [process for process in found if process is not None]
+
+
+def stop_everything_in(directory: Path, grace_seconds: float = 3.0) -> None:
+    """Stops what runs there. What it holds is thrown away, so nobody waits long for a clean shutdown."""
+    processes.stop(processes_in(directory.absolute()), grace_seconds)
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["stop", directory]:
+            stop_everything_in(Path(directory))
+        case _:
+            sys.exit("usage: python -m playground.cluster stop DIRECTORY")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
