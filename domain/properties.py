@@ -44,9 +44,7 @@ def rename(text: str, old: str, new: str, value: str) -> str:
     names = {e.key for e in elements if isinstance(e, javaproperties.KeyValue)}
     if old not in names or new in names:
         return edit(text, {new: value}, frozenset({old}))
-    renamed = [
-        _line(new, value) if isinstance(e, javaproperties.KeyValue) and e.key == old else e.source for e in elements
-    ]
+    renamed = [_line(new, value) if isinstance(e, javaproperties.KeyValue) and e.key == old else e.source for e in elements]
     return edit("".join(renamed), {new: value})
 
 

@@ -2,15 +2,15 @@
 
 The rules are asked in order; the first that has an answer gives it:
 
-     1. the end is there                                → Done
-     2. a person holds                                  → Wait      (not once finalisation has begun: half of it is worse)
-     3. something decisive did not answer               → Wait      (unknown is never healthy)
-     4. a controller has lost its flag                  → Wait      (the highest alarm: one election makes it final)
-     5. a file is not as we left it                     → Wait
-     6. a controller is missing                         → Step      provision it, if no broker was touched yet
-     7. a node that we stopped was not started          → Step      finish its roll
-     8. a node is down or not ready                     → Wait
-     9. registrations or replicas do not agree          → Wait
+     1. a person holds                                  → Wait      (not once finalisation has begun: half of it is worse)
+     2. something decisive did not answer               → Wait      (unknown is never healthy)
+     3. a controller has lost its flag                  → Wait      (the highest alarm: one election makes it final)
+     4. a file is not as we left it                     → Wait
+     5. a controller is missing                         → Step      provision it, while no broker has been touched
+     6. a node that we stopped was not started          → Step      finish its roll
+     7. a node is down or not ready                     → Wait
+     8. registrations or replicas do not agree          → Wait
+     9. the end is there                                → Done
     10. a file is ahead of its process                  → Step      finish that node's roll
     11. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
     12. controllers: soak, gate, standbys, leader       → Wait/Gate/Step
@@ -84,7 +84,7 @@ def _held(_: Situation, terms: Terms) -> Decision | None:
 
 
 def _unknown(s: Situation, _: Terms) -> Decision | None:
-    nodes = [n.id for n in (*s.brokers, *s.controllers) if n.mode in {BrokerMode.UNKNOWN, ControllerMode.UNKNOWN}]
+    nodes = _in_mode(s, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)
     is_zookeeper_needed = s.quorum is not QuorumState.POST_MIGRATION
     if nodes or s.replication is Replication.UNKNOWN or (s.claim is Claim.UNKNOWN and is_zookeeper_needed):
         return _wait(WaitReason.PART_UNKNOWN, *nodes)
@@ -106,18 +106,16 @@ def _changed_files(s: Situation, _: Terms) -> Decision | None:
 
 def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
     missing = [c.id for c in s.controllers if c.mode is ControllerMode.ABSENT]
-    if not missing:
-        return None
     is_untouched = all(b.mode is BrokerMode.ZOOKEEPER and b.stage is NodeStage.ZOOKEEPER for b in s.brokers)
-    if not is_untouched or s.claim is not Claim.ZOOKEEPER:
-        return _wait(WaitReason.NODE_DOWN, *missing)
+    if not missing or not is_untouched or s.claim is not Claim.ZOOKEEPER:
+        return None
     return Step(action=StepAction.PROVISION_CONTROLLER, node_id=missing[0], stage=NodeStage.MIGRATION)
 
 
 def _interrupted(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
         if broker.mode is BrokerMode.INTERRUPTED and broker.stage is not None:
-            return Step(action=StepAction.ROLL_NODE, node_id=broker.id, stage=broker.stage)
+            return _copy_not_there(s, broker.stage) or _roll(broker.id, broker.stage)
     for controller in s.controllers:
         if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.MIGRATION:
             return Step(action=StepAction.PROVISION_CONTROLLER, node_id=controller.id, stage=NodeStage.MIGRATION)
@@ -127,11 +125,10 @@ def _interrupted(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _not_serving(s: Situation, _: Terms) -> Decision | None:
-    nodes = (*s.brokers, *s.controllers)
-    down = [n.id for n in nodes if n.mode in {BrokerMode.DOWN, ControllerMode.DOWN}]
+    down = _in_mode(s, BrokerMode.DOWN, ControllerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.ABSENT)
     if down:
         return _wait(WaitReason.NODE_DOWN, *down)
-    not_ready = [n.id for n in nodes if n.mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}]
+    not_ready = _in_mode(s, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION)
     return _wait(WaitReason.NODE_NOT_READY, *not_ready) if not_ready else None
 
 
@@ -166,13 +163,7 @@ def _brokers(s: Situation, _: Terms) -> Decision | None:
             return _wait(WaitReason.STATE_NOT_UNDERSTOOD)
         in_order = sorted(in_zookeeper, key=lambda b: (b.is_zookeeper_controller, b.id))
         return _roll_broker(s, in_order[0], NodeStage.MIGRATION)
-    if not outside_kraft:
-        return None
-    if s.quorum is not QuorumState.MIGRATION:
-        return _wait(WaitReason.COPY_NOT_COMPLETE)
-    if s.dual_write is not DualWrite.CURRENT:
-        return _wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
-    return _roll_broker(s, outside_kraft[0], NodeStage.KRAFT)
+    return _roll_broker(s, outside_kraft[0], NodeStage.KRAFT) if outside_kraft else None
 
 
 def _controllers(s: Situation, terms: Terms) -> Decision | None:
@@ -192,9 +183,26 @@ def _controllers(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _roll_broker(s: Situation, broker: BrokerSituation, stage: NodeStage) -> Decision:
-    if broker.is_needed:
-        return _wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id)
-    return Step(action=StepAction.ROLL_NODE, node_id=broker.id, stage=stage)
+    not_there = _copy_not_there(s, stage)
+    if not_there is not None:
+        return not_there
+    if stage is NodeStage.KRAFT and s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT:
+        return _wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
+    return _wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else _roll(broker.id, stage)
+
+
+def _copy_not_there(s: Situation, stage: NodeStage) -> Wait | None:
+    """A broker that starts in KRaft mode before the copy is complete is rejected, and exits after a minute."""
+    is_there = stage is not NodeStage.KRAFT or s.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    return None if is_there else _wait(WaitReason.COPY_NOT_COMPLETE)
+
+
+def _roll(node_id: int, stage: NodeStage, gate: GateName | None = None) -> Step:
+    return Step(action=StepAction.ROLL_NODE, node_id=node_id, stage=stage, gate=gate)
+
+
+def _in_mode(s: Situation, *modes: BrokerMode | ControllerMode) -> list[int]:
+    return [b.id for b in s.brokers if b.mode in modes] + [c.id for c in s.controllers if c.mode in modes]
 
 
 def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> Decision:
@@ -205,7 +213,7 @@ def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> De
         return _wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, controller.id)
     if not is_quorum_healthy_without(s, controller.id):
         return _wait(WaitReason.QUORUM_TOO_THIN, controller.id)
-    return Step(action=StepAction.ROLL_NODE, node_id=controller.id, stage=NodeStage.KRAFT, gate=GateName.FINALIZE)
+    return _roll(controller.id, NodeStage.KRAFT, None if s.quorum is QuorumState.POST_MIGRATION else GateName.FINALIZE)
 
 
 def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
@@ -235,7 +243,6 @@ def _wait(reason: WaitReason, *node_ids: int) -> Wait:
 
 
 RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
-    _done,
     _held,
     _unknown,
     _lost_flag,
@@ -244,6 +251,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _interrupted,
     _not_serving,
     _disagreements,
+    _done,
     _unfinished,
     _brokers,
     _controllers,

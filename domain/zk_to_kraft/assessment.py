@@ -1,0 +1,223 @@
+"""From an observation to an `Assessment`: phase, decision, evidence, and the words in which people are told."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from domain.cluster import ClusterSpec
+from domain.contracts import Assessment, ClusterSight, Gauges
+from domain.decisions import Decision, Gate, NodeStage, Refuse, Wait, WaitReason
+from domain.observation import MigrationGauge, Observation
+from domain.policy import MigrationPolicy
+from domain.records import NodeStatus, OpenGate
+from domain.zk_to_kraft.decide import STAGE_OF_MODE, Approval, Terms, decide
+from domain.zk_to_kraft.node_config import MIGRATION_FLAG
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.situation import (
+    BrokerMode,
+    ControllerMode,
+    Situation,
+    offset_distance,
+    partitions_needing,
+    quorum_leader,
+    situation_of,
+    soaked_for,
+)
+
+MAX_OBJECTS = 20
+"""How many objects a wait names; the observation has them all."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What people have ruled, as the ledger has it: the approval of `finalize`, and a hold."""
+
+    approved_hash: str | None = None
+    is_consumed: bool = False
+    is_held: bool = False
+
+
+def assess(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, observation_name: str
+) -> Assessment:
+    """Decide what to do next. Pure: the observation's own end is the only clock."""
+    situation = situation_of(observation, spec, policy)
+    phase = phase_of(situation)
+    evidence = evidence_of(observation, spec, policy, situation)
+    evidence_hash = hash_of(evidence)
+    decision = _decide(observation, spec, policy, situation, _terms(observation, spec, policy, ruling, evidence_hash))
+    gate = OpenGate(
+        name=decision.name, evidence_hash=evidence_hash, since=observation.ended_at, evidence=evidence
+    ) if isinstance(decision, Gate) else None  # fmt: skip
+    return Assessment(
+        phase=phase,
+        decision=decision,
+        digest=hash_of({"phase": phase, "decision": decision.model_dump(mode="json")}),
+        observation=observation_name,
+        observed_at=observation.ended_at,
+        nodes=node_statuses(situation, spec),
+        gauges=gauges_of(observation, spec),
+        gate=gate,
+        steps_done=_steps_done(situation),
+        steps_total=2 * len(spec.brokers) + 2 * len(spec.controllers),
+        unknown=tuple(part.what for part in observation.unanswered),
+    )
+
+
+def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> ClusterSight:
+    """What is seen now, for people, without any decision."""
+    situation = situation_of(observation, spec, policy)
+    return ClusterSight(
+        cluster=observation.cluster,
+        observed_at=observation.ended_at,
+        phase=phase_of(situation),
+        nodes=node_statuses(situation, spec),
+        gauges=gauges_of(observation, spec),
+        unknown=tuple(part.what for part in observation.unanswered),
+    )
+
+
+def _terms(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, evidence_hash: str) -> Terms:
+    approval = Approval.NONE
+    if ruling.is_consumed:
+        approval = Approval.CONSUMED
+    elif ruling.approved_hash is not None:
+        approval = Approval.VALID if ruling.approved_hash == evidence_hash else Approval.STALE
+    soaked = soaked_for(observation, spec, observation.ended_at)
+    is_soak_over = soaked is not None and soaked >= policy.min_soak
+    return Terms(approval=approval, is_held=ruling.is_held, is_soak_over=is_soak_over, evidence_hash=evidence_hash)
+
+
+def _decide(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation, terms: Terms
+) -> Decision:
+    if phase_of(situation) is Phase.PREFLIGHT and not terms.is_held:
+        findings = preflight(observation, spec, policy)
+        if findings:
+            return Refuse(findings=findings)
+    decision = decide(situation, terms)
+    return _explained(decision, observation, spec, policy) if isinstance(decision, Wait) else decision
+
+
+def _explained(wait: Wait, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Wait:
+    """Name what fails to hold: nodes by name, and what only the observation knows."""
+    names = tuple(spec.node_name(int(node_id)) for node_id in wait.objects)
+    detail = ""
+    kafka = observation.kafka
+    if wait.reason is WaitReason.PART_UNKNOWN:
+        detail = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
+        names = tuple(part.what for part in observation.unanswered) or names
+    elif wait.reason is WaitReason.PARTITIONS_NOT_IN_SYNC and kafka is not None:
+        names = (*kafka.offline, *(fault.partition for fault in kafka.under_replicated))
+        names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids)
+    elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
+        detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
+    elif wait.reason is WaitReason.DUAL_WRITE_NOT_CURRENT:
+        names = ("/migration",)
+    return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
+
+
+def evidence_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation) -> dict[str, Any]:
+    """What an approval binds to: only what is material, so never offsets, times or counts.
+
+    Controllers are told by their files and modes until finalisation; the approval is consumed before the first changes.
+    """
+    claim = observation.zookeeper.controller if observation.zookeeper is not None else None
+    return {
+        "cluster": spec.name,
+        "cluster_id": spec.cluster_id,
+        "spec_revision": observation.spec_revision,
+        "policy": policy.model_dump(mode="json"),
+        "phase": phase_of(situation),
+        "quorum": situation.quorum,
+        "claim": {"by": situation.claim, "epoch": claim.kraft_epoch if claim is not None else None},
+        "guards": {
+            "dual_write": situation.dual_write,
+            "registration": situation.registration,
+            "replication": situation.replication,
+        },
+        "nodes": {
+            spec.node_name(node.id): {
+                "mode": node.mode,
+                "stage": node.stage,
+                "file": _file_hash(observation, node.id),
+                "flag": _flag(observation, node.id),
+            }
+            for node in (*situation.brokers, *situation.controllers)
+        },
+    }
+
+
+def _file_hash(observation: Observation, node_id: int) -> str | None:
+    disk = observation.node(node_id).disk
+    return disk.file.sha256 if disk is not None and disk.file is not None else None
+
+
+def _flag(observation: Observation, node_id: int) -> str | None:
+    disk = observation.node(node_id).disk
+    return disk.file.properties.get(MIGRATION_FLAG) if disk is not None and disk.file is not None else None
+
+
+def hash_of(data: dict[str, Any]) -> str:
+    """Sha256 (hex) of canonical JSON: the same for equal data, in whatever order it was built."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), default=str).encode()).hexdigest()
+
+
+SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})
+
+
+def node_statuses(situation: Situation, spec: ClusterSpec) -> tuple[NodeStatus, ...]:
+    """Every node in the words that people see."""
+    brokers = tuple(
+        NodeStatus(
+            name=spec.node_name(b.id), role="broker", mode=b.mode, stage=b.stage or "unknown", is_ready=b.mode in SERVING
+        )
+        for b in situation.brokers
+    )
+    controllers = tuple(
+        NodeStatus(
+            name=spec.node_name(c.id),
+            role="controller",
+            mode=c.mode,
+            stage=c.stage or ("absent" if c.mode is ControllerMode.ABSENT else "unknown"),
+            is_ready=c.is_caught_up,
+        )
+        for c in situation.controllers
+    )
+    return brokers + controllers
+
+
+def gauges_of(observation: Observation, spec: ClusterSpec) -> Gauges:
+    """The numbers of this moment, as the active controller reports them."""
+    leader = quorum_leader(observation, spec)
+    zookeeper, kafka = observation.zookeeper, observation.kafka
+    controller = zookeeper.controller if zookeeper is not None else None
+    gauges = leader.metrics if leader is not None else None
+    return Gauges(
+        migration_state=_migration_state(observation, spec),
+        migrating_brokers=gauges.migrating_broker_count if gauges is not None else None,
+        write_behind_lag=gauges.write_behind_lag if gauges is not None else None,
+        offset_distance=offset_distance(zookeeper, leader),
+        under_replicated=len(kafka.under_replicated) if kafka is not None else None,
+        quorum_leader=spec.node_name(leader.id) if leader is not None else None,
+        zookeeper_controller=str(controller.broker_id) if controller is not None else None,
+    )
+
+
+def _migration_state(observation: Observation, spec: ClusterSpec) -> str | None:
+    leader = quorum_leader(observation, spec)
+    if leader is not None and leader.metrics.migration_gauge is not None:
+        return leader.metrics.migration_gauge.name
+    brokers = [m.migration_gauge for b in spec.brokers if (m := observation.node(b.id).metrics) is not None]
+    return MigrationGauge.ZK.name if MigrationGauge.ZK in brokers else None
+
+
+def _steps_done(situation: Situation) -> int:
+    stages = [STAGE_OF_MODE.get(b.mode) for b in situation.brokers]
+    provisioned = sum(c.mode is not ControllerMode.ABSENT for c in situation.controllers)
+    finalized = sum(c.mode is ControllerMode.FINAL for c in situation.controllers)
+    hybrid = sum(stage in {NodeStage.MIGRATION, NodeStage.KRAFT} for stage in stages)
+    return provisioned + finalized + hybrid + sum(stage is NodeStage.KRAFT for stage in stages)
