@@ -3,7 +3,6 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from domain.cluster import ClusterSpec
@@ -55,7 +54,7 @@ def assess(
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=hash_of({"phase": phase, "decision": decision.model_dump(mode="json")}),
+        digest=digest_of(phase, decision),
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=node_statuses(situation, spec),
@@ -94,11 +93,13 @@ def _terms(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy,
 def _decide(
     observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation, terms: Terms
 ) -> Decision:
-    if phase_of(situation) is Phase.PREFLIGHT and not terms.is_held:
-        findings = preflight(observation, spec, policy)
-        if findings:
-            return Refuse(findings=findings)
-    decision = decide(situation, terms)
+    is_preflight = phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
+    findings = preflight(observation, spec, policy) if is_preflight else ()
+    if findings:
+        return Refuse(findings=findings)
+    # A check that could not look has not passed: before anything is touched, every part has to answer.
+    is_blind = is_preflight and observation.unanswered
+    decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
     return _explained(decision, observation, spec, policy) if isinstance(decision, Wait) else decision
 
 
@@ -146,7 +147,7 @@ def evidence_of(observation: Observation, spec: ClusterSpec, policy: MigrationPo
                 "file": _file_hash(observation, node.id),
                 "flag": _flag(observation, node.id),
             }
-            for node in (*situation.brokers, *situation.controllers)
+            for node in situation.nodes
         },
     }
 

@@ -150,6 +150,10 @@ class Situation:
     replication: Replication
 
     @property
+    def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
+        return (*self.brokers, *self.controllers)
+
+    @property
     def is_nothing_known(self) -> bool:
         """No broker's process or file could be read: then not even the phase can be told."""
         return all(b.mode is BrokerMode.UNKNOWN and b.stage is None for b in self.brokers)
