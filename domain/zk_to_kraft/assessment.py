@@ -79,6 +79,14 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
     )
 
 
+def digest_of(phase: Phase | None, decision: Decision) -> str:
+    """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said."""
+    told = decision.model_dump(mode="json", exclude={"detail"})
+    if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
+        told["objects"] = []
+    return hash_of({"phase": phase, "decision": told})
+
+
 def _terms(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, evidence_hash: str) -> Terms:
     approval = Approval.NONE
     if ruling.is_consumed:
