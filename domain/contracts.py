@@ -88,6 +88,7 @@ class AssessRequest(Payload):
     cluster: str
     generation: int
     approvals: dict[GateName, str] = Field(default_factory=dict)
+    is_held: bool = False
     policy: MigrationPolicy = MigrationPolicy()
     seen: str | None = None
 
@@ -131,7 +132,7 @@ class StepRequest(Payload):
     generation: int
     step_id: str
     step: Step
-    approval: str | None = None
+    approvals: dict[GateName, str] = Field(default_factory=dict)
     policy: MigrationPolicy = MigrationPolicy()
 
 

@@ -148,7 +148,8 @@ class Process(ObservedPart):
 class RollMark(ObservedPart):
     """What a roll of ours wrote beside the node's file before it touched anything; kept until the next roll.
 
-    `before_identity`: the process that ran then. `before_sha256` and `written_sha256`: the file as we found and left it.
+    `before_identity`: the process that ran then. `before_sha256` and `written_sha256`: the file as we found and left it;
+    `original_sha256`: the archived file as it was before this product first changed it.
     """
 
     step_id: str
@@ -157,15 +158,15 @@ class RollMark(ObservedPart):
     before_identity: str | None
     before_sha256: str
     written_sha256: str
-    is_proven: bool
+    original_sha256: str | None = None
+    is_proven: bool = False
 
 
 class PropertiesFile(ObservedPart):
-    """A node's properties file: hash of its bytes, the observed keys, and the hash of the archived original, if any."""
+    """A node's properties file: hash of its bytes, the observed keys, and what our last roll of the node left beside it."""
 
     sha256: str
     properties: dict[str, str]
-    original_sha256: str | None
     mark: RollMark | None
 
 
@@ -195,12 +196,13 @@ class NodeDisk(ObservedPart):
 
 
 class NodeView(ObservedPart):
-    """One node. `None` parts did not answer."""
+    """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more."""
 
     id: int
     process: Process | None = None
     disk: NodeDisk | None = None
     metrics: NodeMetrics | None = None
+    last_output: tuple[str, ...] = ()
 
 
 class Observation(ObservedPart):

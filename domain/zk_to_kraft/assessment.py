@@ -124,6 +124,8 @@ def _explained(wait: Wait, observation: Observation, spec: ClusterSpec, policy: 
         names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids)
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
+    elif wait.reason is WaitReason.NODE_DOWN:
+        detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason is WaitReason.DUAL_WRITE_NOT_CURRENT:
         names = ("/migration",)
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
