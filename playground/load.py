@@ -1,0 +1,156 @@
+"""Continuous `acks=all` writes, every message with an identifier of its own, and the proof at the end.
+
+load = Load(cluster.bootstrap_servers, directory)
+with load:
+    …                       # load.counters() at any moment
+load.verify().lost          # must be empty
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from domain.errors import Transient
+from playground import processes
+from playground.acknowledgements import LoadCounters, read_counters, read_identifiers
+from playground.clients import admin_client, client_configuration
+from playground.load_report import LoadReport, compare
+from playground.processes import Launch
+from playground.seed import Topic, create_topics
+
+# Nothing here may expire or be compacted away: what was acknowledged must be readable at the end.
+KEEP = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+LOAD_TOPICS = (
+    Topic("load.strict", 6, config={"min.insync.replicas": "2"} | KEEP),
+    Topic("load.single", 1, config={"min.insync.replicas": "2"} | KEEP),
+    Topic("load.relaxed", 6, config={"min.insync.replicas": "1"} | KEEP),
+    Topic("load.two-replicas", 4, replication_factor=2, config={"min.insync.replicas": "1"} | KEEP),
+)
+DEFAULT_RATE = 200.0
+
+
+class Load:
+    """One run of the writing process. `directory` takes its pid file, its log, its counters and its identifiers."""
+
+    def __init__(
+        self,
+        bootstrap_servers: Sequence[str],
+        directory: Path,
+        *,
+        topics: Sequence[Topic] = LOAD_TOPICS,
+        rate_per_second: float = DEFAULT_RATE,
+    ) -> None:
+        self.directory = directory.absolute()
+        self._bootstrap_servers = tuple(bootstrap_servers)
+        self._topics = tuple(topics)
+        self._launch = self._launch_at(rate_per_second)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self, deadline_seconds: float = 60.0) -> None:
+        """Creates the topics, starts writing; returns at the first acknowledgement."""
+        create_topics(admin_client(self._bootstrap_servers), self._topics, deadline_seconds)
+        processes.start(self._launch)
+        try:
+            self.await_acknowledged(1, deadline_seconds)
+        except BaseException:
+            self.stop(grace_seconds=0)
+            raise
+
+    def stop(self, grace_seconds: float = 130.0) -> None:
+        """Lets messages on their way arrive (at most the producer's delivery timeout), then ends the process."""
+        process = processes.running(self._launch)
+        processes.stop([process] if process else [], grace_seconds)
+
+    def counters(self) -> LoadCounters:
+        return read_counters(self.directory)
+
+    def await_acknowledged(self, more: int, deadline_seconds: float = 60.0) -> None:
+        """Returns when `more` further messages were acknowledged. Raises Transient, with the end of the log."""
+        wanted = self.counters().acknowledged + more
+        try:
+            processes.wait_until(
+                lambda: self.counters().acknowledged >= wanted, f"{more} more acknowledgements", deadline_seconds
+            )
+        except Transient as error:
+            raise Transient(f"{error}\n{processes.last_lines(self._launch.output_file)}") from error
+
+    def pids(self) -> list[int]:
+        process = processes.running(self._launch)
+        return [process.pid] if process else []
+
+    def verify(self, deadline_seconds: float = 120.0) -> LoadReport:
+        """Reads everything back from the beginning. To be called when the writing has stopped."""
+        if self.pids():
+            raise RuntimeError("the load is still writing: stop it before you compare")
+        read = read_everything(self._bootstrap_servers, [topic.name for topic in self._topics], deadline_seconds)
+        counters = self.counters()
+        return compare(
+            read_identifiers(self.directory),
+            read,
+            unacknowledged=counters.unacknowledged,
+            longest_pause_seconds=counters.longest_pause_seconds,
+            slowest_acknowledgement_seconds=counters.slowest_acknowledgement_seconds,
+        )
+
+    def _launch_at(self, rate_per_second: float) -> Launch:
+        names = [topic.name for topic in self._topics]
+        module = ("-m", "playground.load_process", str(self.directory), str(rate_per_second))
+        return Launch(
+            name="load",
+            command=(sys.executable, *module, ",".join(self._bootstrap_servers), *names),
+            pid_file=self.directory / "load.pid",
+            output_file=self.directory / "load.log",
+            environment={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            mark=str(self.directory),
+        )
+
+
+def read_everything(bootstrap_servers: Sequence[str], topics: Sequence[str], deadline_seconds: float) -> list[str]:
+    """The identifier of every message between beginning and end of the topics, as often as it is there.
+
+    Raises Transient when the end was not reached in time: an incomplete reading would look like a loss.
+    """
+    settings = {"group.id": "playground-verify", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer(client_configuration(bootstrap_servers) | settings)
+    try:
+        return list(_read_to_the_end(consumer, topics, deadline_seconds))
+    finally:
+        consumer.close()
+
+
+def _read_to_the_end(consumer: Consumer, topics: Sequence[str], deadline_seconds: float) -> Iterator[str]:
+    ends = _end_offsets(consumer, topics)
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in ends])
+    unfinished = {partition for partition, end in ends.items() if end > 0}
+    began = time.monotonic()
+    while unfinished:
+        if time.monotonic() - began > deadline_seconds:
+            raise Transient(f"{len(unfinished)} of {len(ends)} partitions were not read to their end: {sorted(unfinished)}")
+        for message in consumer.consume(1000, timeout=0.5):
+            partition = (message.topic() or "", message.partition() or 0)
+            if error := message.error():
+                has_ended = error.code() == KafkaError._PARTITION_EOF
+            else:
+                yield (message.key() or b"").decode("ascii")
+                has_ended = (message.offset() or 0) + 1 >= ends[partition]
+            if has_ended:
+                unfinished.discard(partition)
+
+
+def _end_offsets(consumer: Consumer, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+    """(topic, partition) → the high watermark now."""
+    metadata = consumer.list_topics(timeout=30)
+    partitions = [TopicPartition(topic, number) for topic in topics for number in metadata.topics[topic].partitions]
+    return {(p.topic, p.partition): consumer.get_watermark_offsets(p, timeout=30)[1] for p in partitions}
