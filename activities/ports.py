@@ -160,6 +160,9 @@ class Ledger(Protocol):
 
     async def command(self, command_id: str) -> Command | None: ...
 
+    async def add_command(self, command: Command) -> None:
+        """Write a command; one with the same id is the same command."""
+
     async def consume_command(self, command_id: str, at: datetime) -> None:
         """Mark an approval as used by an irreversible effect; used already is fine."""
 

@@ -29,6 +29,7 @@ class ActivityName(StrEnum):
     ROLL_NODE = "roll_node"
     RECORD = "record_progress"
     OBSERVE = "observe_cluster"
+    ADOPT = "adopt_message"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -48,12 +49,12 @@ class CarriedState(Payload):
 
     generation: int
     phase: str | None = None
-    steps_done: int = 0
+    step_count: int = 0
     restarts: dict[str, int] = Field(default_factory=dict)
     approvals: dict[GateName, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
     is_held: bool = False
-    held_by: str = ""
+    held_because: str = ""
     event_count: int = 0
 
 
@@ -144,7 +145,7 @@ class StepOutcome(Payload):
     did_restart: bool = False
     seconds: float = 0.0
     attempt: int = 1
-    diff: str = ""
+    changes: tuple[str, ...] = ()
 
 
 class RecordRequest(Payload):
@@ -155,6 +156,17 @@ class RecordRequest(Payload):
     generation: int
     events: tuple[EventDraft, ...] = ()
     progress: Progress | None = None
+
+
+class AdoptRequest(Payload):
+    """An approval that came as a bare signal or update: `command_id` is made from the run, so a retry is the same command."""
+
+    migration_id: str
+    command_id: str
+    gate: GateName
+    evidence_hash: str
+    by: str = ""
+    reason: str = ""
 
 
 class ObserveRequest(Payload):

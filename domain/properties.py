@@ -5,6 +5,7 @@ Java reads the *last* of repeated keys, and so do we; an edit leaves one occurre
 """
 
 import io
+import re
 from collections.abc import Mapping
 
 import javaproperties
@@ -50,3 +51,19 @@ def rename(text: str, old: str, new: str, value: str) -> str:
 
 def _line(key: str, value: str) -> str:
     return f"{javaproperties.join_key_value(key, value)}\n"
+
+
+SECRET_KEY = re.compile(r"password|secret|jaas|credential|token|private", re.IGNORECASE)
+"""Keys whose values are never shown."""
+
+
+def changes(before: str, after: str) -> tuple[str, ...]:
+    """What an edit changed, key by key, as `- key=value` and `+ key=value`, without the value of any secret."""
+    old, new = parse(before), parse(after)
+    removed = [f"- {key}={_shown(key, value)}" for key, value in old.items() if new.get(key) != value]
+    added = [f"+ {key}={_shown(key, value)}" for key, value in new.items() if old.get(key) != value]
+    return (*removed, *added)
+
+
+def _shown(key: str, value: str) -> str:
+    return "***" if SECRET_KEY.search(key) else value

@@ -1,0 +1,37 @@
+"""`adopt_message`: an approval that reached Temporal without passing through the API."""
+
+from datetime import UTC, datetime
+
+from temporalio import activity
+
+from activities.observe import Ports
+from domain.contracts import ActivityName, AdoptRequest
+from domain.records import Command, CommandKind
+
+
+class Adopting:
+    """Makes a command of a bare signal, where the server's settings allow that, and says why not where they do not."""
+
+    def __init__(self, ports: Ports, are_signals_trusted: bool) -> None:
+        self._ports = ports
+        self._are_signals_trusted = are_signals_trusted
+
+    @activity.defn(name=ActivityName.ADOPT)
+    async def adopt_message(self, request: AdoptRequest) -> str | None:
+        """Write the command; why it does not count, or `None` when it does. Same id, same command."""
+        refused = None if self._are_signals_trusted else "signal_approvals is off: approve through the API"
+        await self._ports.ledger.add_command(
+            Command(
+                id=request.command_id,
+                migration_id=request.migration_id,
+                kind=CommandKind.APPROVE,
+                gate=request.gate,
+                evidence_hash=request.evidence_hash,
+                reason=request.reason,
+                by=request.by or "unknown (temporal signal)",
+                via="temporal-signal",
+                at=datetime.now(UTC),
+                refused_because=refused,
+            )
+        )
+        return refused

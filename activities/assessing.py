@@ -1,0 +1,117 @@
+"""Looking and deciding: `assess` once, `watch` until the decision changes, `observe_cluster` for people."""
+
+import asyncio
+
+from temporalio import activity
+
+from activities.heartbeat import heartbeating
+from activities.node_files import sha256_of
+from activities.observe import Ports, observe
+from domain.contracts import (
+    ActivityName,
+    Assessment,
+    AssessRequest,
+    ClusterSight,
+    ObserveRequest,
+    StepRequest,
+)
+from domain.decisions import GateName
+from domain.errors import Permanent, Superseded, Unsafe
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord, CommandKind
+from domain.zk_to_kraft.assessment import Ruling, sight_of
+from domain.zk_to_kraft.assessment import assess as assess_observation
+
+
+class Assessing:
+    """Activities that only look. They may run as often as anybody likes."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    @activity.defn(name=ActivityName.ASSESS)
+    async def assess(self, request: AssessRequest) -> Assessment:
+        """Observe, store, classify, decide."""
+        async with heartbeating():
+            assessment, observation = await look_and_decide(request, self._ports)
+            await self._ports.artefacts.put(observation)
+            return assessment
+
+    @activity.defn(name=ActivityName.WATCH)
+    async def watch(self, request: AssessRequest) -> Assessment:
+        """Assess again and again until the decision's digest is not `request.seen` any more."""
+        async with heartbeating():
+            while True:
+                assessment, observation = await look_and_decide(request, self._ports)
+                if assessment.digest != request.seen:
+                    await self._ports.artefacts.put(observation)
+                    return assessment
+                await asyncio.sleep(request.policy.poll_interval.total_seconds())
+
+    @activity.defn(name=ActivityName.OBSERVE)
+    async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:
+        """What is seen now, for people. Stores nothing."""
+        cluster = await registered(request.cluster, self._ports)
+        return sight_of(await observe(cluster, self._ports), cluster.spec, MigrationPolicy())
+
+
+async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) -> tuple[Assessment, bytes]:
+    """One assessment, on a fresh observation and on what the ledger says of the approvals right now.
+
+    With it the observation as JSON, to be kept under its sha256, which the assessment names: a watch looks once a second
+    for weeks, and only a look that changed something is worth keeping.
+    """
+    await ensure_not_superseded(request.cluster, request.generation, ports)
+    cluster = await registered(request.cluster, ports)
+    ruling = await _ruling(request, ports)
+    observation = await observe(cluster, ports)
+    content = observation.model_dump_json().encode()
+    return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content)), content
+
+
+async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
+    """What the ledger knows of the approval that the workflow accepted. A message alone moves nothing."""
+    is_held = isinstance(request, AssessRequest) and request.is_held
+    command_id = request.approvals.get(GateName.FINALIZE)
+    command = await ports.ledger.command(command_id) if command_id is not None else None
+    if (
+        command is None
+        or command.migration_id != request.migration_id
+        or command.kind is not CommandKind.APPROVE
+        or command.gate is not GateName.FINALIZE
+        or command.refused_because is not None
+    ):
+        return Ruling(is_held=is_held)
+    return Ruling(approved_hash=command.evidence_hash, is_consumed=command.consumed_at is not None, is_held=is_held)
+
+
+async def registered(name: str, ports: Ports) -> ClusterRecord:
+    cluster = await ports.ledger.cluster(name)
+    if cluster is None:
+        raise Permanent(f"cluster {name} is not registered: PUT /clusters/{name} first")
+    return cluster
+
+
+async def ensure_not_superseded(cluster: str, generation: int, ports: Ports) -> None:
+    """The fence: an effect of a run that has lost the cluster must not happen."""
+    held = await ports.ledger.generation(cluster)
+    if held != generation:
+        raise Superseded(f"cluster {cluster} is held by generation {held}, this run is generation {generation}: it stops")
+
+
+async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
+    """Why the step may not be taken any more: `None` when a fresh look decides the very same one."""
+    assessment, _ = await look_and_decide(request, ports)
+    if assessment.decision == request.step:
+        return None
+    reason = getattr(assessment.decision, "reason", assessment.decision.decision)
+    return f"a fresh look right before the effect decides otherwise: {reason}"
+
+
+def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:
+    """Raise when somebody else changed a file between our look and our write."""
+    if sha256 not in expected:
+        raise Unsafe(
+            f"{path} was changed by somebody else while it was being rolled (sha256 {sha256[:12]}…). It is not overwritten. "
+            "Put back what this migration wrote, or make your change before the migration starts."
+        )

@@ -1,0 +1,93 @@
+"""`observe`: one look at everything, all parts at once. What does not answer is named, and never stops the look."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from activities.node_files import look_at_disk
+from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDrivers, ZooKeepers
+from activities.zookeeper_view import view_of
+from domain.cluster import NodeSpec
+from domain.errors import KeeperlessError
+from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
+from domain.records import ClusterRecord
+
+T = TypeVar("T")
+
+LAST_LINES = 12
+"""Lines kept of what a dead process printed last."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Everything that activities reach the world through."""
+
+    ledger: Ledger
+    drivers: NodeDrivers
+    zookeepers: ZooKeepers
+    kafka: KafkaAdmin
+    metrics: ClusterMetrics
+    artefacts: ArtefactStore
+
+
+async def observe(cluster: ClusterRecord, ports: Ports) -> Observation:
+    """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit."""
+    started_at = datetime.now(UTC)
+    unanswered: list[Unanswered] = []
+    zookeeper, kafka, *nodes = await asyncio.gather(
+        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered),
+        _answer("kafka", ports.kafka.view(cluster), unanswered),
+        *(_look_at_node(cluster, node, ports, unanswered) for node in cluster.spec.nodes),
+    )
+    return Observation(
+        cluster=cluster.spec.name,
+        spec_revision=cluster.revision,
+        started_at=started_at,
+        ended_at=datetime.now(UTC),
+        zookeeper=zookeeper,
+        kafka=kafka,
+        nodes=tuple(nodes),
+        unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
+    )
+
+
+async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:
+    """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
+    try:
+        return await asked
+    except KeeperlessError as error:
+        unanswered.append(Unanswered(what=what, why=str(error)))
+        return None
+
+
+async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperView:
+    tree = await ports.zookeepers.connect(cluster)
+    try:
+        return await view_of(tree)
+    finally:
+        await tree.close()
+
+
+async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered]) -> NodeView:
+    name = cluster.spec.node_name(node.id)
+    driver = ports.drivers.driver(node)
+    process, disk = await asyncio.gather(
+        _answer(f"process of {name}", driver.process(), unanswered),
+        _answer(
+            f"files of {name}",
+            look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
+            unanswered,
+        ),
+    )
+    view = NodeView(id=node.id, process=process, disk=disk)
+    if process is None:
+        return view
+    if process.is_running:
+        metrics = await _answer(f"metrics of {name}", ports.metrics.read(node.metrics), unanswered)
+        return view.model_copy(update={"metrics": metrics})
+    if process.last_identity is None:
+        return view
+    lines = await _answer(f"output of {name}", driver.output_tail(LAST_LINES), unanswered)
+    return view.model_copy(update={"last_output": lines or ()})

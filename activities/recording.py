@@ -1,0 +1,26 @@
+"""What people ask for later: claiming a cluster, and recording how far a migration has come."""
+
+from datetime import UTC, datetime
+
+from temporalio import activity
+
+from activities.observe import Ports
+from domain.contracts import ActivityName, Claim, ClaimRequest, RecordRequest
+
+
+class Recording:
+    """Activities that write the ledger. They may run twice: claims belong to a run, events have keys."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    @activity.defn(name=ActivityName.CLAIM)
+    async def claim_cluster(self, request: ClaimRequest) -> Claim:
+        """Take the cluster for this chain of runs; a second run of the same migration is told that it is not its."""
+        generation = await self._ports.ledger.claim(request.migration_id, request.first_run_id, datetime.now(UTC))
+        return Claim(is_ours=generation is not None, generation=generation or 0)
+
+    @activity.defn(name=ActivityName.RECORD)
+    async def record_progress(self, request: RecordRequest) -> None:
+        """Append events and set the progress."""
+        await self._ports.ledger.record(request.migration_id, request.events, request.progress)
