@@ -1,0 +1,1 @@
+"""A node's gauges, through whichever agent runs in its JVM."""

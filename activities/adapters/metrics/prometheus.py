@@ -1,0 +1,83 @@
+"""Gauges through the Prometheus JMX exporter (1.0.1), from its text format.
+
+The default rules give `kafka_controller_KafkaController_Value{name="ZkMigrationState"} 4.0`; common rule sets give
+`kafka_controller_kafkacontroller_zkmigrationstate` or `…_value`, and `kafka_server_raftmetrics_current_leader`. So names are
+compared without case, punctuation and a last `value`. Rules must not leave out the gauges in `gauges.GAUGES`: what they
+leave out looks absent.
+
+The exporter gives numbers only: `zookeeper_session` and `kafka_version` are always `None` here.
+"""
+
+import re
+
+from activities.adapters.metrics.gauges import GAUGES, RAFT, RAFT_ATTRIBUTES, integer, node_metrics
+from activities.adapters.metrics.http import Exchange
+from domain.errors import Transient
+from domain.observation import NodeMetrics
+
+SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{((?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
+NAME_LABEL = re.compile(r'(?:^|,)\s*name="((?:[^"\\]|\\.)*)"')
+LABEL = re.compile(r'\w+="(?:[^"\\]|\\.)*"')
+SCRAPE_ERROR = "jmxscrapeerror"
+"""1 when the exporter could not read the JVM's MBeans: then everything looks absent."""
+
+
+class PrometheusMetrics:
+    """Reads `NodeMetrics`. Not on the page: `None`. No or malformed page, or a failed scrape in the JVM: `Transient`."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    async def read(self, url: str) -> NodeMetrics:
+        samples = _wanted(url, await self._exchange.text("GET", url))
+        if samples.get(SCRAPE_ERROR) != 0:
+            raise Transient(f"{url}: the exporter could not read the MBeans, or this is not a JMX exporter")
+        return node_metrics(url, {field: samples.get(name) for field, name in WANTED.items()}, None, None)
+
+
+def canonical(name: str) -> str:
+    """`kafka_controller_KafkaController_Value` and `kafka.controller:type=KafkaController` alike."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _mbean(object_name: str) -> str:
+    return canonical(re.sub(r"\b(type|name)=", "", object_name))
+
+
+WANTED = {field: _mbean(mbean) for field, mbean in GAUGES.items()} | {
+    field: _mbean(RAFT) + canonical(attribute) for field, attribute in RAFT_ATTRIBUTES.items()
+}
+
+
+def _wanted(url: str, page: str) -> dict[str, int]:
+    names = {*WANTED.values(), SCRAPE_ERROR}
+    found: dict[str, int] = {}
+    for line in page.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, value = _sample(url, line)
+        if name in names:
+            number = integer(_number(url, name, value), url, name)
+            if found.setdefault(name, number) != number:
+                raise Transient(f"{url}: {name} is there twice, with {found[name]} and {number}")
+    return found
+
+
+def _sample(url: str, line: str) -> tuple[str, str]:
+    """A line's canonical name and its value. Further labels than `name` belong to MBeans that are not wanted."""
+    match = SAMPLE.fullmatch(line)
+    if match is None:
+        raise Transient(f"{url}: a line is not in Prometheus' text format")
+    metric, labels, value = match.groups()
+    label = NAME_LABEL.search(labels or "")
+    if label is None and labels and LABEL.search(labels):
+        return canonical(metric) + canonical(labels), value
+    base = re.sub(r"_value$", "", metric, flags=re.IGNORECASE)
+    return canonical(base) + canonical(label[1] if label else ""), value
+
+
+def _number(url: str, name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise Transient(f"{url}: {name} has no number") from error

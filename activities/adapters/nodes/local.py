@@ -1,0 +1,169 @@
+"""The machine that this worker runs on: its files and programs."""
+
+import asyncio
+import errno
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+from activities.ports import Completed, FileContent
+from domain.errors import Permanent, Transient
+
+INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+"""What programs get of our environment. Not more: `env:` secrets live there, and a broker outlives us."""
+
+PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+
+
+class LocalMachine:
+    """A `Transport`. All blocking work happens in threads; one instance serves any number of nodes."""
+
+    async def read_file(self, path: str) -> FileContent | None:
+        return await asyncio.to_thread(_read, Path(path))
+
+    async def write_file(self, path: str, file: FileContent) -> None:
+        await asyncio.to_thread(_write, Path(path), file)
+
+    async def remove_file(self, path: str) -> None:
+        await asyncio.to_thread(_remove, Path(path))
+
+    async def list_dir(self, path: str) -> tuple[str, ...] | None:
+        return await asyncio.to_thread(_list, Path(path))
+
+    async def make_dir(self, path: str) -> None:
+        await asyncio.to_thread(_make_dirs, Path(path))
+
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+        """Outputs go to unnamed files: the end of the program is the end, even if a child of it keeps them open."""
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            process = await _spawn(arguments, environment, output, errors)
+            try:
+                async with asyncio.timeout(timeout.total_seconds()):
+                    exit_code = await process.wait()
+            except TimeoutError as error:
+                message = f"{arguments[0]} on this machine: still running after {timeout.total_seconds():g} s; ended it"
+                raise Transient(message) from error
+            finally:
+                await _end_group(process)
+            return Completed(exit_code, *await asyncio.to_thread(_texts, output, errors))
+
+
+async def _spawn(
+    arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
+) -> asyncio.subprocess.Process:
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    with _os_errors(Path(arguments[0])):
+        try:
+            return await asyncio.create_subprocess_exec(
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env={**inherited, **environment},
+                cwd="/",
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise Permanent(f"{arguments[0]}: no such program on this machine") from error
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """Kill what is left of a program that did not end by itself; it leads its own process group."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def _texts(*files: IO[bytes]) -> tuple[str, ...]:
+    for file in files:
+        file.seek(0)
+    return tuple(file.read().decode(errors="replace") for file in files)
+
+
+@contextmanager
+def _os_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PERMANENT_ERRORS as error:
+        raise Permanent(f"{path}: {error.strerror}; give the worker access, or correct the path") from error
+    except OSError as error:
+        raise Transient(f"{path}: {error.strerror}") from error
+
+
+def _read(path: Path) -> FileContent | None:
+    with _os_errors(path):
+        try:
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                return FileContent(file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
+        except (FileNotFoundError, ProcessLookupError):  # ESRCH: a file under /proc, its process just gone
+            return None
+
+
+def _write(path: Path, file: FileContent) -> None:
+    """New bytes beside the old, then one rename. Order matters: content is on disk before its name, its name before we return.
+
+    A crash before the rename leaves the old file and a stray `.name.*.new`. A symbolic link stays one: its target changes.
+    """
+    target = path.resolve()
+    _make_dirs(target.parent)
+    with _os_errors(target):
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as new:
+                new.write(file.content)
+                new.flush()
+                os.fchown(descriptor, file.uid, file.gid)
+                os.fchmod(descriptor, file.mode)  # after chown, which clears the set-id bits
+                os.fsync(descriptor)
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        _sync_dir(target.parent)
+
+
+def _remove(path: Path) -> None:
+    with _os_errors(path):
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return
+        _sync_dir(path.parent)
+
+
+def _list(path: Path) -> tuple[str, ...] | None:
+    with _os_errors(path):
+        try:
+            return tuple(sorted(os.listdir(path)))  # noqa: PTH208 - names are wanted, not paths
+        except FileNotFoundError:
+            return None
+
+
+def _make_dirs(path: Path) -> None:
+    missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+    with _os_errors(path):
+        for folder in reversed(missing):
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                if not folder.is_dir():
+                    raise
+            _sync_dir(folder.parent)
+
+
+def _sync_dir(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot sync directories
+            raise
+    finally:
+        os.close(descriptor)

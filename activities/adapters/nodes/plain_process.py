@@ -1,0 +1,170 @@
+"""A node that is one plain process, known by a pid file.
+
+Two small files tell who ran last:
+
+- the pid file: just the pid, as people and their scripts expect it;
+- `<pid file>.identity`: `pid@start ticks`, written by the process itself before it becomes the node, and by `stop`
+  before the signal when the process was not started by us.
+
+So the identity of a dead process is known after every start of ours and every stop of ours: `last_identity` changes with
+each start, even if the process died at once, and a stop does not change it. Only a process that others started, and that
+died without our `stop`, is remembered by its pid alone: `pid@unknown`. Looking never writes.
+A clean stop needs no kill: what does not end by SIGTERM is left alone and reported.
+
+Needs `sh`, `setsid`, `flock` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat). A worker that runs
+under systemd needs `KillMode=process`: a session of its own does not take a node out of the worker's control group.
+"""
+
+import asyncio
+import time
+from datetime import timedelta
+
+from activities.adapters.nodes.procfs import Stat, may_name_file, names_file, names_file_from, parse_boot_time, parse_stat
+from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
+from activities.adapters.nodes.transport import Transport
+from activities.ports import FileContent
+from domain.cluster import NodeSpec
+from domain.errors import Permanent, Transient
+from domain.observation import Process
+
+CALL_LIMIT = timedelta(seconds=30)
+"""For our own small scripts; they end in milliseconds, and wait up to ten seconds for another start."""
+
+STOP_POLL_SECONDS = 0.1
+UNKNOWN_START = "unknown"
+
+
+class PidFileProcess:
+    """A `ServiceManager`. Stateless: all that it knows lies on the node."""
+
+    def __init__(self, transport: Transport, node: NodeSpec) -> None:
+        self._transport = transport
+        self._node = node
+        self._service = node.driver.service
+        self._identity_file = f"{self._service.pid_file}.identity"
+
+    async def process(self) -> Process:
+        pid, remembered = await self._pid(), await self._remembered()
+        running = await self._running(pid, remembered)
+        if running is None:
+            return Process(is_running=False, identity=None, last_identity=_last(pid, remembered), started_at=None)
+        return Process(
+            is_running=True,
+            identity=running.identity,
+            last_identity=running.identity,
+            started_at=running.started_at(parse_boot_time(await self._proc("stat") or b"")),
+        )
+
+    async def start(self) -> None:
+        """Look, then start only if the two files are still as they were when we looked, under a lock of the kernel's.
+
+        Of two starts at once the second finds the files changed and does nothing. The lock belongs to an open file, which the
+        new process holds until it has written its pid: no crash, ours or its, leaves it locked or starts a second process.
+        """
+        seen = await self._files()
+        if (await self.process()).is_running:
+            return
+        service = self._service
+        arguments = (service.pid_file, self._identity_file, service.output_file, seen, START_PROCESS, *self._command())
+        done = await self._transport.run(("sh", "-c", START, "start", *arguments), self._node.environment, CALL_LIMIT)
+        if done.exit_code == START_BUSY:
+            raise Transient(f"{service.pid_file}: another start holds the lock for 10 s; try again")
+        if done.exit_code != 0:
+            raise Permanent(f"{service.pid_file}: cannot start the process: {(done.errors or done.output).strip()[-500:]}")
+
+    async def stop(self, deadline: timedelta) -> None:
+        pid, remembered = await self._pid(), await self._remembered()
+        running = await self._running(pid, remembered)
+        if running is None:
+            return
+        if remembered != running.identity:
+            await self._remember(running.identity)
+        await self._signal(running)
+        await self._await_end(running, deadline)
+
+    async def output_tail(self, lines: int) -> tuple[str, ...]:
+        done = await self._transport.run(
+            ("sh", "-c", OUTPUT_TAIL, "tail", self._service.output_file, str(lines)), {}, CALL_LIMIT
+        )
+        if done.exit_code != 0:
+            raise Transient(f"{self._service.output_file}: cannot be read: {done.errors.strip()[-500:]}")
+        return tuple(done.output.splitlines()[-lines:]) if lines > 0 else ()
+
+    def _command(self) -> tuple[str, ...]:
+        path = self._node.properties_file
+        command = tuple(part.replace("{properties}", path) for part in self._service.start_command)
+        if not names_file("\0".join(command).encode(), path):
+            raise Permanent(f"start_command of node {self._node.id}: names neither {{properties}} nor {path}")
+        return command
+
+    async def _text(self, path: str) -> str:
+        file = await self._transport.read_file(path)
+        return "" if file is None else file.content.decode(errors="surrogateescape")
+
+    async def _files(self) -> str:
+        """Both files as `$(cat pid-file identity-file)` gives them."""
+        return (await self._text(self._service.pid_file) + await self._text(self._identity_file)).rstrip("\n")
+
+    async def _pid(self) -> int | None:
+        text = (await self._text(self._service.pid_file)).strip()
+        return int(text) if text.isascii() and text.isdigit() else None
+
+    async def _remembered(self) -> str | None:
+        return (await self._text(self._identity_file)).strip() or None
+
+    async def _remember(self, identity: str) -> None:
+        owner = await self._transport.read_file(self._service.pid_file)
+        uid, gid = (owner.uid, owner.gid) if owner else (-1, -1)
+        await self._transport.write_file(self._identity_file, FileContent(f"{identity}\n".encode(), 0o644, uid, gid))
+
+    async def _proc(self, name: str) -> bytes | None:
+        file = await self._transport.read_file(f"/proc/{name}")
+        return None if file is None else file.content
+
+    async def _stat(self, pid: int) -> Stat | None:
+        content = await self._proc(f"{pid}/stat")
+        stat = None if not content else parse_stat(content)
+        return stat if stat is not None and stat.is_alive else None
+
+    async def _running(self, pid: int | None, remembered: str | None) -> Stat | None:
+        """The living process of this node: the pid file's, if its command line names the node's properties file."""
+        stat = None if pid is None else await self._stat(pid)
+        if stat is None:
+            return None
+        command_line = await self._proc(f"{stat.pid}/cmdline")
+        if not command_line:  # gone by now, or between two programs
+            return stat if stat.identity == remembered and await self._stat(stat.pid) == stat else None
+        return stat if await self._is_ours(stat.pid, command_line) else None
+
+    async def _is_ours(self, pid: int, command_line: bytes) -> bool:
+        path = self._node.properties_file
+        if names_file(command_line, path):
+            return True
+        if not may_name_file(command_line, path):
+            return False
+        working_directory = await self._transport.run(("readlink", f"/proc/{pid}/cwd"), {}, CALL_LIMIT)
+        return names_file_from(command_line, working_directory.output.rstrip("\n"), path)
+
+    async def _signal(self, running: Stat) -> None:
+        arguments = (str(running.pid), str(running.start_ticks))
+        done = await self._transport.run(("sh", "-c", SIGNAL, "stop", *arguments), {}, CALL_LIMIT)
+        if done.exit_code != 0 and await self._stat(running.pid) == running:
+            raise Permanent(f"process {running.identity}: cannot be asked to stop: {done.errors.strip()[-500:]}")
+
+    async def _await_end(self, running: Stat, deadline: timedelta) -> None:
+        end = time.monotonic() + deadline.total_seconds()
+        while await self._stat(running.pid) == running:
+            if time.monotonic() >= end:
+                seconds = deadline.total_seconds()
+                raise Transient(f"process {running.identity}: has not stopped {seconds:g} s after SIGTERM; it is left alone")
+            await asyncio.sleep(STOP_POLL_SECONDS)
+
+
+START_BUSY = 75
+
+
+def _last(pid: int | None, remembered: str | None) -> str | None:
+    """Who ran last, when nobody runs. The pid file wins where the two disagree: others have started the node since."""
+    if pid is None or (remembered is not None and remembered.partition("@")[0] == str(pid)):
+        return remembered
+    return f"{pid}@{UNKNOWN_START}"

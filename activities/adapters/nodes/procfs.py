@@ -1,0 +1,60 @@
+"""What `/proc` says about a process (proc(5)). Pure: bytes in, facts out."""
+
+import posixpath
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+TICKS_PER_SECOND = 100
+"""USER_HZ, the unit of times in `/proc/<pid>/stat`: 100 on every architecture that has a JVM."""
+
+GONE = frozenset("ZXx")
+"""States of a process that has ended and waits for its parent."""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """`start_ticks`: start time in ticks since boot. It tells a process from a later one with the same pid."""
+
+    pid: int
+    is_alive: bool
+    start_ticks: int
+
+    @property
+    def identity(self) -> str:
+        return f"{self.pid}@{self.start_ticks}"
+
+    def started_at(self, boot: datetime) -> datetime:
+        return datetime.fromtimestamp(boot.timestamp() + self.start_ticks / TICKS_PER_SECOND, tz=UTC)
+
+
+def parse_stat(content: bytes) -> Stat:
+    """`/proc/<pid>/stat`. The second field is the program's name in brackets and may itself hold spaces and brackets."""
+    pid, rest = content[: content.index(b" ")], content[content.rindex(b")") + 2 :]
+    fields = rest.split()
+    return Stat(int(pid), fields[0].decode() not in GONE, int(fields[19]))
+
+
+def parse_boot_time(content: bytes) -> datetime:
+    """`btime` of `/proc/stat`. It can move by a second while the clock is being set."""
+    seconds = next(line.split()[1] for line in content.splitlines() if line.startswith(b"btime "))
+    return datetime.fromtimestamp(int(seconds), tz=UTC)
+
+
+def names_file(command_line: bytes, path: str) -> bool:
+    """Whether a command line contains the absolute path, alone or as part of an argument such as `--config=/path`."""
+    return re.search(rb"(?<![\w./-])" + re.escape(path.encode()) + rb"(?![\w./-])", command_line) is not None
+
+
+def may_name_file(command_line: bytes, path: str) -> bool:
+    """Whether an argument is a relative path with the same file name: then the working directory decides."""
+    return any(
+        not argument.startswith("/") and posixpath.basename(argument) == posixpath.basename(path)
+        for argument in command_line.decode(errors="replace").split("\0")
+    )
+
+
+def names_file_from(command_line: bytes, working_directory: str, path: str) -> bool:
+    """`names_file` for relative arguments of a process with this working directory."""
+    arguments = command_line.decode(errors="replace").split("\0")
+    return any(posixpath.normpath(posixpath.join(working_directory, a)) == posixpath.normpath(path) for a in arguments)

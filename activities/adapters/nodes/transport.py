@@ -1,0 +1,37 @@
+"""The two halves of a node driver. A service manager is written on `Transport` alone, so it works over every transport."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Protocol
+
+from activities.ports import Completed, FileContent
+from domain.observation import Process
+
+
+class Transport(Protocol):
+    """A machine's files and programs. Limits, errors and meaning of absence as in `activities.ports.NodeDriver`."""
+
+    async def read_file(self, path: str) -> FileContent | None: ...
+
+    async def write_file(self, path: str, file: FileContent) -> None: ...
+
+    async def remove_file(self, path: str) -> None: ...
+
+    async def list_dir(self, path: str) -> tuple[str, ...] | None: ...
+
+    async def make_dir(self, path: str) -> None: ...
+
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+        """Run a program in `/` with `environment` added to a bare one. The caller's own environment is not passed on."""
+
+
+class ServiceManager(Protocol):
+    """A node's process. Errors as in `activities.ports.NodeDriver`."""
+
+    async def process(self) -> Process: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self, deadline: timedelta) -> None: ...
+
+    async def output_tail(self, lines: int) -> tuple[str, ...]: ...

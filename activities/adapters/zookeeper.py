@@ -1,0 +1,133 @@
+"""ZooKeeper through kazoo: sessions that read, own nothing, and are closed after one observation.
+
+kazoo runs a connection thread and two workers for each session; all waiting for them happens in threads of ours.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.interfaces import IAsyncResult
+from kazoo.protocol.states import ZnodeStat
+
+from activities.ports import SecretStore, Znode
+from domain.cluster import ZooKeeperSpec
+from domain.errors import Permanent, Transient
+from domain.records import ClusterRecord
+
+T = TypeVar("T")
+
+IN_FLIGHT = 100
+"""Reads sent before the first answer is awaited. A server answers a session's requests in order."""
+
+QUIET = logging.getLogger("keeperless.kazoo")
+"""kazoo logs every failed attempt to connect; what matters reaches the caller as an error."""
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
+
+class KazooTree:
+    """A `ZooKeeperTree` on a connected client. `call_seconds` limits each call; for `get_many`, each hundred znodes."""
+
+    def __init__(self, client: KazooClient, ensemble: str, call_seconds: float) -> None:
+        self._client = client
+        self._ensemble = ensemble
+        self._call_seconds = call_seconds
+
+    async def get(self, path: str) -> Znode | None:
+        (znode,) = await self.get_many((path,))
+        return znode
+
+    async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        found: list[Znode | None] = []
+        for start in range(0, len(paths), IN_FLIGHT):
+            batch = paths[start : start + IN_FLIGHT]
+            found += await asyncio.to_thread(self._read, self._client.get_async, batch, _znode)
+        return tuple(found)
+
+    async def children(self, path: str) -> tuple[str, ...] | None:
+        (names,) = await asyncio.to_thread(self._read, self._client.get_children_async, (path,), _names)
+        return names
+
+    async def close(self) -> None:
+        await asyncio.to_thread(_close, self._client)
+
+    async def sync(self) -> None:
+        """Make the server that we are connected to catch up with the ensemble's leader, so that reads are not stale."""
+        await asyncio.to_thread(self._read, self._client.sync_async, ("/",), lambda path: path)
+
+    def _read(self, send: Callable[[str], IAsyncResult], paths: Sequence[str], parse: Callable[[Any], T]) -> list[T | None]:
+        deadline = time.monotonic() + self._call_seconds
+        pending = [(path, send(path)) for path in paths]
+        return [self._answer(path, answer, deadline, parse) for path, answer in pending]
+
+    def _answer(self, path: str, answer: IAsyncResult, deadline: float, parse: Callable[[Any], T]) -> T | None:
+        try:
+            return parse(answer.get(timeout=max(0.0, deadline - time.monotonic())))
+        except NoNodeError:
+            return None
+        except (NoAuthError, AuthFailedError) as error:
+            message = f"{path} in ZooKeeper {self._ensemble}: not allowed; name an identity that may read in digest_auth"
+            raise Permanent(message) from error
+        except KazooTimeoutError as error:
+            raise Transient(f"{path} in ZooKeeper {self._ensemble}: no answer in {self._call_seconds:g} s") from error
+        except KazooException as error:
+            raise Transient(f"{path} in ZooKeeper {self._ensemble}: {type(error).__name__}") from error
+
+
+class KazooEnsembles:
+    """`ZooKeepers`. Both limits are in seconds; connecting includes the digest identity and one sync with the leader."""
+
+    def __init__(self, secrets: SecretStore, connect_seconds: float = 5.0, call_seconds: float = 5.0) -> None:
+        self._secrets = secrets
+        self._connect_seconds = connect_seconds
+        self._call_seconds = call_seconds
+
+    async def connect(self, cluster: ClusterRecord) -> KazooTree:
+        spec = cluster.spec.zookeeper
+        client = self._client(spec)
+        try:
+            await asyncio.to_thread(_start, client, spec.connect, self._connect_seconds)
+            tree = KazooTree(client, spec.connect, self._call_seconds)
+            await tree.sync()
+        except BaseException:
+            await asyncio.to_thread(_close, client)
+            raise
+        return tree
+
+    def _client(self, spec: ZooKeeperSpec) -> KazooClient:
+        """kazoo gives one server a session timeout divided by the number of servers: a short one finds a living server in time.
+
+        Our sessions own nothing, so their early end harms nobody. The server raises it to its own minimum.
+        """
+        auth = [("digest", self._secrets.resolve(spec.digest_auth).reveal())] if spec.digest_auth else None
+        timeout = min(spec.session_timeout_seconds, self._connect_seconds)
+        return KazooClient(hosts=spec.connect, timeout=timeout, auth_data=auth, logger=QUIET)
+
+
+def _start(client: KazooClient, ensemble: str, seconds: float) -> None:
+    client.start_async().wait(timeout=seconds)
+    if not client.connected:
+        raise Transient(f"ZooKeeper {ensemble}: no session in {seconds:g} s")
+
+
+def _close(client: KazooClient) -> None:
+    """Always frees threads and sockets. A server that does not answer the goodbye expires the session itself."""
+    try:
+        client.stop()
+    finally:
+        client.close()
+
+
+def _znode(answer: tuple[bytes, ZnodeStat]) -> Znode:
+    data, stat = answer
+    return Znode(data, stat.version, stat.ephemeralOwner)
+
+
+def _names(answer: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(answer))

@@ -1,0 +1,148 @@
+"""What the ensemble says about a cluster, read through `ZooKeeperTree` alone.
+
+Layouts: kafka.zk.ZkData (Kafka 3.9). A znode that decides something and cannot be parsed makes the whole view `Transient`, by
+name: unknown is never healthy. Two kinds are shown instead, because they can lie there for years: a `/migration` that cannot be
+parsed has `None` fields, and a topic that cannot be parsed counts as one without an id.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from activities.ports import Znode, ZooKeeperTree
+from domain.errors import Transient
+from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
+
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+MIGRATION = "/migration"
+REASSIGN = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+BROKER_IDS = "/brokers/ids"
+DELETE_TOPICS = "/admin/delete_topics"
+TOPICS = "/brokers/topics"
+
+
+async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
+    paths = (CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, MIGRATION, REASSIGN, PREFERRED_ELECTION)
+    cluster_id, controller, epoch, migration, reassign, election = await tree.get_many(paths)
+    topics = await _topics(tree)
+    return ZooKeeperView(
+        cluster_id=_cluster_id(cluster_id),
+        controller=_controller(controller),
+        controller_epoch=_epoch(epoch),
+        migration=_migration(migration),
+        broker_ids=_broker_ids(await tree.children(BROKER_IDS) or ()),
+        pending_deletions=await tree.children(DELETE_TOPICS) or (),
+        reassignments=tuple(sorted({*_requested(reassign), *_reassigning(topics)})),
+        is_preferred_election_pending=election is not None,
+        assigned_broker_ids=_assigned(topics.values()),
+        topics_without_id=tuple(name for name, topic in topics.items() if not topic.get("topic_id")),
+    )
+
+
+async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
+    """Every topic's znode, by name; empty where it cannot be parsed. Deleted while we read: left out."""
+    names = await tree.children(TOPICS) or ()
+    znodes = await tree.get_many([f"{TOPICS}/{name}" for name in names])
+    return {name: _object(znode) or {} for name, znode in zip(names, znodes, strict=True) if znode is not None}
+
+
+def _object(znode: Znode) -> dict[str, Any] | None:
+    """The JSON object in a znode, or `None`."""
+    try:
+        value = json.loads(znode.data)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _unreadable(path: str) -> Transient:
+    return Transient(f"znode {path}: its content cannot be parsed; expected what Kafka writes there")
+
+
+def _cluster_id(znode: Znode | None) -> str | None:
+    if znode is None:
+        return None
+    value = (_object(znode) or {}).get("id")
+    if not isinstance(value, str):
+        raise _unreadable(CLUSTER_ID)
+    return value
+
+
+def _controller(znode: Znode | None) -> ControllerZnode | None:
+    if znode is None:
+        return None
+    content = _object(znode) or {}
+    broker_id = _integer(content.get("brokerid"))
+    if broker_id is None:
+        raise _unreadable(CONTROLLER)
+    return ControllerZnode(
+        broker_id=broker_id,
+        kraft_epoch=_integer(content.get("kraftControllerEpoch")),
+        is_ephemeral=znode.ephemeral_owner != 0,
+    )
+
+
+def _epoch(znode: Znode | None) -> int | None:
+    if znode is None:
+        return None
+    try:
+        return int(znode.data)
+    except ValueError as error:
+        raise _unreadable(CONTROLLER_EPOCH) from error
+
+
+def _migration(znode: Znode | None) -> MigrationZnode | None:
+    if znode is None:
+        return None
+    content = _object(znode) or {}
+    return MigrationZnode(
+        controller_id=_integer(content.get("kraft_controller_id")),
+        controller_epoch=_integer(content.get("kraft_controller_epoch")),
+        offset=_integer(content.get("kraft_metadata_offset")),
+    )
+
+
+def _broker_ids(names: Sequence[str]) -> tuple[int, ...]:
+    try:
+        return tuple(sorted(int(name) for name in names))
+    except ValueError as error:
+        raise _unreadable(BROKER_IDS) from error
+
+
+def _requested(znode: Znode | None) -> tuple[str, ...]:
+    """Reassignments asked for through the znode; the znode's own name if it cannot be parsed."""
+    if znode is None:
+        return ()
+    partitions = (_object(znode) or {}).get("partitions")
+    if not isinstance(partitions, list) or not all(isinstance(entry, dict) for entry in partitions):
+        return (REASSIGN,)
+    return tuple(f"{entry.get('topic')}-{entry.get('partition')}" for entry in partitions)
+
+
+def _reassigning(topics: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    """Reassignments asked for through the Kafka protocol (KIP-455): they live in the topic's znode, from version 2 on."""
+    return tuple(
+        f"{name}-{partition}"
+        for name, topic in topics.items()
+        for key in ("adding_replicas", "removing_replicas")
+        for partition, replicas in _mapping(topic.get(key)).items()
+        if replicas
+    )
+
+
+def _assigned(topics: Iterable[dict[str, Any]]) -> tuple[int, ...]:
+    """All broker ids in assignments. `partitions` is the same in versions 1 to 3."""
+    lists = (replicas for topic in topics for replicas in _mapping(topic.get("partitions")).values())
+    found = {_integer(replica) for replicas in lists if isinstance(replicas, list) for replica in replicas}
+    return tuple(sorted(broker_id for broker_id in found if broker_id is not None))
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
