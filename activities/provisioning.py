@@ -68,7 +68,8 @@ class Provisioning:
         wanted = text.encode(ENCODING)
         if found is not None and found.content != wanted:
             raise Unsafe(
-                f"{controller.properties_file} exists with other content (sha256 {sha256_of(found.content)[:12]}…). It is not overwritten. Move it away, or name it as base_properties."
+                f"{controller.properties_file} exists with other content (sha256 {sha256_of(found.content)[:12]}…). "
+                "It is not overwritten. Move it away, or name it as base_properties."
             )
         file = FileContent(wanted, source.mode, source.uid, source.gid)
         if found is None:

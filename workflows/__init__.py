@@ -1,0 +1,1 @@
+"""When things are done to a cluster: a small interpreter that hardly ever changes. Decisions are made in activities."""

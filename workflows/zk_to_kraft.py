@@ -1,0 +1,513 @@
+"""`ZkToKraftMigration`: the interpreter. It asks for an assessment, does what it says, and asks again.
+
+It holds what people have said (approvals, hold), the last assessment, and nothing else of the cluster: the cluster is the
+truth, and looking at it is an activity's work. So a fix of a decision reaches running migrations without touching this.
+
+    assess ──► Step    perform it (one activity), assess again
+           ──► Wait    watch until the decision changes or somebody says something, assess again
+           ──► Gate    the same, for a person
+           ──► Refuse, Done   tell, end
+
+At the end of every phase the run continues as new, so that its history stays small enough to be read.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.exceptions import ActivityError, ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from domain.contracts import (
+        WORKFLOW_TYPE,
+        ActivityName,
+        AdoptRequest,
+        ApprovalMessage,
+        Assessment,
+        AssessRequest,
+        CarriedState,
+        Claim,
+        ClaimRequest,
+        HoldMessage,
+        MigrationInput,
+        MigrationStatus,
+        RecordRequest,
+        StepOutcome,
+        StepRequest,
+        TaskQueue,
+    )
+    from domain.decisions import WAIT_MEANS, Done, GateName, Refuse, Step, StepAction, Wait, WaitReason
+    from domain.records import EventDraft, MigrationState, OpenGate, Progress, Waiting
+    from workflows.telling import details_of, name_of, state_of, summary_of, waiting_of, with_restarts
+
+PHASE = SearchAttributeKey.for_keyword("Phase")
+WAITING = SearchAttributeKey.for_keyword("Waiting")
+
+FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
+"""A thing that does not answer is asked again until it does: a migration waits, it does not fail."""
+
+LOOK_TIMEOUT = timedelta(minutes=2)
+HEARTBEAT = timedelta(seconds=20)
+"""How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
+WATCH_TIMEOUT = timedelta(days=1)
+"""A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
+STEP_MARGIN = timedelta(minutes=5)
+"""What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
+
+RECORD_AGAIN = timedelta(seconds=30)
+"""Pause before a record that was refused, not merely unanswered, is tried again."""
+
+ACTIVITY_OF = {
+    StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
+    StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
+}
+
+
+class Superseded(Exception):
+    """Another run holds the cluster."""
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class ZkToKraftMigration:
+    """Moves one cluster from ZooKeeper to KRaft."""
+
+    @workflow.init
+    def __init__(self, request: MigrationInput) -> None:
+        carried = request.carried or CarriedState(generation=0)
+        self._request = request
+        self._generation = carried.generation
+        self._approvals = dict(carried.approvals)
+        self._applied = list(carried.applied_commands)
+        self._restarts = dict(carried.restarts)
+        self._is_held, self._held_because = carried.is_held, carried.held_because
+        self._phase = carried.phase
+        self._began_in_phase = carried.phase
+        self._step_count, self._event_count = carried.step_count, carried.event_count
+        self._gate: OpenGate | None = None
+        self._waiting: Waiting | None = None
+        self._progress = Progress(state=MigrationState.PLANNING, phase=carried.phase)
+        self._unadopted: list[AdoptRequest] = []
+        self._news = False
+        self._outbox: list[EventDraft] = []
+        self._is_due = False
+        self._is_told = True
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> str:
+        """Runs to the end of the migration, or of a phase. Gives the migration's final state."""
+        telling = asyncio.create_task(self._publish())
+        try:
+            if request.carried is None and not await self._claim():
+                return "superseded"
+            return await self._interpret()
+        except Superseded:
+            return "superseded"
+        except asyncio.CancelledError:
+            self._tell("cancelled", {"phase": self._phase})
+            self._progress = self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None})
+            await self._drain()
+            raise
+        finally:
+            telling.cancel()
+
+    # --- the interpreter -------------------------------------------------------------------------------------------
+
+    async def _interpret(self) -> str:
+        assessment: Assessment | None = None
+        while True:
+            self._news = False
+            await self._adopt_messages()
+            assessment = assessment or await self._look(ActivityName.ASSESS)
+            if assessment is None:
+                await workflow.wait_condition(lambda: self._news)
+            if assessment is None or self._news:
+                assessment = None
+                continue
+            self._note(assessment)
+            decision = assessment.decision
+            if isinstance(decision, Refuse | Done):
+                return await self._end(assessment)
+            await self._continue_as_new_between_phases(assessment)
+            if isinstance(decision, Step):
+                await self._perform(decision, assessment)
+                assessment = None
+            else:
+                assessment = await self._wait_for_change(assessment)
+
+    async def _claim(self) -> bool:
+        claim: Claim = await workflow.execute_activity(
+            ActivityName.CLAIM,
+            ClaimRequest(migration_id=self._request.migration_id, first_run_id=workflow.info().first_execution_run_id),
+            result_type=Claim,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            retry_policy=FOREVER,
+            summary=f"Claim cluster {self._request.cluster} for this migration",
+        )
+        self._generation = claim.generation
+        if claim.is_ours:
+            self._tell("claimed", {"generation": claim.generation})
+        return claim.is_ours
+
+    async def _look(self, activity: ActivityName, seen: str | None = None) -> Assessment | None:
+        """An assessment, or `None` after an error that a person has to look at: then the migration holds itself."""
+        is_watch = activity is ActivityName.WATCH
+        look = workflow.start_activity(
+            activity,
+            AssessRequest(
+                migration_id=self._request.migration_id,
+                cluster=self._request.cluster,
+                generation=self._generation,
+                approvals=self._approvals,
+                is_held=self._is_held,
+                policy=self._request.policy,
+                seen=seen,
+            ),
+            result_type=Assessment,
+            task_queue=TaskQueue.WATCH if is_watch else TaskQueue.CLUSTER,
+            start_to_close_timeout=WATCH_TIMEOUT if is_watch else LOOK_TIMEOUT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary=f"Watch: {self._waiting.reason}" if is_watch and self._waiting else "Look at the cluster and decide",
+        )
+        try:
+            if is_watch:
+                await workflow.wait_condition(lambda: look.done() or self._news)
+                if not look.done():
+                    look.cancel()
+                    return None
+            assessment: Assessment = await look
+        except ActivityError as error:
+            self._hold_after(error, str(activity))
+            return None
+        return assessment
+
+    async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
+        """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
+        self._is_due = True
+        return await self._look(ActivityName.WATCH, seen=assessment.digest)
+
+    async def _perform(self, step: Step, assessment: Assessment) -> None:
+        """Carry a step out. A cancellation waits for its end: half a restart is worse than either end."""
+        node = name_of(assessment, step.node_id)
+        self._step_count += 1
+        self._tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
+        self._is_due = True
+        policy = self._request.policy
+        handle = workflow.start_activity(
+            ACTIVITY_OF[step.action],
+            StepRequest(
+                migration_id=self._request.migration_id,
+                cluster=self._request.cluster,
+                generation=self._generation,
+                step_id=f"{self._request.migration_id}/{self._step_count}",
+                step=step,
+                approvals=self._approvals,
+                policy=policy,
+            ),
+            result_type=StepOutcome,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary=summary_of(step, node),
+        )
+        try:
+            outcome = await asyncio.shield(handle)
+        except asyncio.CancelledError:
+            outcome = await handle
+            self._note_outcome(step, node, outcome)
+            raise
+        except ActivityError as error:
+            self._hold_after(error, summary_of(step, node))
+            return
+        self._note_outcome(step, node, outcome)
+
+    def _note_outcome(self, step: Step, node: str, outcome: StepOutcome) -> None:
+        if outcome.did_restart:
+            self._restarts[node] = self._restarts.get(node, 0) + 1
+        told = {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage}
+        told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
+        if outcome.is_done:
+            self._tell("step-done", {**told, "changes": list(outcome.changes)})
+        else:
+            self._tell("step-blocked", {**told, "why": outcome.blocked})
+
+    def _hold_after(self, error: ActivityError, what: str) -> None:
+        """An error that trying again cannot mend stops the migration where it is, until a person says resume."""
+        cause = error.cause
+        if isinstance(cause, ApplicationError) and cause.type == Superseded.__name__:
+            raise Superseded from error
+        if not isinstance(cause, ApplicationError):
+            raise error
+        self._is_held, self._held_because = True, f"{what}: {cause.message}"
+        waiting = Waiting(
+            reason=WaitReason.HELD,
+            means=WAIT_MEANS[WaitReason.HELD],
+            since=workflow.now(),
+            detail=self._held_because,
+            for_people=True,
+        )
+        self._progress = self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting})
+        self._tell("held", {"by": "keeperless", "reason": self._held_because, "error": cause.type})
+        self._is_due = True
+
+    async def _end(self, assessment: Assessment) -> str:
+        is_done = isinstance(assessment.decision, Done)
+        state = MigrationState.SUCCEEDED if is_done else MigrationState.REFUSED
+        findings = assessment.decision.findings if isinstance(assessment.decision, Refuse) else ()
+        outcome = assessment.decision.outcome if isinstance(assessment.decision, Done) else None
+        self._progress = self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome})
+        self._tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._drain()
+        return state
+
+    async def _continue_as_new_between_phases(self, assessment: Assessment) -> None:
+        """Where a phase has ended go on in a new run, with everything told and nobody's message half-handled."""
+        begun_in, self._began_in_phase = self._began_in_phase, self._began_in_phase or assessment.phase
+        has_ended = begun_in is not None and assessment.phase not in {None, begun_in}
+        if not has_ended and not workflow.info().is_continue_as_new_suggested():
+            return
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._drain()
+        carried = CarriedState(
+            generation=self._generation,
+            phase=self._phase,
+            step_count=self._step_count,
+            restarts=self._restarts,
+            approvals=self._approvals,
+            applied_commands=tuple(self._applied),
+            is_held=self._is_held,
+            held_because=self._held_because,
+            event_count=self._event_count,
+        )
+        workflow.continue_as_new(self._request.model_copy(update={"carried": carried}))
+
+    # --- what people are told --------------------------------------------------------------------------------------
+
+    def _note(self, assessment: Assessment) -> None:
+        """Take an assessment in: phase, wait, gate, progress, and what Temporal's UI shows."""
+        if assessment.phase is not None and assessment.phase != self._phase:
+            self._tell("phase-entered", {"phase": assessment.phase, "from": self._phase})
+            self._phase = assessment.phase
+            workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
+        self._note_waiting(assessment)
+        if assessment.gate is None:
+            self._gate = None
+        elif self._gate is None or self._gate.evidence_hash != assessment.gate.evidence_hash:
+            self._gate = assessment.gate.model_copy(update={"since": workflow.now()})
+            self._tell("gate-opened", {"gate": self._gate.name, "evidence_hash": self._gate.evidence_hash})
+        self._progress = Progress(
+            state=state_of(assessment),
+            phase=self._phase,
+            waiting=self._waiting,
+            nodes=with_restarts(assessment.nodes, self._restarts),
+            gate=self._gate,
+            steps_done=assessment.steps_done,
+            steps_total=assessment.steps_total,
+        )
+        workflow.set_current_details(details_of(assessment, self._waiting, self._restarts))
+
+    def _note_waiting(self, assessment: Assessment) -> None:
+        before = self._waiting
+        is_same = before is not None and isinstance(assessment.decision, Wait) and before.reason == assessment.decision.reason
+        since = before.since if before is not None and is_same else workflow.now()
+        self._waiting = waiting_of(assessment, since, self._held_because)
+        reason = self._waiting.reason if self._waiting is not None else None
+        if reason == (before.reason if before is not None else None):
+            return
+        workflow.upsert_search_attributes([WAITING.value_set(reason) if reason is not None else WAITING.value_unset()])
+        if self._waiting is not None:
+            self._tell("waiting", self._waiting.model_dump(mode="json"))
+
+    def _tell(self, kind: str, data: dict[str, Any]) -> None:
+        """Put an event into the outbox. Its key makes it one event however often it is sent."""
+        self._event_count += 1
+        self._outbox.append(
+            EventDraft(
+                key=f"{self._request.migration_id}:{self._event_count}",
+                kind=kind,
+                cluster=self._request.cluster,
+                migration_id=self._request.migration_id,
+                at=workflow.now(),
+                data=data,
+            )
+        )
+
+    async def _publish(self) -> None:
+        """Send what the outbox holds, whenever that is due. A ledger that is down delays the record and nothing else."""
+        while True:
+            await workflow.wait_condition(lambda: self._is_due)
+            events, self._outbox = tuple(self._outbox), []
+            self._is_due, self._is_told = False, False
+            try:
+                await self._record(events)
+                self._is_told = True
+            except ActivityError:
+                workflow.logger.exception("the ledger refuses the record; trying again")
+                self._outbox = [*events, *self._outbox]
+                await workflow.sleep(RECORD_AGAIN)
+                self._is_due = True
+
+    async def _record(self, events: tuple[EventDraft, ...]) -> None:
+        await workflow.execute_activity(
+            ActivityName.RECORD,
+            RecordRequest(
+                migration_id=self._request.migration_id,
+                cluster=self._request.cluster,
+                generation=self._generation,
+                events=events,
+                progress=self._progress,
+            ),
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            retry_policy=FOREVER,
+            summary="Record: " + (", ".join(event.kind for event in events) or "progress"),
+        )
+
+    async def _drain(self) -> None:
+        """Wait until all that was told has been recorded."""
+        self._is_due = True
+        await workflow.wait_condition(lambda: not self._is_due and self._is_told and not self._outbox)
+
+    # --- what people say -------------------------------------------------------------------------------------------
+
+    @workflow.query
+    def status(self) -> MigrationStatus:
+        """Where the migration stands, as far as this run knows."""
+        return MigrationStatus(
+            migration_id=self._request.migration_id,
+            progress=self._progress,
+            generation=self._generation,
+            applied_commands=tuple(self._applied),
+        )
+
+    @workflow.update
+    def approve(self, message: ApprovalMessage) -> str:
+        """Approve an open gate. What counts is the command in the ledger; without one the message is adopted as a signal is."""
+        if self._is_applied(message.command_id):
+            return "approved before"
+        self._take_approval(message)
+        return "approved"
+
+    @approve.validator
+    def _validate_approve(self, message: ApprovalMessage) -> None:
+        if message.command_id not in self._applied:
+            self._require_open_gate(message)
+
+    @workflow.update
+    def reject(self, message: ApprovalMessage) -> str:
+        """Say no at an open gate: the migration is held, in a state with a way back, until somebody resumes it."""
+        if self._is_applied(message.command_id):
+            return "rejected before"
+        self._gate = None
+        self._hold(f"{message.gate} rejected by {message.by}: {message.reason}")
+        self._tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
+        return "rejected"
+
+    @reject.validator
+    def _validate_reject(self, message: ApprovalMessage) -> None:
+        if message.command_id not in self._applied:
+            self._require_open_gate(message)
+
+    @workflow.update
+    def hold(self, message: HoldMessage) -> str:
+        """Finish the node in hand, start no other."""
+        if not self._is_applied(message.command_id):
+            self._hold(f"held by {message.by}: {message.reason}")
+            self._tell("held", {"by": message.by, "reason": message.reason})
+        return "held"
+
+    @hold.validator
+    def _validate_hold(self, message: HoldMessage) -> None:
+        if self._is_held and message.command_id not in self._applied:
+            raise ApplicationError(f"held already: {self._held_because}", type="AlreadyHeld")
+
+    @workflow.update
+    def resume(self, message: HoldMessage) -> str:
+        """Go on after a hold."""
+        if not self._is_applied(message.command_id):
+            self._is_held, self._held_because, self._news = False, "", True
+            self._tell("resumed", {"by": message.by, "reason": message.reason})
+        return "resumed"
+
+    @resume.validator
+    def _validate_resume(self, message: HoldMessage) -> None:
+        if not self._is_held and message.command_id not in self._applied:
+            raise ApplicationError("not held: there is nothing to resume", type="NotHeld")
+
+    @workflow.signal(name="approve")
+    def approve_by_signal(self, message: ApprovalMessage) -> None:
+        """The second door, for Temporal's own UI and CLI. Lenient: what makes no sense is told, never raised."""
+        why = self._why_not_open(message)
+        if why is not None:
+            self._tell("signal-ignored", {"by": message.by, "gate": message.gate, "why": why})
+        elif not self._is_applied(message.command_id):
+            self._take_approval(message)
+
+    def _require_open_gate(self, message: ApprovalMessage) -> None:
+        why = self._why_not_open(message)
+        if why is not None:
+            raise ApplicationError(why, type="GateNotOpen")
+
+    def _why_not_open(self, message: ApprovalMessage) -> str | None:
+        if self._gate is None or self._gate.name != message.gate:
+            doing = self._waiting.reason if self._waiting is not None else "nothing"
+            return f"gate {message.gate or '(none named)'} is not open: phase {self._phase}, waiting for {doing}"
+        if self._gate.evidence_hash != message.evidence_hash:
+            return f"the evidence has changed: it is {self._gate.evidence_hash} now. Look at it again before approving."
+        return None
+
+    def _take_approval(self, message: ApprovalMessage) -> None:
+        gate = GateName(message.gate)
+        if message.command_id is not None:
+            self._approvals[gate] = message.command_id
+            self._tell("approved", {"gate": gate, "by": message.by, "reason": message.reason, "command": message.command_id})
+        else:
+            command_id = f"{workflow.info().run_id}/message-{self._event_count}"
+            self._unadopted.append(
+                AdoptRequest(
+                    migration_id=self._request.migration_id,
+                    command_id=command_id,
+                    gate=gate,
+                    evidence_hash=message.evidence_hash,
+                    by=message.by,
+                    reason=message.reason,
+                )
+            )
+        self._gate, self._news = None, True
+
+    async def _adopt_messages(self) -> None:
+        """Have bare messages written down as commands, where the server's settings allow them."""
+        while self._unadopted:
+            message = self._unadopted.pop(0)
+            refused: str | None = await workflow.execute_activity(
+                ActivityName.ADOPT,
+                message,
+                result_type=str,
+                task_queue=TaskQueue.CLUSTER,
+                start_to_close_timeout=LOOK_TIMEOUT,
+                retry_policy=FOREVER,
+                summary=f"Write down the approval of {message.gate} that came as a message",
+            )
+            told = {"gate": message.gate, "by": message.by, "command": message.command_id}
+            if refused is None:
+                self._approvals[message.gate] = message.command_id
+                self._tell("approved", {**told, "reason": message.reason, "via": "temporal-signal"})
+            else:
+                self._tell("signal-ignored", {**told, "why": refused})
+
+    def _hold(self, because: str) -> None:
+        self._is_held, self._held_because, self._news = True, because, True
+
+    def _is_applied(self, command_id: str | None) -> bool:
+        """True for a command seen before; otherwise remembers it."""
+        if command_id is None:
+            return False
+        if command_id in self._applied:
+            return True
+        self._applied.append(command_id)
+        return False
