@@ -1,0 +1,22 @@
+"""What can be wrong with a simulated cluster. Tests set and clear these at any time."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Faults:
+    """`silent_*`: does not answer (`Transient`), whatever its state. Numbers are node ids."""
+
+    silent_zookeeper: bool = False
+    silent_kafka: bool = False
+    silent_nodes: set[int] = field(default_factory=set)
+    """The node's driver: files and process."""
+    silent_metrics: set[int] = field(default_factory=set)
+    dies_at_start: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The process prints these lines and is gone at once."""
+    ignores_stop: set[int] = field(default_factory=set)
+    """SIGTERM has no effect."""
+    never_registers: set[int] = field(default_factory=set)
+    """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP)."""
+    is_dual_write_stuck: bool = False
+    """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4)."""

@@ -1,0 +1,55 @@
+"""A machine's files, in memory."""
+
+from posixpath import dirname
+
+from activities.ports import FileContent
+from domain.errors import Permanent
+
+PRIVATE = 0o600
+
+
+def text_file(text: str, mode: int = PRIVATE) -> FileContent:
+    return FileContent(text.encode(), mode, 0, 0)
+
+
+class FakeMachine:
+    """Files by absolute path. A directory exists when it was made, or has something in it."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, FileContent] = {}
+        self._made: set[str] = {"/"}
+
+    def read(self, path: str) -> FileContent | None:
+        if self.is_dir(path):
+            raise Permanent(f"{path}: Is a directory")
+        return self.files.get(path)
+
+    def write(self, path: str, file: FileContent) -> None:
+        if self.is_dir(path):
+            raise Permanent(f"{path}: Is a directory")
+        self.make_dir(dirname(path))
+        self.files[path] = file
+
+    def remove(self, path: str) -> None:
+        if self.is_dir(path):
+            raise Permanent(f"{path}: Is a directory")
+        self.files.pop(path, None)
+
+    def is_dir(self, path: str) -> bool:
+        return path in self._made
+
+    def make_dir(self, path: str) -> None:
+        while path not in self._made:
+            if path in self.files:
+                raise Permanent(f"{path}: File exists")
+            self._made.add(path)
+            path = dirname(path)
+
+    def names(self, path: str) -> tuple[str, ...] | None:
+        if path in self.files:
+            raise Permanent(f"{path}: Not a directory")
+        if not self.is_dir(path):
+            return None
+        prefix = path.rstrip("/") + "/"
+        below = (entry[len(prefix) :] for entry in (*self.files, *self._made) if entry.startswith(prefix))
+        return tuple(sorted({rest.partition("/")[0] for rest in below if rest}))

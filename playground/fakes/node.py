@@ -1,0 +1,166 @@
+"""A simulated node: a machine, its process, and the mode that its properties file gives the process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import count
+
+import javaproperties
+
+from activities.ports import Completed, FileContent
+from domain.cluster import NodeSpec
+from domain.errors import Permanent, Transient
+from domain.observation import Process
+from playground.fakes.faults import Faults
+from playground.fakes.machine import FakeMachine
+from playground.fakes.storage_tool import format_storage, write_meta
+
+FLAG = "zookeeper.metadata.migration.enable"
+_PIDS = count(1000)
+START_TICKS_PER_PID = 7
+
+
+class Mode(StrEnum):
+    """What a process is, by the file it read when it started."""
+
+    ZOOKEEPER = "zookeeper"
+    HYBRID = "hybrid"
+    KRAFT = "kraft"
+    MIGRATION_CONTROLLER = "migration-controller"
+    FINAL_CONTROLLER = "final-controller"
+
+    @property
+    def is_controller(self) -> bool:
+        return self in {Mode.MIGRATION_CONTROLLER, Mode.FINAL_CONTROLLER}
+
+
+def mode_of(properties: Mapping[str, str]) -> Mode:
+    has_flag = properties.get(FLAG, "false") == "true"
+    match properties.get("process.roles", ""):
+        case "controller":
+            return Mode.MIGRATION_CONTROLLER if has_flag else Mode.FINAL_CONTROLLER
+        case "broker":
+            return Mode.KRAFT
+        case _:
+            return Mode.HYBRID if has_flag else Mode.ZOOKEEPER
+
+
+@dataclass
+class FakeProcess:
+    """`looks`: observations since its start, which is the simulated cluster's time."""
+
+    pid: int
+    mode: Mode
+    started_at: datetime
+    looks: int = 0
+
+    @property
+    def identity(self) -> str:
+        return f"{self.pid}@{self.pid * START_TICKS_PER_PID}"
+
+
+class FakeNode:
+    """State of one node. `starts` counts every process ever started on it, the first included."""
+
+    def __init__(self, spec: NodeSpec) -> None:
+        self.spec = spec
+        self.machine = FakeMachine()
+        self.process: FakeProcess | None = None
+        self.last_identity: str | None = None
+        self.starts = 0
+        self.output: list[str] = []
+
+    @property
+    def properties(self) -> dict[str, str]:
+        file = self.machine.read(self.spec.properties_file)
+        if file is None:
+            raise FileNotFoundError(self.spec.properties_file)
+        return {key: value for key, value in javaproperties.loads(file.content.decode("latin-1")).items() if value is not None}
+
+    def start(self) -> None:
+        mode = mode_of(self.properties)
+        self.process = FakeProcess(next(_PIDS), mode, datetime.now(UTC))
+        self.last_identity = self.process.identity
+        self.machine.write(self.spec.driver.service.pid_file, _pid_file(self.process.pid))
+        self.starts += 1
+        self.output.append(f"started in {mode} mode")
+        if mode is Mode.KRAFT:
+            self._upgrade_meta()
+
+    def die(self, *lines: str) -> None:
+        """The process is gone, having printed `lines`."""
+        self.output.extend(lines)
+        self.process = None
+
+    def _upgrade_meta(self) -> None:
+        """A KRaft broker rewrites `meta.properties` of version 0 as version 1 (MetaPropertiesEnsemble.java)."""
+        for directory in self.spec.log_dirs:
+            meta = self.machine.read(f"{directory}/meta.properties")
+            if meta is not None:
+                found = javaproperties.loads(meta.content.decode())
+                write_meta(self.machine, directory, {"version": "1", "cluster.id": found["cluster.id"]}, self.spec.id)
+
+
+def _pid_file(pid: int) -> FileContent:
+    return FileContent(f"{pid}\n".encode(), 0o644, 0, 0)
+
+
+class FakeDriver:
+    """`NodeDriver` of a simulated node."""
+
+    def __init__(self, node: FakeNode, faults: Faults) -> None:
+        self._simulated = node
+        self._faults = faults
+
+    @property
+    def _node(self) -> FakeNode:
+        if self._simulated.spec.id in self._faults.silent_nodes:
+            raise Transient(f"node {self._simulated.spec.id}: does not answer")
+        return self._simulated
+
+    async def read_file(self, path: str) -> FileContent | None:
+        return self._node.machine.read(path)
+
+    async def write_file(self, path: str, file: FileContent) -> None:
+        self._node.machine.write(path, file)
+
+    async def remove_file(self, path: str) -> None:
+        self._node.machine.remove(path)
+
+    async def list_dir(self, path: str) -> tuple[str, ...] | None:
+        return self._node.machine.names(path)
+
+    async def make_dir(self, path: str) -> None:
+        self._node.machine.make_dir(path)
+
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+        """Knows one program: `kafka.tools.StorageTool format`."""
+        if "kafka.tools.StorageTool" in arguments and "format" in arguments:
+            return format_storage(self._node.machine, arguments)
+        raise Permanent(f"{arguments[0]}: no such program on this simulated machine")
+
+    async def process(self) -> Process:
+        process = self._node.process
+        if process is None:
+            return Process(is_running=False, identity=None, last_identity=self._node.last_identity, started_at=None)
+        return Process(
+            is_running=True, identity=process.identity, last_identity=process.identity, started_at=process.started_at
+        )
+
+    async def start(self) -> None:
+        if self._node.process is not None:
+            return
+        self._node.start()
+        if self._node.spec.id in self._faults.dies_at_start:
+            self._node.die(*self._faults.dies_at_start[self._node.spec.id])
+
+    async def stop(self, deadline: timedelta) -> None:
+        if self._node.process is None:
+            return
+        if self._node.spec.id in self._faults.ignores_stop:
+            raise Transient(f"process {self._node.process.identity}: has not stopped after SIGTERM; it is left alone")
+        self._node.die("stopped")
+
+    async def output_tail(self, lines: int) -> tuple[str, ...]:
+        return tuple(self._node.output[-lines:]) if lines > 0 else ()

@@ -1,0 +1,57 @@
+"""Topics of a simulated cluster and what `KafkaAdmin` says of them."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from domain.observation import KafkaView, PartitionFault
+
+
+@dataclass(frozen=True)
+class FakeTopic:
+    """`assignment`: the replicas of each partition."""
+
+    name: str
+    assignment: tuple[tuple[int, ...], ...]
+    min_isr: int = 2
+    topic_id: str | None = "Zm9vYmFyZm9vYmFyZm9vYg"
+
+
+def spread(name: str, partitions: int, brokers: tuple[int, ...], replicas: int = 3, min_isr: int = 2) -> FakeTopic:
+    """Replicas in turn over the brokers."""
+    count = min(replicas, len(brokers))
+    return FakeTopic(
+        name,
+        tuple(tuple(brokers[(p + r) % len(brokers)] for r in range(count)) for p in range(partitions)),
+        min(min_isr, count),
+    )
+
+
+def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collection[int], in_sync: Collection[int]) -> KafkaView:
+    """`brokers` are alive, those `in_sync` have caught up. A partition whose last replica died is offline."""
+    partitions = list(_partitions(topics))
+    return KafkaView(
+        cluster_id=cluster_id,
+        broker_ids=tuple(sorted(brokers)),
+        topic_count=len(topics),
+        partition_count=len(partitions),
+        under_replicated=tuple(
+            PartitionFault(partition=name, missing=missing)
+            for name, replicas, _ in partitions
+            if (missing := tuple(sorted(set(replicas) - set(in_sync))))
+        ),
+        offline=tuple(name for name, replicas, _ in partitions if not set(replicas) & set(brokers)),
+        needs={
+            broker: tuple(
+                name
+                for name, replicas, min_isr in partitions
+                if broker in replicas and broker in in_sync and len(set(replicas) & set(in_sync)) - 1 < min_isr
+            )
+            for broker in sorted(brokers)
+        },
+    )
+
+
+def _partitions(topics: Collection[FakeTopic]) -> Iterator[tuple[str, tuple[int, ...], int]]:
+    for topic in topics:
+        must_stay = topic.min_isr if topic.min_isr <= min(map(len, topic.assignment), default=0) else 1
+        yield from ((f"{topic.name}-{p}", replicas, must_stay) for p, replicas in enumerate(topic.assignment))
