@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-AbsolutePath = Annotated[str, Field(pattern=r"^/[^\0]*$", description="An absolute path on the node.")]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
 SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]

@@ -47,3 +47,7 @@ def main() -> None:
     configure_logs("keeperless-workflows")
     asyncio.run(run())
     exit_cleanly()
+
+
+if __name__ == "__main__":
+    main()
