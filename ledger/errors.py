@@ -1,0 +1,94 @@
+"""What the ledger refuses, and why.
+
+    Transient
+    └── LedgerUnavailable     the database does not answer, or is too busy: try again
+    Permanent
+    ├── NotFound              no such row
+    │   ├── NoSuchCluster
+    │   ├── NoSuchMigration
+    │   └── NoSuchCommand
+    ├── Conflict              the ledger's state forbids it: the same call may be right at another time
+    │   ├── ActiveMigration   carries the id of the migration that is in the way
+    │   ├── ClusterIdTaken    carries the name that holds the same Kafka cluster
+    │   ├── SpecHasChanged    carries the revision that is current
+    │   └── MigrationHasEnded carries the state in which it ended
+    └── LedgerMisuse          the call, or the schema, is wrong: nothing but a change of it helps
+
+What is in the way is an attribute of the error, so that nobody has to read its text.
+"""
+
+from domain.errors import Permanent, Transient
+from domain.records import MigrationState
+
+
+class LedgerUnavailable(Transient):
+    """The database does not answer in time. A change may have been made or not: every call may be repeated."""
+
+
+class LedgerMisuse(Permanent):
+    """The call can never work: a malformed value, or a database whose schema is not at the newest version."""
+
+
+class NotFound(Permanent):
+    """There is no such row."""
+
+
+class NoSuchCluster(NotFound):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"cluster {name} is not registered: register it first")
+        self.name = name
+
+
+class NoSuchMigration(NotFound):
+    def __init__(self, migration_id: str) -> None:
+        super().__init__(f"there is no migration {migration_id}")
+        self.migration_id = migration_id
+
+
+class NoSuchCommand(NotFound):
+    def __init__(self, command_id: str) -> None:
+        super().__init__(f"there is no command {command_id}")
+        self.command_id = command_id
+
+
+class Conflict(Permanent):
+    """What the ledger holds now forbids the call."""
+
+
+class ActiveMigration(Conflict):
+    """The cluster has an active migration, `migration_id`; it is the only one allowed, and its spec stands."""
+
+    def __init__(self, cluster: str, migration_id: str) -> None:
+        super().__init__(f"cluster {cluster} has the active migration {migration_id}: wait for its end")
+        self.cluster = cluster
+        self.migration_id = migration_id
+
+
+class ClusterIdTaken(Conflict):
+    """The Kafka cluster is registered under another name, `holder`: two names would be two mutexes."""
+
+    def __init__(self, cluster_id: str, holder: str) -> None:
+        super().__init__(f"Kafka cluster {cluster_id} is registered as {holder}: use that name")
+        self.cluster_id = cluster_id
+        self.holder = holder
+
+
+class SpecHasChanged(Conflict):
+    """The migration was prepared for another revision of the spec than the current one, `revision`."""
+
+    def __init__(self, cluster: str, prepared: int, revision: int) -> None:
+        super().__init__(
+            f"cluster {cluster} is at revision {revision} of its spec, the migration was prepared for {prepared}: "
+            "read the cluster again and repeat"
+        )
+        self.cluster = cluster
+        self.revision = revision
+
+
+class MigrationHasEnded(Conflict):
+    """The migration is over, in `state`: nothing brings it back."""
+
+    def __init__(self, migration_id: str, state: MigrationState) -> None:
+        super().__init__(f"migration {migration_id} has ended as {state}: it cannot change any more")
+        self.migration_id = migration_id
+        self.state = state

@@ -1,0 +1,252 @@
+"""`SqlLedger`: what API and activities ask of the ledger. One call is one transaction, and may be repeated.
+
+Every call raises `LedgerUnavailable` (`Transient`) when the database does not answer within the time limit.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from domain.cluster import ClusterSpec
+from domain.records import (
+    ACTIVE_STATES,
+    ClusterRecord,
+    Command,
+    Event,
+    EventDraft,
+    MigrationKind,
+    MigrationRecord,
+    MigrationState,
+    Progress,
+)
+from ledger import chain, clusters, commands, migrations
+from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
+from ledger.errors import ActiveMigration, LedgerMisuse, NoSuchCluster, NoSuchMigration, SpecHasChanged
+from ledger.schema import upgrade
+from ledger.tables import commands as command_table
+
+VERIFIED_AT_ONCE = 1000
+"""Events. Bounds memory, and the time of one query."""
+
+
+@asynccontextmanager
+async def open_ledger(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> "AsyncIterator[SqlLedger]":
+    """The ledger at `url`, with its schema at the newest version. For one event loop."""
+    await upgrade(url)
+    database = Database(url, timeouts)
+    try:
+        yield SqlLedger(database)
+    finally:
+        await database.close()
+
+
+class SqlLedger:
+    """The ledger in a SQL database. Satisfies the port `Ledger` of activities."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._database = database
+        self._now = now
+
+    async def ping(self) -> None:
+        """Ask the database for an answer, nothing else."""
+        await self._database.read(lambda connection: connection.execute(text("SELECT 1")))
+
+    # Clusters
+
+    async def put_cluster(self, spec: ClusterSpec, at: datetime) -> tuple[ClusterRecord, bool]:
+        """Register a cluster, or give it a new revision where the spec differs. Also says whether it is new.
+
+        Raises `ActiveMigration` (the spec differs, and a migration runs on it) or `ClusterIdTaken`.
+        """
+        return await self._database.write(lambda connection: clusters.put(connection, spec, at))
+
+    async def cluster(self, name: str) -> ClusterRecord | None:
+        """The cluster with its newest spec."""
+        return await self._database.read(lambda connection: clusters.find(connection, name))
+
+    async def clusters(self) -> list[ClusterRecord]:
+        """All clusters, by name."""
+        return await self._database.read(clusters.find_all)
+
+    async def cluster_spec(self, name: str, revision: int) -> ClusterSpec | None:
+        """An older spec of a cluster: what a migration was planned on."""
+        return await self._database.read(lambda connection: clusters.find_revision(connection, name, revision))
+
+    async def generation(self, cluster: str) -> int:
+        """The generation that holds the cluster now; 0 before the first. Raises `NoSuchCluster`."""
+        return await self._database.read(lambda connection: clusters.generation(connection, cluster))
+
+    # Migrations
+
+    async def create_migration(self, record: MigrationRecord) -> None:
+        """Store a new migration. The same id again changes nothing.
+
+        Raises `ActiveMigration` with the id of the one in the way, `SpecHasChanged`, or `NoSuchCluster`.
+        """
+
+        async def create(connection: AsyncConnection) -> None:
+            cluster = await clusters.lock(connection, record.cluster)
+            if cluster is None:
+                raise NoSuchCluster(record.cluster)
+            if await migrations.find(connection, record.id) is not None:
+                return
+            active = await migrations.find_active(connection, record.cluster)
+            if active is not None:
+                raise ActiveMigration(record.cluster, active.id)
+            if cluster.revision != record.spec_revision:
+                raise SpecHasChanged(record.cluster, record.spec_revision, cluster.revision)
+            await migrations.insert(connection, record)
+
+        await self._database.write(create)
+
+    async def set_run(self, migration_id: str, run_id: str, started_at: datetime) -> None:
+        """Note the run that was started for a migration. What a claim wrote stands. Raises `NoSuchMigration`."""
+
+        async def note(connection: AsyncConnection) -> None:
+            if (await migrations.lock(connection, migration_id)).run_id is None:
+                await migrations.change(connection, migration_id, run_id=run_id, started_at=started_at)
+
+        await self._database.write(note)
+
+    async def end_unstarted(self, migration_id: str, state: MigrationState, outcome: str, at: datetime) -> bool:
+        """End a migration whose start failed. False, and no change, when a run claimed it after all, or it ended otherwise.
+
+        Once it has ended so, no run can claim it any more. Raises `NoSuchMigration`.
+        """
+        if state in ACTIVE_STATES:
+            raise LedgerMisuse(f"migration {migration_id} cannot end as {state}: that is an active state")
+
+        async def end(connection: AsyncConnection) -> bool:
+            migration = await migrations.lock(connection, migration_id)
+            if migration.ended_at is not None or migration.generation is not None:
+                return migration.progress.state == state
+            progress = migration.progress.model_copy(update={"state": state, "outcome": outcome, "waiting": None})
+            await migrations.set_progress(connection, migration, progress, at)
+            return True
+
+        return await self._database.write(end)
+
+    async def claim(self, migration_id: str, run_id: str, at: datetime) -> int | None:
+        """Take the cluster for this run: its generation. The same run gets the same answer again.
+
+        `None` when the migration belongs to another run or has ended. Raises `NoSuchMigration`.
+        """
+
+        async def take(connection: AsyncConnection) -> int | None:
+            known = await migrations.find(connection, migration_id)
+            if known is None:
+                raise NoSuchMigration(migration_id)
+            await clusters.lock(connection, known.cluster)
+            migration = await migrations.lock(connection, migration_id)
+            if migration.ended_at is not None:
+                return None
+            if migration.generation is not None:
+                return migration.generation if migration.run_id == run_id else None
+            generation = await clusters.next_generation(connection, migration.cluster)
+            await migrations.claim(connection, migration, run_id, generation, at)
+            return generation
+
+        return await self._database.write(take)
+
+    async def migration(self, migration_id: str) -> MigrationRecord | None:
+        return await self._database.read(lambda connection: migrations.find(connection, migration_id))
+
+    async def active_migration(self, cluster: str) -> MigrationRecord | None:
+        """The cluster's only migration that has not ended."""
+        return await self._database.read(lambda connection: migrations.find_active(connection, cluster))
+
+    async def migrations(
+        self,
+        cluster: str | None = None,
+        kind: MigrationKind | None = None,
+        state: MigrationState | None = None,
+        limit: int = 100,
+    ) -> list[MigrationRecord]:
+        """Migrations, newest first, at most `limit`. `None`: any."""
+        return await self._database.read(lambda c: migrations.find_all(c, cluster, kind, state, limit))
+
+    # Commands
+
+    async def add_command(self, command: Command) -> None:
+        """Store what a person asked for. The same id again changes nothing. Raises `NoSuchMigration`."""
+
+        async def add(connection: AsyncConnection) -> None:
+            if await migrations.find(connection, command.migration_id) is None:
+                raise NoSuchMigration(command.migration_id)
+            if await commands.find(connection, command.id) is None:
+                await commands.insert(connection, command)
+
+        await self._database.write(add)
+
+    async def command(self, command_id: str) -> Command | None:
+        return await self._database.read(lambda connection: commands.find(connection, command_id))
+
+    async def commands(self, migration_id: str) -> list[Command]:
+        """A migration's commands, oldest first."""
+        return await self._database.read(lambda connection: commands.find_all(connection, migration_id))
+
+    async def mark_delivered(self, command_id: str, at: datetime) -> None:
+        """The workflow has accepted the command. The first time stands. Raises `NoSuchCommand`."""
+        await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.delivered_at, at))
+
+    async def mark_refused(self, command_id: str, because: str) -> None:
+        """The workflow has refused the command. The first reason stands. Raises `NoSuchCommand`."""
+        await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.refused_because, because))
+
+    async def consume_command(self, command_id: str, at: datetime) -> None:
+        """Mark an approval as used by an irreversible effect; used already is fine. Raises `NoSuchCommand`."""
+        await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.consumed_at, at))
+
+    # Events
+
+    async def record(self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None) -> None:
+        """Append events (a key seen before is skipped) and set the progress, in one transaction.
+
+        A terminal state ends the migration at the last event's time. Raises `NoSuchMigration`, or `MigrationHasEnded`
+        when it has ended in another state than `progress` has: then no event is appended either.
+        """
+        drafts = [_of_migration(draft, migration_id) for draft in events]
+        at = drafts[-1].at if drafts else self._now()
+
+        async def write(connection: AsyncConnection) -> None:
+            migration = await migrations.lock(connection, migration_id)
+            await chain.append(connection, drafts)
+            if progress is not None:
+                await migrations.set_progress(connection, migration, progress, at)
+
+        await self._database.write(write)
+
+    async def record_event(self, draft: EventDraft) -> None:
+        """Append an event that belongs to no migration's progress: a call, refused ones too."""
+        await self._database.write(lambda connection: chain.append(connection, [draft]))
+
+    async def events(self, migration_id: str | None = None, after_seq: int = 0, limit: int = 1000) -> list[Event]:
+        """Events after `after_seq`, in order, at most `limit`. No event below one that was read appears later."""
+        return await self._database.read(lambda c: chain.find_all(c, migration_id, after_seq, limit))
+
+    async def verify_chain(self) -> int | None:
+        """The first place where the log is not what was appended; `None` when all is well."""
+        walk = chain.Verification(*await self._database.read(chain.head))
+        limit = VERIFIED_AT_ONCE
+        while walk.first_bad is None:
+            try:
+                entries = await self.events(after_seq=walk.seq, limit=limit)
+            except ValueError:  # A row that cannot even be read. Which one, is seen by reading them one by one.
+                if limit == 1:
+                    return walk.seq + 1
+                limit = 1
+                continue
+            walk.follow(entries)
+            if not entries:
+                walk.end()
+                break
+        return walk.first_bad
+
+
+def _of_migration(draft: EventDraft, migration_id: str) -> EventDraft:
+    if draft.migration_id not in {None, migration_id}:
+        raise LedgerMisuse(f"event {draft.key} belongs to migration {draft.migration_id}, not to {migration_id}")
+    return draft.model_copy(update={"migration_id": migration_id})

@@ -1,0 +1,95 @@
+"""Migrations, from their creation to their end. All functions work in the caller's transaction.
+
+Order of locks, the same everywhere: the cluster, then its migration, then the chain of events.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import RowMapping, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from domain.records import ACTIVE_STATES, MigrationKind, MigrationRecord, MigrationState, Progress
+from ledger.errors import LedgerMisuse, MigrationHasEnded, NoSuchMigration
+from ledger.tables import migrations
+
+
+async def find(connection: AsyncConnection, migration_id: str) -> MigrationRecord | None:
+    row = (await connection.execute(select(migrations).where(migrations.c.id == migration_id))).mappings().one_or_none()
+    return None if row is None else _record(row)
+
+
+async def find_active(connection: AsyncConnection, cluster: str) -> MigrationRecord | None:
+    is_active = (migrations.c.cluster == cluster) & migrations.c.ended_at.is_(None)
+    row = (await connection.execute(select(migrations).where(is_active))).mappings().one_or_none()
+    return None if row is None else _record(row)
+
+
+async def find_all(
+    connection: AsyncConnection,
+    cluster: str | None,
+    kind: MigrationKind | None,
+    state: MigrationState | None,
+    limit: int,
+) -> list[MigrationRecord]:
+    """Newest first."""
+    query = select(migrations).order_by(migrations.c.created_at.desc(), migrations.c.id.desc()).limit(limit)
+    wanted = ((migrations.c.cluster, cluster), (migrations.c.kind, kind), (migrations.c.state, state))
+    for column, value in wanted:
+        query = query if value is None else query.where(column == value)
+    return [_record(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def lock(connection: AsyncConnection, migration_id: str) -> MigrationRecord:
+    """The migration, kept as it is until the transaction ends."""
+    query = select(migrations).where(migrations.c.id == migration_id).with_for_update(key_share=True)
+    row = (await connection.execute(query)).mappings().one_or_none()
+    if row is None:
+        raise NoSuchMigration(migration_id)
+    return _record(row)
+
+
+async def insert(connection: AsyncConnection, record: MigrationRecord) -> None:
+    """The unique index refuses a second active migration of the cluster."""
+    if (record.progress.state in ACTIVE_STATES) != (record.ended_at is None):
+        raise LedgerMisuse(f"migration {record.id} is {record.progress.state}: ended_at is given exactly when it has ended")
+    values = {name: getattr(record, name) for name in MigrationRecord.model_fields}
+    await connection.execute(migrations.insert().values(state=record.progress.state, **values))
+
+
+async def change(connection: AsyncConnection, migration_id: str, **values: object) -> None:
+    await connection.execute(update(migrations).where(migrations.c.id == migration_id).values(**values))
+
+
+async def claim(connection: AsyncConnection, migration: MigrationRecord, run_id: str, generation: int, at: datetime) -> None:
+    """Make the migration the one of this run."""
+    progress = migration.progress.model_copy(update={"state": MigrationState.RUNNING})
+    await change(
+        connection,
+        migration.id,
+        run_id=run_id,
+        generation=generation,
+        started_at=migration.started_at or at,
+        state=progress.state,
+        progress=progress,
+    )
+
+
+async def set_progress(connection: AsyncConnection, migration: MigrationRecord, progress: Progress, at: datetime) -> None:
+    """Store where the migration stands. A terminal state ends it, at `at`, and stays: raises `MigrationHasEnded`.
+
+    The same terminal state again is a repeated call, and changes nothing about the time of the end.
+    """
+    if migration.ended_at is not None and progress.state != migration.progress.state:
+        raise MigrationHasEnded(migration.id, migration.progress.state)
+    has_ended = progress.state not in ACTIVE_STATES
+    await change(
+        connection,
+        migration.id,
+        state=progress.state,
+        progress=progress,
+        ended_at=(migration.ended_at or at) if has_ended else None,
+    )
+
+
+def _record(row: RowMapping) -> MigrationRecord:
+    return MigrationRecord.model_validate(dict(row))

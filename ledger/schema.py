@@ -1,0 +1,87 @@
+"""Brings a database to the newest version of the schema. The versions are in `ledger/alembic/versions`."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, exc, text
+
+from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine, translated
+
+SCRIPTS = Path(__file__).parent / "alembic"
+
+UPGRADE_TIMEOUTS = Timeouts(call=timedelta(minutes=5), lock=timedelta(minutes=1), connect=timedelta(seconds=10))
+"""An upgrade may rewrite tables, and waits for another process that upgrades."""
+
+# Any number, as long as all versions of this program use the same one.
+ADVISORY_LOCK = 0x6B656570
+
+# Alembic keeps the migration that runs in a module's globals: one at a time in a process.
+_one_at_a_time = threading.Lock()
+
+
+async def upgrade(url: str, timeouts: Timeouts = UPGRADE_TIMEOUTS) -> None:
+    """Create or upgrade the tables. Several processes may do this at once: one works, the others wait and find it done.
+
+    All steps are one transaction, on SQLite too. SQLite's parent directory is created, for this user only.
+    Raises `LedgerUnavailable` or `LedgerMisuse`.
+    """
+    await asyncio.to_thread(_upgrade, url, timeouts)
+
+
+async def is_current(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> bool:
+    """Whether the schema is at the version that this program was written for: what a readiness check asks."""
+    return await asyncio.to_thread(_is_current, url, timeouts)
+
+
+def _upgrade(url: str, timeouts: Timeouts) -> None:
+    if parse_url(url).get_backend_name() == "sqlite":
+        Path(str(parse_url(url).database)).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = sync_engine(url, timeouts)
+    try:
+        with _one_at_a_time:
+            if engine.dialect.name == "sqlite":
+                _use_write_ahead_log(engine)
+            with engine.begin() as connection:
+                _exclude_other_processes(connection)
+                command.upgrade(_config(connection), "head")
+    except exc.SQLAlchemyError as error:
+        raise translated(error) from error
+    finally:
+        engine.dispose()
+
+
+def _is_current(url: str, timeouts: Timeouts) -> bool:
+    engine = sync_engine(url, timeouts).execution_options(is_writer=False)
+    try:
+        with engine.connect() as connection:
+            heads = ScriptDirectory(str(SCRIPTS)).get_heads()
+            return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
+    except exc.SQLAlchemyError as error:
+        raise translated(error) from error
+    finally:
+        engine.dispose()
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _exclude_other_processes(connection: Connection) -> None:
+    """Until the transaction ends. On SQLite it began by taking the only write lock already."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+
+
+def _use_write_ahead_log(engine: Engine) -> None:
+    """Readers do not block the writer, nor it them. The file remembers it, so this is done once, outside transactions."""
+    with engine.connect().execution_options(is_writer=False) as connection:
+        connection.exec_driver_sql("PRAGMA journal_mode = WAL")

@@ -1,0 +1,132 @@
+"""The tables. A column is called what the field of its record in `domain.records` is called.
+
+`ledger.alembic` creates them; a test holds both together.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+from domain.cluster import ClusterSpec
+from domain.policy import MigrationPolicy
+from domain.records import Progress
+from ledger.columns import ModelJson, UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# On SQLite only INTEGER can be the row's own address, which makes the log one B-tree instead of two.
+SEQUENCE = BigInteger().with_variant(Integer(), "sqlite")
+
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("cluster_id", Text, nullable=False, unique=True),
+    Column("spec", ModelJson(ClusterSpec), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+)
+
+cluster_revisions = Table(
+    "cluster_revisions",
+    metadata,
+    Column("cluster", Text, ForeignKey("clusters.name"), primary_key=True),
+    Column("revision", Integer, primary_key=True),
+    Column("spec", ModelJson(ClusterSpec), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+migrations = Table(
+    "migrations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cluster", Text, ForeignKey("clusters.name"), nullable=False),
+    Column("cluster_id", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False, comment="progress.state again, to search by"),
+    Column("policy", ModelJson(MigrationPolicy), nullable=False),
+    Column("spec_revision", Integer, nullable=False),
+    Column("generation", Integer),
+    Column("requested_by", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("ended_at", UtcDateTime),
+    Column("workflow_id", Text, nullable=False),
+    Column("run_id", Text),
+    Column("progress", ModelJson(Progress), nullable=False),
+    Index("ix_migrations_created_at_id", "created_at", "id"),
+    Index("ix_migrations_cluster_created_at", "cluster", "created_at"),
+)
+
+# One active migration for one cluster. "Active" is said by `ended_at`, so that a new state needs no new index.
+Index(
+    "uq_migrations_active",
+    migrations.c.cluster,
+    unique=True,
+    sqlite_where=text("ended_at IS NULL"),
+    postgresql_where=text("ended_at IS NULL"),
+)
+
+commands = Table(
+    "commands",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("migration_id", Text, ForeignKey("migrations.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("gate", Text),
+    Column("evidence_hash", Text),
+    Column("reason", Text, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("via", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("delivered_at", UtcDateTime),
+    Column("refused_because", Text),
+    Column("consumed_at", UtcDateTime),
+    Index("ix_commands_migration_id_at", "migration_id", "at"),
+)
+
+# No foreign keys: a refused call about something that does not exist is told here too.
+events = Table(
+    "events",
+    metadata,
+    Column("seq", SEQUENCE, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("cluster", Text, nullable=False),
+    Column("migration_id", Text),
+    Column("at", UtcDateTime, nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("prev_hash", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Index("ix_events_migration_id_seq", "migration_id", "seq"),
+)
+
+# One row: the newest event's place and hash. Who appends locks it; who cuts the log's end off is betrayed by it.
+chain_head = Table(
+    "chain_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("seq", SEQUENCE, nullable=False),
+    Column("hash", Text, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+)

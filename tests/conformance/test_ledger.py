@@ -1,0 +1,166 @@
+"""The port, clusters and commands in the ledger: the same on SQLite and on a real PostgreSQL."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import activities.ports
+from domain.cluster import ClusterSpec
+from domain.decisions import GateName
+from domain.records import (
+    Command,
+    CommandKind,
+    MigrationRecord,
+    MigrationState,
+    Progress,
+)
+from ledger.errors import (
+    ActiveMigration,
+    ClusterIdTaken,
+    NoSuchCluster,
+    NoSuchCommand,
+    NoSuchMigration,
+)
+from ledger.ledger import SqlLedger
+
+NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=7)
+SPEC_MAKER = Callable[..., ClusterSpec]
+MIGRATION_MAKER = Callable[..., MigrationRecord]
+
+
+def a_command(migration_id: str, command_id: str = "c1", at: datetime = NOW) -> Command:
+    return Command(
+        id=command_id,
+        migration_id=migration_id,
+        kind=CommandKind.APPROVE,
+        gate=GateName.FINALIZE,
+        evidence_hash="e" * 64,
+        reason="soaked a week; all clean — “go”",
+        by="bea",
+        via="api",
+        at=at,
+    )
+
+
+class TestPort:
+    async def test_it_is_what_activities_ask_for(self, ledger: SqlLedger) -> None:
+        port: activities.ports.Ledger = ledger  # mypy holds the types to the port
+        for name, asked in inspect.getmembers(activities.ports.Ledger, inspect.isfunction):
+            if not name.startswith("_"):
+                given = inspect.signature(getattr(type(port), name))
+                assert given == inspect.signature(asked), name
+
+    async def test_it_answers(self, ledger: SqlLedger) -> None:
+        await ledger.ping()
+
+
+class TestClusters:
+    async def test_the_first_put_registers(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        record, created = await ledger.put_cluster(make_spec(), NOW)
+        assert created
+        assert (record.revision, record.generation, record.created_at, record.updated_at) == (1, 0, NOW, NOW)
+        assert await ledger.cluster("orders") == record
+
+    async def test_the_same_spec_again_changes_nothing(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        first, _ = await ledger.put_cluster(make_spec(), NOW)
+        assert await ledger.put_cluster(make_spec(), LATER) == (first, False)
+
+    async def test_a_changed_spec_is_a_revision_and_the_old_one_is_kept(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        await ledger.put_cluster(make_spec(), NOW)
+        record, created = await ledger.put_cluster(make_spec(rack="b"), LATER)
+        assert not created
+        assert (record.revision, record.created_at, record.updated_at) == (2, NOW, LATER)
+        assert await ledger.cluster("orders") == record
+        assert await ledger.cluster_spec("orders", 1) == make_spec()
+        assert await ledger.cluster_spec("orders", 2) == make_spec(rack="b")
+        assert await ledger.cluster_spec("orders", 3) is None
+
+    async def test_a_revision_keeps_the_generation(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_spec: SPEC_MAKER
+    ) -> None:
+        await ledger.claim(migration.id, "run-1", NOW)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.SUCCEEDED))
+        record, _ = await ledger.put_cluster(make_spec(rack="b"), LATER)
+        assert record.generation == 1
+
+    async def test_an_active_migration_keeps_the_spec_as_it_is(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_spec: SPEC_MAKER
+    ) -> None:
+        with pytest.raises(ActiveMigration) as refusal:
+            await ledger.put_cluster(make_spec(rack="b"), LATER)
+        assert refusal.value.migration_id == migration.id
+        assert (await ledger.put_cluster(make_spec(), LATER))[0].revision == 1
+
+    async def test_one_kafka_cluster_has_one_name(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        await ledger.put_cluster(make_spec("orders", "kafka-1"), NOW)
+        await ledger.put_cluster(make_spec("payments", "kafka-2"), NOW)
+        for name in ("copy-of-orders", "payments"):
+            with pytest.raises(ClusterIdTaken) as refusal:
+                await ledger.put_cluster(make_spec(name, "kafka-1"), LATER)
+            assert refusal.value.holder == "orders"
+
+    async def test_of_racing_names_one_gets_the_kafka_cluster(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        puts = [ledger.put_cluster(make_spec(f"name-{n}", "kafka-1"), NOW) for n in range(8)]
+        results = await asyncio.gather(*puts, return_exceptions=True)
+        assert sum(isinstance(result, tuple) for result in results) == 1
+        assert sum(isinstance(result, ClusterIdTaken) for result in results) == 7
+
+    async def test_racing_puts_of_one_name_are_one_cluster(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        results = await asyncio.gather(*[ledger.put_cluster(make_spec(), NOW) for _ in range(8)])
+        assert sorted(created for _, created in results) == [False] * 7 + [True]
+        assert {record.revision for record, _ in results} == {1}
+
+    async def test_clusters_are_listed_by_name(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
+        for name in ("b-2", "b2", "a", "b"):
+            await ledger.put_cluster(make_spec(name, f"id-{name}"), NOW)
+        assert [record.spec.name for record in await ledger.clusters()] == ["a", "b", "b-2", "b2"]
+
+    async def test_what_is_unknown(self, ledger: SqlLedger) -> None:
+        assert await ledger.cluster("nobody") is None
+        assert await ledger.clusters() == []
+        with pytest.raises(NoSuchCluster):
+            await ledger.generation("nobody")
+
+
+class TestCommands:
+    async def test_commands_are_kept_in_their_order(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        later, first = a_command(migration.id, "c1", LATER), a_command(migration.id, "c2", NOW)
+        for command in (later, first):
+            await ledger.add_command(command)
+        assert await ledger.commands(migration.id) == [first, later]
+        assert await ledger.command("c1") == later
+
+    async def test_the_same_command_again_changes_nothing(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        await ledger.add_command(a_command(migration.id))
+        await ledger.mark_delivered("c1", NOW)
+        await asyncio.gather(*[ledger.add_command(a_command(migration.id)) for _ in range(5)])
+        stored = await ledger.command("c1")
+        assert stored is not None
+        assert stored.delivered_at == NOW
+
+    async def test_the_first_mark_stands(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        await ledger.add_command(a_command(migration.id))
+        for at in (NOW, LATER):
+            await ledger.mark_delivered("c1", at)
+            await ledger.consume_command("c1", at)
+            await ledger.mark_refused("c1", f"because of {at}")
+        stored = await ledger.command("c1")
+        assert stored is not None
+        assert (stored.delivered_at, stored.consumed_at) == (NOW, NOW)
+        assert stored.refused_because == f"because of {NOW}"
+
+    async def test_what_is_unknown(self, ledger: SqlLedger) -> None:
+        assert await ledger.command("c1") is None
+        assert await ledger.commands("m1") == []
+        with pytest.raises(NoSuchMigration):
+            await ledger.add_command(a_command("m1"))
+        with pytest.raises(NoSuchCommand):
+            await ledger.mark_delivered("c1", NOW)
+        with pytest.raises(NoSuchCommand):
+            await ledger.consume_command("c1", NOW)
+        with pytest.raises(NoSuchCommand):
+            await ledger.mark_refused("c1", "")

@@ -1,0 +1,109 @@
+"""The schema: one way to create it, whoever comes first, and the same as the code believes."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection
+
+import ledger
+from ledger.database import DEFAULT_TIMEOUTS, Database, sync_engine
+from ledger.errors import LedgerMisuse
+from ledger.ledger import SqlLedger, open_ledger
+from ledger.schema import SCRIPTS, is_current, upgrade
+from ledger.tables import metadata
+
+STARTS_ON_A_SIGN = """
+import asyncio, sys
+from datetime import UTC, datetime
+from domain.records import EventDraft
+from ledger.ledger import open_ledger
+
+async def main(url, name):
+    async with open_ledger(url) as ledger:
+        await ledger.record_event(EventDraft(key=name, kind="started", cluster="orders", at=datetime.now(UTC)))
+
+print("ready", flush=True)
+sys.stdin.readline()
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_it_is_current_after_an_upgrade_and_stays_so(database_url: str) -> None:
+    if database_url.startswith("postgresql"):
+        assert not await is_current(database_url)
+    for _ in range(2):
+        await upgrade(database_url)
+        assert await is_current(database_url)
+
+
+async def test_processes_that_start_at_once_on_an_empty_database(database_url: str) -> None:
+    names = [f"process-{n}" for n in range(4)]
+    processes = [await waiting_process(database_url, name) for name in names]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"ready\n"
+        await asyncio.gather(*[process.communicate(b"go\n") for process in processes])
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+    assert [process.returncode for process in processes] == [0] * 4
+    async with open_ledger(database_url) as opened:
+        assert {event.key for event in await opened.events()} == set(names)
+        assert await opened.verify_chain() is None
+
+
+async def waiting_process(url: str, name: str) -> asyncio.subprocess.Process:
+    """A process that has imported everything, and opens the ledger when told to go."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", STARTS_ON_A_SIGN, url, name, stdin=pipe, stdout=pipe)
+
+
+async def test_ledgers_that_open_at_once_in_one_process(database_url: str) -> None:
+    await asyncio.gather(*[upgrade(database_url) for _ in range(4)])
+    assert await is_current(database_url)
+
+
+async def test_models_and_versions_agree(database_url: str) -> None:
+    await upgrade(database_url)
+
+    def differences(connection: Connection) -> list[object]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        return list(compare_metadata(context, metadata))
+
+    engine = sync_engine(database_url, DEFAULT_TIMEOUTS)
+    try:
+        with engine.connect() as connection:
+            assert differences(connection) == []
+    finally:
+        engine.dispose()
+
+
+async def test_a_database_without_the_schema_is_named_as_such(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    database = Database(database_url)
+    try:
+        with pytest.raises(LedgerMisuse, match="schema"):
+            await SqlLedger(database).clusters()
+    finally:
+        await database.close()
+
+
+def test_the_versions_travel_with_the_package() -> None:
+    assert ledger.__file__ is not None
+    assert SCRIPTS.is_relative_to(Path(ledger.__file__).parent)
+    assert list((SCRIPTS / "versions").glob("*.py"))
+
+
+@pytest.mark.parametrize("url", ["mysql://h/x", "sqlite://", "sqlite:///:memory:", "nonsense", ""])
+async def test_other_databases_are_refused(url: str) -> None:
+    with pytest.raises(LedgerMisuse):
+        Database(url)
+    with pytest.raises(LedgerMisuse):
+        await upgrade(url)
