@@ -90,11 +90,16 @@ def stage_of(properties: Mapping[str, str], role: Role) -> NodeStage | None:
     return next((stage for (stage, r), features in FEATURES.items() if r is role and features == present), None)
 
 
+def has_migration_flag(properties: Mapping[str, str]) -> bool:
+    """Whether a process that starts from this file runs with the migration flag."""
+    return properties.get(MIGRATION_FLAG, "false").strip().lower() == "true"
+
+
 def _presence(properties: Mapping[str, str]) -> dict[Feature, bool]:
     has_quorum = "controller.quorum.voters" in properties or "controller.quorum.bootstrap.servers" in properties
     return {
         Feature.ZOOKEEPER: "zookeeper.connect" in properties,
-        Feature.MIGRATION_FLAG: properties.get(MIGRATION_FLAG, "false").strip().lower() == "true",
+        Feature.MIGRATION_FLAG: has_migration_flag(properties),
         Feature.QUORUM: has_quorum and "controller.listener.names" in properties,
         Feature.ROLE: "process.roles" in properties,
     }

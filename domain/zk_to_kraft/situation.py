@@ -17,11 +17,10 @@ from domain.observation import (
     NodeMetrics,
     NodeView,
     Observation,
-    StorageState,
     ZooKeeperView,
 )
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.node_config import stage_of
+from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
 
 BROKER_STATE_RUNNING = 3
 """Kafka's BrokerState RUNNING (BrokerState.java)."""
@@ -49,7 +48,7 @@ class ControllerMode(StrEnum):
     """What a controller's process is."""
 
     ABSENT = "absent"
-    """Not provisioned yet: no file, no data."""
+    """Not provisioned by us yet. A file or data that somebody else left there is the preflight's business."""
     MIGRATING = "migrating"
     """Runs with the migration flag."""
     FINAL = "final"
@@ -128,13 +127,17 @@ class BrokerSituation:
 
 @dataclass(frozen=True)
 class ControllerSituation:
-    """One controller. `stage` is `None` also when there is no file yet."""
+    """One controller. `stage` is `None` also when there is no file yet.
+
+    `is_flag_in_file`: no restart of it could finalise. False also for a file that fits no stage: the flag is what matters.
+    """
 
     id: int
     mode: ControllerMode
     stage: NodeStage | None
     is_leader: bool = False
     is_caught_up: bool = False
+    is_flag_in_file: bool = True
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,8 @@ class Situation:
     dual_write: DualWrite
     registration: Registration
     replication: Replication
+    is_copy_left_over: bool = False
+    """`/migration` tells of a copy though no quorum has claimed `/controller`: an earlier attempt's, or unreadable."""
 
     @property
     def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
@@ -180,6 +185,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             stage=_stage(observation.node(controller.id).disk, Role.CONTROLLER),
             is_leader=leader is not None and controller.id == leader.id,
             is_caught_up=_is_caught_up(observation.node(controller.id), leader),
+            is_flag_in_file=_is_flag_in_file(observation.node(controller.id).disk),
         )
         for controller in spec.controllers
     )
@@ -191,12 +197,13 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         dual_write=_dual_write(observation.zookeeper, leader, policy),
         registration=_registration(brokers, leader),
         replication=_replication(observation.kafka, brokers),
+        is_copy_left_over=_is_copy_left_over(observation.zookeeper),
     )
 
 
 def broker_mode(node: NodeView) -> BrokerMode:
     """The mode of a broker's process: which MBeans it has says which code it runs (internals, section 2)."""
-    if node.process is None:
+    if node.process is None or node.disk is None:
         return BrokerMode.UNKNOWN
     if not node.process.is_running:
         return BrokerMode.INTERRUPTED if _is_interrupted(node) else BrokerMode.DOWN
@@ -226,18 +233,24 @@ def controller_mode(node: NodeView) -> ControllerMode:
 def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
     assert node.process is not None  # noqa: S101 - the caller has looked
     assert node.disk is not None  # noqa: S101
-    if node.disk.file is None and all(d.state is not StorageState.OURS for d in node.disk.log_dirs):
-        return ControllerMode.ABSENT
     was_never_started = node.process.last_identity is None
+    if was_never_started and (node.disk.file is None or node.disk.file.mark is None):
+        return ControllerMode.ABSENT
     return ControllerMode.INTERRUPTED if was_never_started or _is_interrupted(node) else ControllerMode.DOWN
 
 
 def _is_interrupted(node: NodeView) -> bool:
-    """A roll of ours stopped the process it had found, and nobody has started another since."""
-    mark = node.disk.file.mark if node.disk is not None and node.disk.file is not None else None
+    """A roll of ours stopped the process it had found, and nobody has started another since.
+
+    A roll writes the file before it stops the process: with another file the process ended by itself.
+    """
+    file = node.disk.file if node.disk is not None else None
+    mark = file.mark if file is not None else None
     return (
-        mark is not None
+        file is not None
+        and mark is not None
         and not mark.is_proven
+        and file.sha256 == mark.written_sha256
         and node.process is not None
         and mark.before_identity == node.process.last_identity
     )
@@ -249,6 +262,10 @@ def _stage(disk: NodeDisk | None, role: Role) -> NodeStage | None:
     if disk.file.mark is not None and disk.file.sha256 not in {disk.file.mark.written_sha256, disk.file.mark.before_sha256}:
         return None
     return stage_of(disk.file.properties, role)
+
+
+def _is_flag_in_file(disk: NodeDisk | None) -> bool:
+    return disk is None or disk.file is None or has_migration_flag(disk.file.properties)
 
 
 @dataclass(frozen=True)
@@ -309,14 +326,24 @@ def _claim(zookeeper: ZooKeeperView | None) -> Claim:
     return Claim.ZOOKEEPER if zookeeper.controller.is_ephemeral else Claim.KRAFT
 
 
+def _is_copy_left_over(zookeeper: ZooKeeperView | None) -> bool:
+    """A quorum that finds it takes the copy for made, and deletes from ZooKeeper what its own log lacks (Strimzi 11262)."""
+    if zookeeper is None or zookeeper.migration is None or _claim(zookeeper) is Claim.KRAFT:
+        return False
+    return zookeeper.migration.offset is None or zookeeper.migration.offset > 0
+
+
 def offset_distance(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
-    """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet."""
+    """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet.
+
+    Either way: an offset far ahead of the log was written by another quorum.
+    """
     if zookeeper is None or zookeeper.migration is None or leader is None:
         return None
     offset, log_end = zookeeper.migration.offset, leader.metrics.raft_log_end
     if offset is None or offset < 0 or log_end is None:
         return None
-    return max(0, log_end - 1 - offset)
+    return abs(log_end - 1 - offset)
 
 
 def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: MigrationPolicy) -> DualWrite:
