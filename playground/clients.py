@@ -16,6 +16,7 @@ class ClusterView:
 
     cluster_id: str
     broker_ids: frozenset[int]
+    topics: frozenset[str]
     under_replicated: tuple[str, ...]
     """`topic-partition` of those whose ISR is smaller than their assignment."""
 
@@ -47,4 +48,4 @@ def cluster_view(admin: AdminClient, timeout_seconds: float = 2.0) -> ClusterVie
         for partition in topic.partitions.values()
         if len(partition.isrs) < len(partition.replicas)
     )
-    return ClusterView(metadata.cluster_id or "", frozenset(metadata.brokers), under)
+    return ClusterView(metadata.cluster_id or "", frozenset(metadata.brokers), frozenset(metadata.topics), under)

@@ -23,6 +23,7 @@ from playground import brokers, processes
 from playground.cache import Announce, silent
 from playground.clients import ClusterView, admin_client, cluster_view
 from playground.ensemble import plan_ensemble
+from playground.example import write_spec
 from playground.jars import installed_kafka
 from playground.java import java_home
 from playground.jvm import LOG4J, Runtime
@@ -87,7 +88,7 @@ class PlaygroundCluster:
         for plan in self._brokers:
             processes.start(self._launch_of(draft, plan.id))
         self._spec = self._draft(self._await_cluster_id(deadline_seconds))
-        (self.directory / SPEC_FILE).write_text(self._spec.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        write_spec(self._spec, self.directory / SPEC_FILE)
         self.announce(f"Kafka: {len(self._brokers)} brokers are registered ({time.monotonic() - began:.1f} s)")
 
     def _write_files(self, draft: ClusterSpec) -> None:

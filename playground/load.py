@@ -36,7 +36,7 @@ DEFAULT_RATE = 200.0
 
 
 class Load:
-    """One run of the writing process. `directory` takes its pid file, its log, its counters and its identifiers."""
+    """One run of the writing process. `directory`, its own, takes its pid file, log, counters and identifiers."""
 
     def __init__(
         self,
@@ -60,6 +60,8 @@ class Load:
 
     def start(self, deadline_seconds: float = 60.0) -> None:
         """Creates the topics, starts writing; returns at the first acknowledgement."""
+        if self.counters().sent:
+            raise RuntimeError(f"{self.directory} holds another run: give every run a directory of its own")
         create_topics(admin_client(self._bootstrap_servers), self._topics, deadline_seconds)
         processes.start(self._launch)
         try:
@@ -79,12 +81,19 @@ class Load:
     def await_acknowledged(self, more: int, deadline_seconds: float = 60.0) -> None:
         """Returns when `more` further messages were acknowledged. Raises Transient, with the end of the log."""
         wanted = self.counters().acknowledged + more
+
+        def has_them_or_ended() -> bool:
+            return self.counters().acknowledged >= wanted or not self.pids()
+
         try:
-            processes.wait_until(
-                lambda: self.counters().acknowledged >= wanted, f"{more} more acknowledgements", deadline_seconds
-            )
+            processes.wait_until(has_them_or_ended, f"{more} more acknowledgements", deadline_seconds)
         except Transient as error:
-            raise Transient(f"{error}\n{processes.last_lines(self._launch.output_file)}") from error
+            raise Transient(f"{error}\n{self._log_end()}") from error
+        if self.counters().acknowledged < wanted:
+            raise Transient(f"the load ended before {more} more acknowledgements: begin a new one\n{self._log_end()}")
+
+    def _log_end(self) -> str:
+        return processes.last_lines(self._launch.output_file)
 
     def pids(self) -> list[int]:
         process = processes.running(self._launch)

@@ -92,11 +92,14 @@ def run(directory: Path, rate: float, bootstrap_servers: Sequence[str], topics: 
     with Recorder(directory) as recorder:
         reader = threading.Thread(target=read_along, args=(recorder, bootstrap_servers, topics, stop.is_set))
         reader.start()
-        sender = producer(bootstrap_servers)
-        write(recorder, sender, topics, rate, stop.is_set)
-        sender.flush(GIVE_UP_AFTER_MS / 1000)
-        reader.join()
-        recorder.publish(time.monotonic())
+        try:
+            sender = producer(bootstrap_servers)
+            write(recorder, sender, topics, rate, stop.is_set)
+            sender.flush(GIVE_UP_AFTER_MS / 1000)
+        finally:
+            stop.set()  # a producer that failed ends the process: readers alone would look like a load
+            reader.join()
+            recorder.publish(time.monotonic())
 
 
 def main() -> None:

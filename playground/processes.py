@@ -78,10 +78,18 @@ def find(pid_file: Path, mark: str) -> psutil.Process | None:
     """The living process that `pid_file` names, if its command line contains `mark`; zombies are not alive."""
     try:
         process = psutil.Process(int(pid_file.read_text(encoding="ascii")))
-        ours = any(mark in argument for argument in process.cmdline())
+        ours = any(mark in argument for argument in _command_line(process))
         return process if ours and process.status() != psutil.STATUS_ZOMBIE else None
     except (FileNotFoundError, psutil.NoSuchProcess):
         return None
+
+
+def _command_line(process: psutil.Process, patience_seconds: float = 1.0) -> list[str]:
+    """Linux shows an empty one for a moment after a start, while exec replaces the image: that is not somebody else."""
+    deadline = time.monotonic() + patience_seconds
+    while not (line := process.cmdline()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return line
 
 
 def kill(launch: Launch, number: int = signal.SIGKILL, deadline_seconds: float = 30.0) -> None:

@@ -21,7 +21,7 @@ BROKER_RESOURCE = 4
 DEFAULT_BROKER = ""
 SET = 0
 
-Answer = TypeVar("Answer", bound=ApiMessage)
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)

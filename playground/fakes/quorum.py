@@ -60,6 +60,7 @@ class Quorum:
             self.log_state = MigrationGauge.PRE_MIGRATION if has_flag else MigrationGauge.NONE
         elif self.log_state is MigrationGauge.NONE and has_flag:
             leader.die("Should not have ZK migrations enabled on a cluster that was created in KRaft mode.")
+            self.leader = self.leading_process = None
             return None
         elif self.log_state is MigrationGauge.MIGRATION and not has_flag:
             self.log_state = MigrationGauge.POST_MIGRATION
