@@ -30,7 +30,14 @@ from domain.observation import Process
 CALL_LIMIT = timedelta(seconds=30)
 """For our own small scripts; they end in milliseconds, and wait up to ten seconds for another start."""
 
+START_BUSY = 75
+"""Exit code of `START`: another start holds the lock."""
+
 STOP_POLL_SECONDS = 0.1
+EXEC_POLL_SECONDS = 0.005
+EXEC_SECONDS = 1.0
+"""How long a living process may show no command line; a thread of the kernel's never shows one."""
+
 UNKNOWN_START = "unknown"
 
 
@@ -45,7 +52,7 @@ class PidFileProcess:
 
     async def process(self) -> Process:
         pid, remembered = await self._pid(), await self._remembered()
-        running = await self._running(pid, remembered)
+        running = await self._running(pid)
         if running is None:
             return Process(is_running=False, identity=None, last_identity=_last(pid, remembered), started_at=None)
         return Process(
@@ -74,7 +81,7 @@ class PidFileProcess:
 
     async def stop(self, deadline: timedelta) -> None:
         pid, remembered = await self._pid(), await self._remembered()
-        running = await self._running(pid, remembered)
+        running = await self._running(pid)
         if running is None:
             return
         if remembered != running.identity:
@@ -126,15 +133,22 @@ class PidFileProcess:
         stat = None if not content else parse_stat(content)
         return stat if stat is not None and stat.is_alive else None
 
-    async def _running(self, pid: int | None, remembered: str | None) -> Stat | None:
+    async def _running(self, pid: int | None) -> Stat | None:
         """The living process of this node: the pid file's, if its command line names the node's properties file."""
         stat = None if pid is None else await self._stat(pid)
         if stat is None:
             return None
-        command_line = await self._proc(f"{stat.pid}/cmdline")
-        if not command_line:  # gone by now, or between two programs
-            return stat if stat.identity == remembered and await self._stat(stat.pid) == stat else None
-        return stat if await self._is_ours(stat.pid, command_line) else None
+        command_line = await self._command_line(stat)
+        return stat if command_line is not None and await self._is_ours(stat.pid, command_line) else None
+
+    async def _command_line(self, stat: Stat) -> bytes | None:
+        """`None` when the process is gone. Linux shows none for a moment while one program replaces another: look again."""
+        end = time.monotonic() + EXEC_SECONDS
+        while not (command_line := await self._proc(f"{stat.pid}/cmdline")) and time.monotonic() < end:
+            if await self._stat(stat.pid) != stat:
+                return None
+            await asyncio.sleep(EXEC_POLL_SECONDS)
+        return command_line
 
     async def _is_ours(self, pid: int, command_line: bytes) -> bool:
         path = self._node.properties_file
@@ -158,9 +172,6 @@ class PidFileProcess:
                 seconds = deadline.total_seconds()
                 raise Transient(f"process {running.identity}: has not stopped {seconds:g} s after SIGTERM; it is left alone")
             await asyncio.sleep(STOP_POLL_SECONDS)
-
-
-START_BUSY = 75
 
 
 def _last(pid: int | None, remembered: str | None) -> str | None:

@@ -1,0 +1,433 @@
+"""`NodeDriver`: what every implementation does. `local` runs real processes; `fake` is the simulated cluster's."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import psutil
+import pytest
+
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.ports import FileContent, NodeDriver
+from domain.cluster import BrokerSpec, ClusterSpec
+from domain.errors import Permanent, Transient
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.spec import fake_spec
+
+T = TypeVar("T")
+
+DEADLINE = timedelta(seconds=5)
+LAST_WORDS = ("cannot bind", "giving up")
+
+
+class Nodes(Protocol):
+    """Makes nodes whose process behaves in a certain way, and looks behind the driver's back."""
+
+    @property
+    def folder(self) -> str: ...
+
+    def serving(self) -> NodeDriver: ...
+
+    def dying_at_start(self) -> NodeDriver: ...
+
+    def deaf_to_stop(self) -> NodeDriver: ...
+
+    def processes_started(self) -> int: ...
+
+
+@dataclass
+class LocalNodes:
+    directory: Path
+
+    @property
+    def folder(self) -> str:
+        return str(self.directory)
+
+    def serving(self) -> NodeDriver:
+        return self.running("tail", "-f", "{properties}")
+
+    def dying_at_start(self) -> NodeDriver:
+        return self.running("sh", "-c", "; ".join(f"echo {line}" for line in LAST_WORDS), "sh", "{properties}")
+
+    def deaf_to_stop(self) -> NodeDriver:
+        return self.running("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done", "sh", "{properties}")
+
+    def running(self, *command: str) -> NodeDriver:
+        self.properties.write_text("\n".join(f"line={n}" for n in range(20)) + "\n")
+        return SpecDrivers().driver(local_node(self.directory, *command))
+
+    @property
+    def properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    def processes_started(self) -> int:
+        return len(self.alive())
+
+    def alive(self) -> list[psutil.Process]:
+        """Processes that have our file among their arguments; the directory is this test's alone."""
+        return [p for p in psutil.process_iter(["cmdline"]) if str(self.properties) in (p.info["cmdline"] or ())]
+
+
+def local_node(directory: Path, *command: str) -> BrokerSpec:
+    spec: ClusterSpec = fake_spec()
+    service = {
+        "start_command": command,
+        "pid_file": str(directory / "run" / "node.pid"),
+        "output_file": str(directory / "logs" / "node.out"),
+    }
+    fields = {
+        "driver": {"service": service},
+        "properties_file": str(directory / "server.properties"),
+        "environment": {"GREETING": "hello"},
+    }
+    return BrokerSpec.model_validate(spec.brokers[0].model_dump() | fields)
+
+
+class FakeNodes:
+    """A broker of a simulated cluster that has not been started yet."""
+
+    folder = "/srv/node"
+
+    def __init__(self) -> None:
+        self._cluster = FakeCluster()
+        node = self._cluster.nodes[1]
+        node.process, node.last_identity, node.starts, node.output = None, None, 0, []
+
+    def serving(self) -> NodeDriver:
+        return self._cluster.driver(self._cluster.spec.node(1))
+
+    def dying_at_start(self) -> NodeDriver:
+        self._cluster.faults.dies_at_start[1] = LAST_WORDS
+        return self.serving()
+
+    def deaf_to_stop(self) -> NodeDriver:
+        self._cluster.faults.ignores_stop.add(1)
+        return self.serving()
+
+    def processes_started(self) -> int:
+        return self._cluster.nodes[1].starts
+
+
+@pytest.fixture(params=["local", "fake"])
+async def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Nodes]:
+    if request.param == "fake":
+        yield FakeNodes()
+        return
+    local = LocalNodes(tmp_path)
+    yield local
+    for process in local.alive():
+        process.kill()
+
+
+# ---- files ----
+
+
+async def test_what_is_not_there_is_none(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    assert await driver.read_file(f"{nodes.folder}/absent") is None
+    assert await driver.list_dir(f"{nodes.folder}/absent") is None
+    await driver.remove_file(f"{nodes.folder}/absent")
+
+
+async def test_a_written_file_reads_back_with_mode_and_owner(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    path = f"{nodes.folder}/new/folders/file"
+    for content in (b"first\xff\n", b""):
+        file = FileContent(content, 0o640, os.getuid(), os.getgid())
+        await driver.write_file(path, file)
+        assert await driver.read_file(path) == file
+    assert await driver.list_dir(f"{nodes.folder}/new/folders") == ("file",)
+
+
+async def test_removing_and_listing(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    folder = f"{nodes.folder}/listed"
+    for name in ("b", "a"):
+        await driver.write_file(f"{folder}/{name}", FileContent(b"", 0o600, os.getuid(), os.getgid()))
+    await driver.make_dir(f"{folder}/c/d")
+    await driver.make_dir(f"{folder}/c/d")
+    assert await driver.list_dir(folder) == ("a", "b", "c")
+    await driver.remove_file(f"{folder}/a")
+    assert await driver.list_dir(folder) == ("b", "c")
+    assert await driver.list_dir(f"{folder}/c/d") == ()
+
+
+async def test_a_directory_is_no_file_and_a_file_no_directory(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await driver.write_file(f"{nodes.folder}/folder/file", FileContent(b"", 0o600, os.getuid(), os.getgid()))
+    with pytest.raises(Permanent):
+        await driver.read_file(f"{nodes.folder}/folder")
+    with pytest.raises(Permanent):
+        await driver.list_dir(f"{nodes.folder}/folder/file")
+    with pytest.raises(Permanent):
+        await driver.write_file(f"{nodes.folder}/folder", FileContent(b"", 0o600, os.getuid(), os.getgid()))
+
+
+# ---- the process ----
+
+
+async def test_a_node_that_never_ran(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    process = await driver.process()
+    assert (process.is_running, process.identity, process.last_identity, process.started_at) == (False, None, None, None)
+    await driver.stop(DEADLINE)
+    assert await driver.output_tail(5) == ()
+
+
+async def test_start_gives_one_process_with_an_identity(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await driver.start()
+    process = await driver.process()
+    assert process.is_running
+    assert process.identity is not None
+    assert process.identity == process.last_identity
+    assert process.started_at is not None
+    assert abs(datetime.now(UTC) - process.started_at) < timedelta(seconds=30)
+    await driver.start()
+    assert (await driver.process()).identity == process.identity
+
+
+async def test_starts_at_once_give_one_process(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await asyncio.gather(*(driver.start() for _ in range(8)))
+    assert (await driver.process()).is_running
+    assert nodes.processes_started() == 1
+
+
+async def test_stop_keeps_the_identity_and_a_start_changes_it(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await driver.start()
+    before = await driver.process()
+    for _ in range(2):
+        await driver.stop(DEADLINE)
+        stopped = await driver.process()
+        assert (stopped.is_running, stopped.identity, stopped.last_identity) == (False, None, before.identity)
+    await driver.start()
+    after = await driver.process()
+    assert after.is_running
+    assert after.identity != before.identity
+
+
+async def test_a_process_that_dies_at_once_has_been_started(nodes: Nodes) -> None:
+    driver = nodes.dying_at_start()
+    identities: list[str | None] = []
+    for _ in range(2):
+        await driver.start()
+        identities.append(await _last_identity_of_the_dead(driver))
+    assert None not in identities
+    assert len(set(identities)) == 2
+    assert (await driver.output_tail(2)) == LAST_WORDS
+
+
+async def test_a_process_that_does_not_stop_is_left_alone(nodes: Nodes) -> None:
+    driver = nodes.deaf_to_stop()
+    await driver.start()
+    before = await driver.process()
+    await _output_of(driver)
+    with pytest.raises(Transient):
+        await driver.stop(timedelta(milliseconds=300))
+    assert await driver.process() == before
+
+
+async def test_the_output_tail_is_the_end(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await driver.start()
+    lines = await _output_of(driver)
+    assert await driver.output_tail(1) == lines[-1:]
+    assert await driver.output_tail(0) == ()
+
+
+async def _last_identity_of_the_dead(driver: NodeDriver) -> str | None:
+    process = await eventually(driver.process, lambda seen: not seen.is_running)
+    return process.last_identity
+
+
+async def _output_of(driver: NodeDriver) -> tuple[str, ...]:
+    return await eventually(lambda: driver.output_tail(10), bool)
+
+
+async def eventually(look: Callable[[], Awaitable[T]], is_wanted: Callable[[T], bool]) -> T:
+    """Look again and again, for five seconds at most."""
+    deadline = time.monotonic() + 5
+    while True:
+        seen = await look()
+        if is_wanted(seen):
+            return seen
+        assert time.monotonic() < deadline, seen
+        await asyncio.sleep(0.01)
+
+
+# ---- real processes only ----
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> LocalNodes:
+    return LocalNodes(tmp_path)
+
+
+@pytest.fixture
+async def outsider(tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A node that its operators started themselves: only a plain pid file tells of it."""
+    LocalNodes(tmp_path).serving()
+    process = await asyncio.create_subprocess_exec("tail", "-f", "server.properties", cwd=tmp_path, stdout=-3)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "node.pid").write_text(f"{process.pid}\n")
+    yield process
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+async def test_a_node_started_by_others_keeps_its_identity_when_stopped(
+    local: LocalNodes, outsider: asyncio.subprocess.Process
+) -> None:
+    driver = local.serving()
+    before = await driver.process()
+    assert before.is_running
+    assert before.identity is not None
+    assert before.identity.startswith(f"{outsider.pid}@")
+    assert not (local.directory / "run" / "node.pid.identity").exists(), "looking must not write"
+    await driver.stop(DEADLINE)
+    assert (await driver.process()).last_identity == before.identity
+
+
+async def test_a_node_started_by_others_that_died_by_itself_is_known_by_its_pid(
+    local: LocalNodes, outsider: asyncio.subprocess.Process
+) -> None:
+    driver = local.serving()
+    outsider.kill()
+    await outsider.wait()
+    assert (await driver.process()).last_identity == f"{outsider.pid}@unknown"
+
+
+async def test_a_zombie_is_not_alive(local: LocalNodes) -> None:
+    driver = local.serving()
+    zombie = psutil.Popen(["tail", "-f", str(local.properties)], stdout=-3)
+    (local.directory / "run").mkdir()
+    (local.directory / "run" / "node.pid").write_text(str(zombie.pid))
+    try:
+        assert (await driver.process()).is_running
+        zombie.kill()
+        await asyncio.to_thread(os.waitid, os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        assert zombie.status() == psutil.STATUS_ZOMBIE
+        assert not (await driver.process()).is_running
+    finally:
+        zombie.wait()
+
+
+async def test_a_recycled_pid_is_neither_ours_nor_touched(local: LocalNodes) -> None:
+    """A pid file that survived a reboot names whatever has that number now."""
+    driver = local.serving()
+    stranger = psutil.Popen(["tail", "-f", f"{local.properties}.bak", "/dev/null"], stdout=-3, stderr=-3)
+    (local.directory / "run").mkdir()
+    (local.directory / "run" / "node.pid").write_text(str(stranger.pid))
+    try:
+        assert not (await driver.process()).is_running
+        await driver.stop(DEADLINE)
+        assert stranger.is_running()
+        await driver.start()
+        assert (await driver.process()).is_running
+        assert stranger.is_running()
+    finally:
+        stranger.kill()
+        stranger.wait()
+        await driver.stop(DEADLINE)
+
+
+async def test_a_node_is_detached_and_sees_its_own_environment_only(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGER_PASSWORD", "hunter2")
+    driver = local.serving()
+    await driver.start()
+    identity = (await driver.process()).identity
+    assert identity is not None
+    process = psutil.Process(int(identity.partition("@")[0]))
+    assert os.getsid(process.pid) == process.pid
+    environment = await eventually(lambda: asyncio.to_thread(process.environ), lambda seen: "GREETING" in seen)
+    assert environment["GREETING"] == "hello"
+    assert "LEDGER_PASSWORD" not in environment
+    targets = await driver.run(("sh", "-c", f"readlink /proc/{process.pid}/fd/*"), {}, DEADLINE)
+    output = local_node(local.directory, "").driver.service.output_file
+    assert targets.output.split()[:3] == ["/dev/null", output, output]
+    assert ".lock" not in targets.output
+    await driver.stop(DEADLINE)
+
+
+async def test_a_starter_killed_at_any_moment_leaves_no_lock_and_no_second_process(local: LocalNodes) -> None:
+    """Whatever the killed attempts left behind, one start afterwards gives one process."""
+    driver = local.serving()
+    for attempt in range(12):
+        start = asyncio.create_task(driver.start())
+        await asyncio.sleep(attempt * 0.002)
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+    await driver.start()
+    assert (await driver.process()).is_running
+    assert len(local.alive()) == 1
+    await driver.stop(DEADLINE)
+
+
+async def test_a_command_that_does_not_exist_is_a_start_that_died(local: LocalNodes) -> None:
+    driver = local.running("/no/such/program", "{properties}")
+    await driver.start()
+    assert await _last_identity_of_the_dead(driver) is not None
+    assert "not found" in (await driver.output_tail(1))[0]
+
+
+async def test_a_command_that_does_not_name_the_properties_file_is_refused(local: LocalNodes) -> None:
+    with pytest.raises(Permanent, match="start_command"):
+        await local.running("sleep", "1").start()
+
+
+async def test_a_symbolic_link_stays_one(local: LocalNodes) -> None:
+    driver = local.serving()
+    link = local.directory / "link"
+    link.symlink_to(local.properties)
+    await driver.write_file(str(link), FileContent(b"new", 0o600, os.getuid(), os.getgid()))
+    assert link.is_symlink()
+    assert local.properties.read_bytes() == b"new"
+
+
+async def test_new_folders_are_private_and_no_temporary_file_stays(local: LocalNodes) -> None:
+    driver = local.serving()
+    await driver.write_file(f"{local.folder}/a/b/file", FileContent(b"", 0o600, os.getuid(), os.getgid()))
+    assert [(local.directory / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o700, 0o700]
+    assert await driver.list_dir(f"{local.folder}/a/b") == ("file",)
+
+
+async def test_run_gives_exit_code_and_outputs(local: LocalNodes) -> None:
+    script = 'echo "$GREETING"; echo oops >&2; exit 3'
+    done = await local.serving().run(("sh", "-c", script), {"GREETING": "hello"}, DEADLINE)
+    assert (done.exit_code, done.output, done.errors) == (3, "hello\n", "oops\n")
+
+
+async def test_run_ends_a_program_and_its_children_at_the_limit(local: LocalNodes) -> None:
+    children = local.directory / "child"
+    driver = local.serving()
+    with pytest.raises(Transient):
+        await driver.run(("sh", "-c", f"sleep 600 & echo $! >{children}; wait"), {}, timedelta(milliseconds=500))
+    child = children.read_text().strip()
+    states = await driver.run(("ps", "-o", "stat=", "-p", child), {}, DEADLINE)
+    assert states.output.strip() in {"", "Z"}
+
+
+async def test_run_does_not_know_programs_that_are_not_there(local: LocalNodes) -> None:
+    with pytest.raises(Permanent):
+        await local.serving().run(("/no/such/program",), {}, DEADLINE)
+
+
+async def test_a_stop_waits_for_the_very_process(local: LocalNodes) -> None:
+    """A process that takes its time is waited for."""
+    driver = local.running(
+        "sh", "-c", "trap 'sleep 0.4; exit 0' TERM; echo up; while :; do sleep 0.05; done", "sh", "{properties}"
+    )
+    await driver.start()
+    await _output_of(driver)
+    began = asyncio.get_running_loop().time()
+    await driver.stop(DEADLINE)
+    assert asyncio.get_running_loop().time() - began > 0.3
+    assert not (await driver.process()).is_running
