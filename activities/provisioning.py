@@ -4,11 +4,13 @@
     2. write the file; it may already be there only if its bytes are just those
     3. format the storage, unless it is formatted for this cluster and this node
     4. start the process, unless it runs
+    5. wait until it answers; the quorum's own readiness is the next decision's business
 
 Every line looks first, so a retry goes on where the last attempt died. Storage that holds anything else is never
 touched: the preflight refuses it, and step 3 looks once more.
 """
 
+import asyncio
 import time
 from datetime import timedelta
 
@@ -30,6 +32,9 @@ from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
 
 FORMAT_TIMEOUT = timedelta(minutes=2)
 """A JVM start and a few small files; minutes only on a starved machine."""
+
+LOG_LINES = 12
+"""Lines of a dead node's output that are shown to people."""
 
 
 class Provisioning:
@@ -56,7 +61,30 @@ class Provisioning:
             await self._format(cluster, controller, driver, release)
             await ensure_not_superseded(request.cluster, request.generation, self._ports)
             await driver.start()
-            return StepOutcome(is_done=True, seconds=time.monotonic() - begun, attempt=activity.info().attempt)
+            blocked = await self._why_silent(request, controller, driver)
+            return StepOutcome(
+                is_done=blocked is None,
+                blocked=blocked,
+                seconds=time.monotonic() - begun,
+                attempt=activity.info().attempt,
+            )
+
+    async def _why_silent(self, request: StepRequest, controller: ControllerSpec, driver: NodeDriver) -> str | None:
+        """Wait until the new process answers: why it does not, or `None` when it does."""
+        deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
+        why = "no look yet"
+        while time.monotonic() < deadline:
+            if not (await driver.process()).is_running:
+                lines = await driver.output_tail(LOG_LINES)
+                return f"controller-{controller.id} does not run after its start. It printed last:\n" + "\n".join(lines)
+            try:
+                await self._ports.metrics.read(controller.metrics)
+            except Transient as error:
+                why = str(error)
+                await asyncio.sleep(request.policy.poll_interval.total_seconds())
+            else:
+                return None
+        return f"controller-{controller.id} was started and does not answer: {why}"
 
     async def _write_file(
         self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver

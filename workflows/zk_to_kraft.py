@@ -125,11 +125,13 @@ class ZkToKraftMigration:
             if assessment is None or self._news:
                 assessment = None
                 continue
-            self._note(assessment)
+            self._note_phase(assessment)
             decision = assessment.decision
+            if not isinstance(decision, Refuse | Done):
+                await self._continue_as_new_between_phases(assessment)
+            self._note(assessment)
             if isinstance(decision, Refuse | Done):
                 return await self._end(assessment)
-            await self._continue_as_new_between_phases(assessment)
             if isinstance(decision, Step):
                 await self._perform(decision, assessment)
                 assessment = None
@@ -288,12 +290,15 @@ class ZkToKraftMigration:
 
     # --- what people are told --------------------------------------------------------------------------------------
 
+    def _note_phase(self, assessment: Assessment) -> None:
+        if assessment.phase is None or assessment.phase == self._phase:
+            return
+        self._tell("phase-entered", {"phase": assessment.phase, "from": self._phase})
+        self._phase = assessment.phase
+        workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
+
     def _note(self, assessment: Assessment) -> None:
-        """Take an assessment in: phase, wait, gate, progress, and what Temporal's UI shows."""
-        if assessment.phase is not None and assessment.phase != self._phase:
-            self._tell("phase-entered", {"phase": assessment.phase, "from": self._phase})
-            self._phase = assessment.phase
-            workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
+        """Take an assessment in: what is waited for, the gate, the progress, and what Temporal's UI shows."""
         self._note_waiting(assessment)
         if assessment.gate is None:
             self._gate = None
