@@ -41,6 +41,7 @@ class WaitReason(StrEnum):
     PARTITIONS_NOT_IN_SYNC = "partitions-not-in-sync"
     PARTITIONS_WOULD_STOP = "partitions-would-stop"
     QUORUM_TOO_THIN = "quorum-too-thin"
+    COPY_LEFT_OVER = "copy-left-over"
     COPY_NOT_COMPLETE = "copy-not-complete"
     DUAL_WRITE_NOT_CURRENT = "dual-write-not-current"
     CONTROLLER_LOST_ITS_FLAG = "controller-lost-its-flag"
@@ -63,6 +64,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.PARTITIONS_WOULD_STOP: "A restart would take partitions below min.insync.replicas. "
     "Raise their replication factor, or lower min.insync.replicas.",
     WaitReason.QUORUM_TOO_THIN: "Without this controller no majority would be caught up.",
+    WaitReason.COPY_LEFT_OVER: "/migration tells of a copy that this quorum has not made, or cannot be read: with the last "
+    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete /migration, and start them again.",
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
     WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes.",

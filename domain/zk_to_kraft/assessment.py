@@ -126,7 +126,7 @@ def _explained(wait: Wait, observation: Observation, spec: ClusterSpec, policy: 
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
     elif wait.reason is WaitReason.NODE_DOWN:
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
-    elif wait.reason is WaitReason.DUAL_WRITE_NOT_CURRENT:
+    elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
         names = ("/migration",)
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
 

@@ -2,9 +2,9 @@
 
 The rules are asked in order; the first that has an answer gives it:
 
-     1. a person holds                                  → Wait      (not once finalisation has begun: half of it is worse)
-     2. something decisive did not answer               → Wait      (unknown is never healthy)
-     3. a controller has lost its flag                  → Wait      (the highest alarm: one election makes it final)
+     1. a controller has lost its flag                  → Wait      (the highest alarm: one election makes it final)
+     2. a person holds                                  → Wait      (not once finalisation has begun: half of it is worse)
+     3. something decisive did not answer               → Wait      (unknown is never healthy)
      4. a file is not as we left it                     → Wait
      5. a controller is missing                         → Step      provision it, while no broker has been touched
      6. a node that we stopped was not started          → Step      finish its roll
@@ -94,8 +94,13 @@ def _unknown(s: Situation, _: Terms) -> Decision | None:
 def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
     if s.quorum is QuorumState.POST_MIGRATION or terms.approval is Approval.CONSUMED:
         return None
-    lost = [c.id for c in s.controllers if c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT]
+    lost = [c.id for c in s.controllers if _may_finalize_by_itself(c)]
     return _wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *lost) if lost else None
+
+
+def _may_finalize_by_itself(c: ControllerSituation) -> bool:
+    """Its process runs without the flag, or would after its next restart."""
+    return c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT or not c.is_flag_in_file
 
 
 def _changed_files(s: Situation, _: Terms) -> Decision | None:
@@ -107,15 +112,17 @@ def _changed_files(s: Situation, _: Terms) -> Decision | None:
 def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
     missing = [c.id for c in s.controllers if c.mode is ControllerMode.ABSENT]
     is_untouched = all(b.mode is BrokerMode.ZOOKEEPER and b.stage is NodeStage.ZOOKEEPER for b in s.brokers)
-    if not missing or not is_untouched or s.claim is not Claim.ZOOKEEPER:
+    is_begun = s.claim is not Claim.ZOOKEEPER or s.quorum is QuorumState.POST_MIGRATION
+    if not missing or not is_untouched or is_begun:
         return None
     return Step(action=StepAction.PROVISION_CONTROLLER, node_id=missing[0], stage=NodeStage.MIGRATION)
 
 
 def _interrupted(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
-        if broker.mode is BrokerMode.INTERRUPTED and broker.stage is not None:
-            return _copy_not_there(s, broker.stage) or _roll(broker.id, broker.stage)
+        if broker.mode is BrokerMode.INTERRUPTED and broker.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}:
+            stage = _stage_to_finish(s, broker.stage)
+            return _copy_not_there(s, stage) or _roll(broker.id, stage)
     for controller in s.controllers:
         if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.MIGRATION:
             return Step(action=StepAction.PROVISION_CONTROLLER, node_id=controller.id, stage=NodeStage.MIGRATION)
@@ -146,11 +153,16 @@ def _disagreements(s: Situation, _: Terms) -> Decision | None:
 def _unfinished(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
         if broker.stage is not None and broker.stage is not STAGE_OF_MODE[broker.mode]:
-            return _roll_broker(s, broker, broker.stage)
+            return _roll_broker(s, broker, _stage_to_finish(s, broker.stage))
     for controller in s.controllers:
         if controller.mode is ControllerMode.MIGRATING and controller.stage is NodeStage.KRAFT:
             return _finalize(s, terms, controller)
     return None
+
+
+def _stage_to_finish(s: Situation, stage: NodeStage) -> NodeStage:
+    """What the file says; but a hybrid broker that starts after the end gets metadata from nobody (proven-facts, section 4)."""
+    return NodeStage.KRAFT if s.quorum is QuorumState.POST_MIGRATION else stage
 
 
 def _brokers(s: Situation, _: Terms) -> Decision | None:
@@ -186,6 +198,8 @@ def _roll_broker(s: Situation, broker: BrokerSituation, stage: NodeStage) -> Dec
     not_there = _copy_not_there(s, stage)
     if not_there is not None:
         return not_there
+    if stage is NodeStage.MIGRATION and s.is_copy_left_over:
+        return _wait(WaitReason.COPY_LEFT_OVER)
     if stage is NodeStage.KRAFT and s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT:
         return _wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
     return _wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else _roll(broker.id, stage)
@@ -207,8 +221,8 @@ def _in_mode(s: Situation, *modes: BrokerMode | ControllerMode) -> list[int]:
 
 def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> Decision:
     """Only with every broker in KRaft mode, an approval or the fact itself, and a majority of the others caught up."""
-    if any(b.mode is not BrokerMode.KRAFT for b in s.brokers):
-        return _wait(WaitReason.STATE_NOT_UNDERSTOOD)
+    if any(b.mode is not BrokerMode.KRAFT for b in s.brokers) or s.quorum is QuorumState.PRE_MIGRATION:
+        return _not_serving(s, terms) or _wait(WaitReason.STATE_NOT_UNDERSTOOD)
     if s.quorum is not QuorumState.POST_MIGRATION and not terms.may_finalize:
         return _wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, controller.id)
     if not is_quorum_healthy_without(s, controller.id):
@@ -219,7 +233,8 @@ def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> De
 def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
     """A majority of all controllers runs and is caught up without this one. One controller alone never is: it is allowed."""
     others = [c for c in s.controllers if c.id != controller_id]
-    return not others or sum(c.is_caught_up for c in others) >= len(s.controllers) // 2 + 1
+    running = {ControllerMode.MIGRATING, ControllerMode.FINAL}
+    return not others or sum(c.is_caught_up and c.mode in running for c in others) >= len(s.controllers) // 2 + 1
 
 
 STAGE_OF_MODE: dict[BrokerMode, NodeStage] = {
@@ -243,9 +258,9 @@ def _wait(reason: WaitReason, *node_ids: int) -> Wait:
 
 
 RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
+    _lost_flag,
     _held,
     _unknown,
-    _lost_flag,
     _changed_files,
     _missing_controllers,
     _interrupted,
