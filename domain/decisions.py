@@ -65,7 +65,7 @@ WAIT_MEANS: dict[WaitReason, str] = {
     "Raise their replication factor, or lower min.insync.replicas.",
     WaitReason.QUORUM_TOO_THIN: "Without this controller no majority would be caught up.",
     WaitReason.COPY_LEFT_OVER: "/migration tells of a copy that this quorum has not made, or cannot be read: with the last "
-    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete /migration, and start them again.",
+    "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again.",
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
     WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes.",

@@ -26,17 +26,18 @@ def edit(text: str, assignments: Mapping[str, str], removals: frozenset[str] = f
     """
     elements = list(javaproperties.parse(io.StringIO(text)))
     last_line = {e.key: i for i, e in enumerate(elements) if isinstance(e, javaproperties.KeyValue)}
+    newline = "\r\n" if "\r\n" in text else "\n"
     lines: list[str] = []
     for i, element in enumerate(elements):
         if not isinstance(element, javaproperties.KeyValue) or element.key not in assignments.keys() | removals:
             lines.append(element.source)
         elif element.key in assignments and i == last_line[element.key]:
             is_same = element.value == assignments[element.key]
-            lines.append(element.source if is_same else _line(element.key, assignments[element.key]))
+            lines.append(element.source if is_same else _line(element.key, assignments[element.key], newline))
     appended = [key for key in assignments if key not in last_line]
-    if appended and lines and not lines[-1].endswith(("\n", "\r")):
-        lines.append("\n")
-    return "".join([*lines, *(_line(key, assignments[key]) for key in appended)])
+    if appended and lines:
+        lines.append(_ending(lines[-1], newline))
+    return "".join([*lines, *(_line(key, assignments[key], newline) for key in appended)])
 
 
 def rename(text: str, old: str, new: str, value: str) -> str:
@@ -45,15 +46,29 @@ def rename(text: str, old: str, new: str, value: str) -> str:
     names = {e.key for e in elements if isinstance(e, javaproperties.KeyValue)}
     if old not in names or new in names:
         return edit(text, {new: value}, frozenset({old}))
-    renamed = [_line(new, value) if isinstance(e, javaproperties.KeyValue) and e.key == old else e.source for e in elements]
+    newline = "\r\n" if "\r\n" in text else "\n"
+    renamed = [
+        _line(new, value, newline) if isinstance(e, javaproperties.KeyValue) and e.key == old else e.source for e in elements
+    ]
     return edit("".join(renamed), {new: value})
 
 
-def _line(key: str, value: str) -> str:
-    return f"{javaproperties.join_key_value(key, value)}\n"
+def _line(key: str, value: str, newline: str) -> str:
+    """Escaped where Java needs it. javaproperties escapes `:`, `=`, `#` and `!` in values too, which nobody types."""
+    start = javaproperties.join_key_value(key, "")
+    escaped = javaproperties.join_key_value(key, value).removeprefix(start)
+    return start + re.sub(r"\\(.)", lambda pair: pair[1] if pair[1] in ":=#!" else pair[0], escaped) + newline
 
 
-SECRET_KEY = re.compile(r"password|secret|jaas|credential|token|private", re.IGNORECASE)
+def _ending(last: str, newline: str) -> str:
+    """What the last element needs so that an appended line is one of its own: a backslash at the end would swallow it."""
+    end = "" if last.endswith(("\n", "\r")) else newline
+    is_comment = last.lstrip().startswith(("#", "!"))
+    is_continued = re.search(r"(?<!\\)(\\\\)*\\[\r\n]*\Z", last) is not None
+    return end + newline if is_continued and not is_comment else end
+
+
+SECRET_KEY = re.compile(r"password|secret|jaas|credential|token|private|\.key$", re.IGNORECASE)
 """Keys whose values are never shown."""
 
 
