@@ -49,7 +49,10 @@ ZOOKEEPER_ONLY_KEYS = frozenset(
         "reserved.broker.max.id",
     }
 )
-"""Keys without the prefix `zookeeper.` that a KRaft node refuses or ignores."""
+"""Keys without the prefix `zookeeper.` that a process with a role of KRaft refuses or ignores."""
+
+ZOOKEEPER_PREFIXES = ("zookeeper.", "password.encoder.")
+"""Needed as long as there is ZooKeeper: it keeps dynamic passwords encrypted, the quorum's log does not."""
 
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZERS_IN_KRAFT = {
@@ -118,8 +121,9 @@ def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) ->
     assignments = _quorum_keys(properties, spec) | ({MIGRATION_FLAG: "true"} if Feature.MIGRATION_FLAG in features else {})
     removals: set[str] = set()
     if Feature.ZOOKEEPER not in features:
-        removals = {key for key in properties if key.startswith("zookeeper.")} | (ZOOKEEPER_ONLY_KEYS & properties.keys())
+        removals |= {key for key in properties if key.startswith(ZOOKEEPER_PREFIXES)}
     if Feature.ROLE in features:
+        removals |= ZOOKEEPER_ONLY_KEYS & properties.keys()
         assignments |= {"process.roles": role.value} | _authorizer(properties)
         text = rename(text, "broker.id", "node.id", str(node.id))
     return edit(text, assignments, frozenset(removals))
@@ -147,22 +151,30 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
 
     The result holds what the broker's holds, secrets included: it goes to the controller's node and nowhere else.
     """
-    inherited = {key: value for key, value in parse(broker).items() if _is_inherited(key)}
+    theirs, own_base = parse(broker), parse(base or "")
+    inherited = {key: value for key, value in theirs.items() if _is_inherited(key) and key not in own_base}
+    protocols = _merged(
+        own_base.get("listener.security.protocol.map", ""), theirs.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
+    )
     own = {
         "process.roles": Role.CONTROLLER.value,
         "node.id": str(controller.id),
         "listeners": f"{spec.controller_listener}://{controller.host}:{controller.port}",
         "log.dirs": ",".join(controller.log_dirs),
         "zookeeper.connect": spec.zookeeper.connect,
+        "listener.security.protocol.map": protocols,
     }
-    protocols = parse(broker).get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
-    if base is None:
-        start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"
-        text = edit(start, own | {"listener.security.protocol.map": protocols} | inherited | own)
-    else:
-        missing = {key: value for key, value in inherited.items() if key not in parse(base)}
-        text = edit(base, own | {"listener.security.protocol.map": protocols} | missing)
+    start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"
+    text = edit(start if base is None else base, own | inherited | own)
     return node_file(edit(text, _authorizer(parse(text))), spec, controller, NodeStage.MIGRATION)
+
+
+def _merged(first: str, second: str) -> str:
+    """Two protocol maps in one; where both name a listener the first one's protocol stands."""
+    entries = [entry.strip() for entry in first.split(",") if entry.strip()]
+    names = {entry.partition(":")[0].upper() for entry in entries}
+    added = [entry.strip() for entry in second.split(",") if entry.partition(":")[0].strip().upper() not in names]
+    return ",".join([*entries, *added])
 
 
 def _is_inherited(key: str) -> bool:
