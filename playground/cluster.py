@@ -20,7 +20,7 @@ import psutil
 from domain.cluster import ClusterSpec, KafkaClientSpec, ZooKeeperSpec
 from domain.errors import Transient
 from playground import brokers, processes
-from playground.cache import Announce, silent
+from playground.cache import Announce, cache_directory, silent
 from playground.clients import ClusterView, admin_client, cluster_view
 from playground.ensemble import plan_ensemble
 from playground.example import write_spec
@@ -29,6 +29,7 @@ from playground.java import java_home
 from playground.jvm import LOG4J, Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.shared_classes import with_class_archive
 
 CHROOT = "/kafka"
 CONTROLLERS = 3
@@ -51,8 +52,8 @@ class PlaygroundCluster:
         self.directory = directory.absolute()
         self.announce = announce
         self._name = name
-        self._ports = PortLease(3 * ZOOKEEPERS + 2 * broker_count + 2 * CONTROLLERS)
         self._runtime = prepared_runtime(self.directory, announce)
+        self._ports = PortLease(3 * ZOOKEEPERS + 2 * broker_count + 2 * CONTROLLERS)
         self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS)
         self._brokers = brokers.plan_brokers(self.directory, self._ports, broker_count, prometheus)
         self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus)
@@ -178,7 +179,7 @@ def prepared_runtime(directory: Path, announce: Announce) -> Runtime:
     directory.mkdir(parents=True, exist_ok=True)
     log4j = directory / "log4j.properties"
     log4j.write_text(LOG4J, encoding="utf-8")
-    return Runtime(java_home(), kafka, log4j)
+    return with_class_archive(Runtime(java_home(), kafka, log4j), cache_directory(), announce)
 
 
 def processes_in(directory: Path) -> list[psutil.Process]:

@@ -33,16 +33,20 @@ class Runtime:
     log4j: Path
     archive: Path | None = None
     """A class data sharing archive. A JVM that cannot use it starts without it, only more slowly."""
+    class_lists: Path | None = None
+    """A folder into which every JVM writes, when it ends by itself, the list of the classes it has loaded."""
 
     def java(self, heap_mib: int, *options: str) -> tuple[str, ...]:
         """The launcher with its options up to the class path; the main class and its arguments follow."""
-        shared = (f"-XX:SharedArchiveFile={self.archive}", "-Xlog:cds=off", "-Xlog:class+path=off") if self.archive else ()
+        shared = (f"-XX:SharedArchiveFile={self.archive}", "-Xlog:cds=off") if self.archive else ()
+        recorded = (f"-XX:DumpLoadedClassList={self.class_lists}/%p.classes",) if self.class_lists else ()
         return (
             f"{self.java_home}/bin/java",
             f"-Xms{heap_mib // 3}m",
             f"-Xmx{heap_mib}m",
             *SMALL_MACHINE,
             *shared,
+            *recorded,
             f"-Dlog4j.configuration=file:{self.log4j}",
             *options,
             "-cp",

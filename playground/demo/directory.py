@@ -1,0 +1,93 @@
+"""What belongs to the demo on disk: one directory, held by one run at a time, known by its lock file.
+
+A run throws away what an earlier one left in it. A directory that holds anything else is never touched.
+"""
+
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from domain.errors import Permanent
+
+LOCK_FILE = "demo.lock"
+
+
+class Busy(Permanent):
+    """Another run holds the directory; `pid` is its guardian's, 0 if it does not say."""
+
+    def __init__(self, directory: Path, pid: int) -> None:
+        super().__init__(
+            f"{directory}: a demo is running there (process {pid}). End it with Ctrl-C, or with "
+            f"python -m playground.demo stop --directory {directory}; or choose another --directory"
+        )
+        self.pid = pid
+
+
+@dataclass(frozen=True)
+class DemoDirectory:
+    """`path` is absolute."""
+
+    path: Path
+
+    @property
+    def cluster(self) -> Path:
+        return self.path / "cluster"
+
+    @property
+    def temporal(self) -> Path:
+        return self.path / "temporal"
+
+    @property
+    def services(self) -> Path:
+        return self.path / "services"
+
+    @property
+    def load(self) -> Path:
+        return self.path / "load"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.json"
+
+    @property
+    def log(self) -> Path:
+        """Of the demo itself: what its Kafka clients complain of, and tracebacks."""
+        return self.path / "demo.log"
+
+    @property
+    def kept(self) -> Path:
+        """Exists when everything is to go on running after the demo's end."""
+        return self.path / "kept"
+
+    def hold(self) -> IO[str]:
+        """The directory is ours until the file is closed. Raises `Busy`, or Permanent when it is not a demo's."""
+        if self.path.exists() and not (self.path / LOCK_FILE).exists() and any(self.path.iterdir()):
+            raise Permanent(f"{self.path}: holds something that is not a demo's; choose another --directory")
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = (self.path / LOCK_FILE).open("a+", encoding="ascii")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Busy(self.path, _pid_in(lock)) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        return lock
+
+    def clean(self) -> None:
+        """Throw away all but the lock. To be called while the directory is held, and nothing runs in it."""
+        for entry in self.path.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry.name != LOCK_FILE:
+                entry.unlink()
+
+
+def _pid_in(lock: IO[str]) -> int:
+    lock.seek(0)
+    text = lock.read().strip()
+    lock.close()
+    return int(text) if text.isdigit() else 0

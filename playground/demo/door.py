@@ -1,0 +1,148 @@
+"""The product, as any client sees it: HTTP and nothing else.
+
+Reading never gives up: an API that does not answer is asked again, as a worker of ours may be restarting. What changes
+something raises `Refused` with the problem's own words, for a person to read.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field
+
+from domain.contracts import ClusterSight
+from domain.decisions import Finding
+from domain.errors import Permanent
+from domain.records import Event, NodeStatus, OpenGate
+
+AGAIN_SECONDS = 0.5
+READ_TIMEOUT = httpx.Timeout(10.0)
+LOOK_TIMEOUT = httpx.Timeout(60.0)
+"""The API itself waits for a worker's look, up to 40 s."""
+STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
+"""A stream that has nothing to tell sends a comment every 15 s."""
+
+
+class Refused(Permanent):
+    """The API said no; `code` is the problem's."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        body: dict[str, Any] = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+        self.code: str = body.get("code", "")
+        errors = "; ".join(f"{error['field']}: {error['message']}" for error in body.get("errors") or ())
+        super().__init__(f"{answer.status_code} {body.get('title', '')}: {body.get('detail', '')} {errors}".strip())
+
+
+class Answer(BaseModel):
+    """What we need of an answer; the rest may change."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class WaitAnswer(Answer):
+    reason: str
+    means: str
+    since: datetime
+    waits_for: str = Field(validation_alias="for")
+    objects: tuple[str, ...] = ()
+    detail: str = ""
+
+
+class LinksAnswer(Answer):
+    temporal_ui: str | None = None
+
+
+class MigrationSeen(Answer):
+    """`GET /migrations/{id}`."""
+
+    id: str
+    state: str
+    phase: str | None
+    waiting: WaitAnswer | None
+    nodes: tuple[NodeStatus, ...]
+    gates: tuple[OpenGate, ...]
+    findings: tuple[Finding, ...]
+    outcome: str | None
+    ended_at: datetime | None
+    links: LinksAnswer
+
+    @property
+    def needs_a_person(self) -> bool:
+        return self.waiting is not None and self.waiting.waits_for == "people"
+
+
+class Door:
+    """A client of one API. To be closed."""
+
+    def __init__(self, api_url: str) -> None:
+        self._client = httpx.AsyncClient(base_url=api_url, timeout=READ_TIMEOUT, trust_env=False)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def register(self, name: str, spec: dict[str, Any]) -> None:
+        await self._change("PUT", f"/clusters/{name}", spec)
+
+    async def start_migration(self, cluster: str, policy: dict[str, Any]) -> str:
+        """Gives its id."""
+        answer = await self._change("POST", "/migrations", {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy})
+        return MigrationSeen.model_validate(answer).id
+
+    async def decide(self, migration_id: str, gate: OpenGate, decision: str, reason: str) -> None:
+        """`approve` or `reject`, on the evidence that was shown."""
+        body = {"gate": gate.name, "decision": decision, "reason": reason, "evidence_hash": gate.evidence_hash}
+        await self._change("POST", f"/migrations/{migration_id}/approvals", body)
+
+    async def migration(self, migration_id: str) -> MigrationSeen:
+        return MigrationSeen.model_validate(await self._read(f"/migrations/{migration_id}", READ_TIMEOUT))
+
+    async def look(self, cluster: str) -> ClusterSight:
+        """What is seen now, by a worker of the product."""
+        return ClusterSight.model_validate(await self._read(f"/clusters/{cluster}/observation", LOOK_TIMEOUT))
+
+    async def events(self, migration_id: str, after: int) -> list[Event]:
+        """A page of what came after the event with this `seq`; empty when nothing did."""
+        page = await self._read(f"/migrations/{migration_id}/events?after={after}", READ_TIMEOUT)
+        return [Event.model_validate(item) for item in page["items"]]
+
+    async def follow(self, migration_id: str, after: int = 0) -> AsyncIterator[Event]:
+        """Events as they happen. A stream that breaks or ends is taken up where it stopped, so none is missed or told twice."""
+        while True:
+            try:
+                async for event in self._stream(migration_id, after):
+                    after = event.seq
+                    yield event
+            except httpx.TransportError:
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _stream(self, migration_id: str, after: int) -> AsyncIterator[Event]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        url = f"/migrations/{migration_id}/events"
+        async with self._client.stream("GET", url, headers=headers, timeout=STREAM_TIMEOUT) as answer:
+            if not answer.is_success:
+                await asyncio.sleep(AGAIN_SECONDS)
+                return
+            async for line in answer.aiter_lines():  # the API puts an event's data on one line
+                if line.startswith("data:"):
+                    yield Event.model_validate_json(line.removeprefix("data:"))
+
+    async def _read(self, url: str, timeout: httpx.Timeout) -> Any:  # noqa: ANN401 - JSON
+        while True:
+            try:
+                answer = await self._client.get(url, timeout=timeout)
+            except httpx.TransportError:
+                await asyncio.sleep(AGAIN_SECONDS)
+                continue
+            if answer.is_success:
+                return answer.json()
+            if answer.status_code < 500:
+                raise Refused(answer)
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _change(self, method: str, url: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        answer = await self._client.request(method, url, json=body)
+        if not answer.is_success:
+            raise Refused(answer)
+        return answer.json()

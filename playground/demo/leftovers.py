@@ -1,0 +1,63 @@
+"""Which processes are the demo's, and how they end.
+
+Pid files alone would miss a process that was started in the very moment in which its starter died. So the command lines
+decide: each of ours names a path in the demo's directory, whoever started it. Programs of other kinds, such as an editor
+with a log of ours open, are left alone.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+from playground import processes
+
+PYTHON_MODULES = frozenset({"workflows.worker", "activities.worker", "api.server", "playground.load_process"})
+GRACE_SECONDS = 3.0
+"""What runs here is thrown away, so nobody waits long for a clean shutdown."""
+QUIET_SECONDS = 0.3
+"""A process that is just being started shows its command line within this time."""
+
+
+def is_ours(arguments: Sequence[str], directory: Path) -> bool:
+    """Whether a command line is that of a server, worker or start script of the demo in `directory`."""
+    inside = f"{directory}{os.sep}"
+    if not arguments or not any(inside in argument for argument in arguments):
+        return False
+    program = Path(arguments[0]).name
+    if program.startswith("python"):
+        return not PYTHON_MODULES.isdisjoint(arguments)
+    if program in {"sh", "setsid"}:  # the node driver's start script, before it becomes the node
+        return any(argument.startswith(inside) for argument in arguments)
+    return program == "java" or "start-dev" in arguments
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """All that live now."""
+    found = psutil.process_iter(["cmdline"])
+    return [process for process in found if is_ours(process.info["cmdline"] or (), directory)]
+
+
+def stop_all(directory: Path) -> int:
+    """Stops everything; gives how many processes that were. Returns when none has been seen for a moment."""
+    return sum(_rounds(directory))
+
+
+def _rounds(directory: Path) -> Iterator[int]:
+    """Who can start others goes first, and at once: a worker would finish the node in hand for twenty seconds."""
+    while found := processes_of(directory) or _after_a_moment(directory):
+        starters = [process for process in found if not _is_server(process)]
+        processes.stop(starters, grace_seconds=0.5)
+        processes.stop([process for process in found if process not in starters], GRACE_SECONDS)
+        yield len(found)
+
+
+def _after_a_moment(directory: Path) -> list[psutil.Process]:
+    time.sleep(QUIET_SECONDS)
+    return processes_of(directory)
+
+
+def _is_server(process: psutil.Process) -> bool:
+    return Path(process.info["cmdline"][0]).name == "java"
