@@ -4,7 +4,7 @@
 
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,15 +16,23 @@ from uuid_utils import uuid7
 from domain.cluster import ClusterSpec
 from domain.policy import MigrationPolicy
 from domain.records import (
+    ClusterRecord,
     EventDraft,
     MigrationKind,
     MigrationRecord,
     MigrationState,
     Progress,
 )
+from ledger.database import Timeouts
 from ledger.ledger import SqlLedger, open_ledger
+from playground.cache import silent
+from playground.cluster import PlaygroundCluster, prepared_runtime, stop_everything_in
+from playground.ensemble import Ensemble, plan_ensemble
+from playground.ports import PortLease
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
+PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
+"""So that a busy machine is not a failing test."""
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +50,9 @@ def postgres() -> Iterator[Any]:
 
             server = get_server(Path(directory, "data"), cleanup_mode="stop")
             try:
+                with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                    connection.execute("ALTER SYSTEM SET fsync = off")  # We kill clients, never the machine.
+                    connection.execute("SELECT pg_reload_conf()")
                 yield server
             finally:
                 server.cleanup()
@@ -62,7 +73,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture
 async def ledger(database_url: str) -> AsyncIterator[SqlLedger]:
-    async with open_ledger(database_url) as opened:
+    async with open_ledger(database_url, PATIENT) as opened:
         yield opened
 
 
@@ -137,3 +148,33 @@ async def migration(
     await ledger.put_cluster(make_spec(), NOW)
     await ledger.create_migration(record)
     return record
+
+
+# ---- Nodes, ZooKeeper, Kafka, metrics: real servers, started once ----
+
+
+@pytest.fixture(scope="session")
+def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    """Three ZooKeeper servers without any cluster on them."""
+    directory = tmp_path_factory.mktemp("ensemble")
+    lease = PortLease(9)
+    try:
+        servers = plan_ensemble(directory, lease, prepared_runtime(directory, silent))
+        servers.start()
+        yield servers
+    finally:
+        stop_everything_in(directory)
+        lease.close()
+
+
+@pytest.fixture(scope="session")
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
+    """Two brokers in ZooKeeper mode, three controllers to be created. Half of the nodes have Jolokia, half the exporter."""
+    with PlaygroundCluster(tmp_path_factory.mktemp("cluster"), broker_count=2, prometheus={2, 3002}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def as_record() -> Callable[[ClusterSpec], ClusterRecord]:
+    """A registered cluster with this spec."""
+    return lambda spec: ClusterRecord(spec=spec, revision=1, generation=1, created_at=NOW, updated_at=NOW)

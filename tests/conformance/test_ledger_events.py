@@ -22,6 +22,7 @@ from ledger.tables import events as event_table
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 RUNNING = Progress(state=MigrationState.RUNNING)
+PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
 IMPATIENT = Timeouts(call=timedelta(seconds=1), lock=timedelta(seconds=0.3))
 EVENT_MAKER = Callable[..., EventDraft]
 
@@ -165,7 +166,7 @@ class TestManyWriters:
                 await door.record_event(make_event(f"{name}-{n}-call", migration_id=migration.id))
 
         async with AsyncExitStack() as stack:
-            doors = [ledger, *[await stack.enter_async_context(open_ledger(database_url)) for _ in range(3)]]
+            doors = [ledger, *[await stack.enter_async_context(open_ledger(database_url, PATIENT)) for _ in range(3)]]
             writers = asyncio.gather(*[write(door, f"{i}-{j}") for i, door in enumerate(doors) for j in range(2)])
             seen = await self.read_until_done(ledger, writers)
         assert len(seen) == len(await all_events(ledger)) == 8 * 15 * 3

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,26 +22,38 @@ from ledger.ledger import SqlLedger
 from ledger.schema import upgrade
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
-IMPATIENT = Timeouts(call=timedelta(seconds=1), lock=timedelta(seconds=0.3))
+PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
+IMPATIENT = Timeouts(call=timedelta(seconds=2), lock=timedelta(seconds=0.3))
+SOON = 7.0
+"""Seconds. Well below the ten that PostgreSQL's driver takes to give up by itself, and enough for a busy machine."""
 EVENT_MAKER = Callable[..., EventDraft]
 
 
+@asynccontextmanager
+async def opened(url: str, timeouts: Timeouts) -> AsyncIterator[Database]:
+    database = Database(url, timeouts)
+    try:
+        yield database
+    finally:
+        await database.close()
+        assert database.engine.pool.checkedout() == 0, "a call has lost its connection"  # type: ignore[attr-defined]
+
+
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    """Impatient, with its schema."""
+async def patient(database_url: str) -> AsyncIterator[SqlLedger]:
     await upgrade(database_url)
-    opened = Database(database_url, IMPATIENT)
-    yield opened
-    await opened.close()
-    assert opened.engine.pool.checkedout() == 0, "a call has lost its connection"  # type: ignore[attr-defined]
+    async with opened(database_url, PATIENT) as database:
+        yield SqlLedger(database)
 
 
 @pytest.fixture
-def patient(database: Database) -> SqlLedger:
-    return SqlLedger(database)
+async def impatient(database_url: str) -> AsyncIterator[SqlLedger]:
+    await upgrade(database_url)
+    async with opened(database_url, IMPATIENT) as database:
+        yield SqlLedger(database)
 
 
-async def seconds_until_unavailable(call: Any) -> float:
+async def seconds_until_unavailable(call: Coroutine[Any, Any, Any]) -> float:
     start = time.monotonic()
     with pytest.raises(LedgerUnavailable) as error:
         await call
@@ -49,49 +61,45 @@ async def seconds_until_unavailable(call: Any) -> float:
     return time.monotonic() - start
 
 
-async def test_a_writer_that_holds_the_lock_too_long(database: Database, database_url: str, make_event: EVENT_MAKER) -> None:
-    ledger, other = SqlLedger(database), Database(database_url)
-    begin = "BEGIN IMMEDIATE" if database.dialect == "sqlite" else "SELECT * FROM chain_head FOR UPDATE"
-    async with other.engine.connect() as connection:
-        await connection.execute(text(begin))
-        waited = await seconds_until_unavailable(ledger.record_event(make_event("a")))
-        assert await ledger.events() == []  # Readers do not wait for writers.
+async def test_a_writer_that_holds_the_lock_too_long(
+    impatient: SqlLedger, patient: SqlLedger, database_url: str, make_event: EVENT_MAKER
+) -> None:
+    is_sqlite = database_url.startswith("sqlite")
+    lock = "BEGIN IMMEDIATE" if is_sqlite else "SELECT * FROM chain_head FOR UPDATE"
+    async with opened(database_url, PATIENT) as other, other.engine.connect() as connection:
+        await connection.execute(text(lock))
+        waited = await seconds_until_unavailable(impatient.record_event(make_event("a")))
+        assert await patient.events() == []  # Readers do not wait for writers.
         await connection.rollback()
-    await other.close()
     print(f"waited {waited:.2f} s for the lock")
-    assert 0.2 < waited < 1.5
-    await ledger.record_event(make_event("a"))
-    assert len(await ledger.events()) == 1
+    assert 0.2 < waited < SOON
+    await patient.record_event(make_event("a"))
+    assert len(await patient.events()) == 1
 
 
-async def test_callers_that_give_up_at_any_moment(database: Database, make_event: EVENT_MAKER) -> None:
-    ledger = SqlLedger(database)
-    await ledger.record_event(make_event("warm"))
-    outcomes: dict[str, str] = {}
-    for n in range(60):
-        key = f"e{n}"
-        call = asyncio.create_task(ledger.record_event(make_event(key)))
+async def test_callers_that_give_up_at_any_moment(patient: SqlLedger, make_event: EVENT_MAKER) -> None:
+    await patient.record_event(make_event("warm"))
+    keys = [f"e{n}" for n in range(60)]
+    gave_up = 0
+    for n, key in enumerate(keys):
+        call = asyncio.create_task(patient.record_event(make_event(key)))
         await asyncio.sleep(n * 0.00015)
         call.cancel()
-        try:
+        with suppress(asyncio.CancelledError):
             await call
-        except asyncio.CancelledError:
-            outcomes[key] = "gave up"
-        else:
-            outcomes[key] = "done"
-    await asyncio.gather(*[ledger.record_event(make_event(f"e{n}")) for n in range(60)])
-    events = await ledger.events()
-    print(f"{sum(outcome == 'gave up' for outcome in outcomes.values())} of 60 gave up")
-    assert "gave up" in outcomes.values()
-    assert {event.key for event in events} == {"warm", *outcomes}
+        gave_up += call.cancelled()
+    await asyncio.gather(*[patient.record_event(make_event(key)) for key in keys])
+    events = await patient.events()
+    print(f"{gave_up} of 60 gave up")
+    assert gave_up > 0
+    assert {event.key for event in events} == {"warm", *keys}
     assert [event.seq for event in events] == list(range(1, 62))
-    assert await ledger.verify_chain() is None
+    assert await patient.verify_chain() is None
 
 
-async def test_more_callers_than_connections(database: Database, make_event: EVENT_MAKER) -> None:
-    ledger = SqlLedger(database)
-    await asyncio.gather(*[ledger.record_event(make_event(f"e{n}")) for n in range(60)])
-    assert len(await ledger.events()) == 60
+async def test_more_callers_than_connections(patient: SqlLedger, make_event: EVENT_MAKER) -> None:
+    await asyncio.gather(*[patient.record_event(make_event(f"e{n}")) for n in range(60)])
+    assert len(await patient.events()) == 60
 
 
 async def test_errors_show_no_values(
@@ -112,58 +120,53 @@ class TestPostgreSQLOnly:
             yield postgres.get_uri("failures")
             connection.execute("DROP DATABASE failures WITH (FORCE)")
 
-    async def test_a_frozen_server(self, database: Database, postgres: Any, make_event: EVENT_MAKER) -> None:
-        ledger = SqlLedger(database)
-        await ledger.record_event(make_event("before"))
+    async def test_a_frozen_server(
+        self, impatient: SqlLedger, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER
+    ) -> None:
+        await impatient.record_event(make_event("before"))
         with frozen(postgres.get_pid()):
-            for call in (ledger.record_event(make_event("during")), ledger.events(), ledger.ping()):
-                assert await seconds_until_unavailable(call) < 1.5
-        await eventually(ledger.ping)
-        await ledger.record_event(make_event("during"))
-        assert [event.key for event in await ledger.events()] == ["before", "during"]
-        assert await ledger.verify_chain() is None
+            for call in (impatient.record_event(make_event("during")), impatient.events(), impatient.ping()):
+                assert await seconds_until_unavailable(call) < SOON
+        await patient.record_event(make_event("during"))
+        await eventually(impatient.ping)
+        assert [event.key for event in await patient.events()] == ["before", "during"]
+        assert await patient.verify_chain() is None
 
     async def test_a_server_that_dropped_its_connections(
-        self, database: Database, postgres: Any, make_event: EVENT_MAKER
+        self, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER
     ) -> None:
-        ledger = SqlLedger(database)
-        await asyncio.gather(*[ledger.record_event(make_event(f"e{n}")) for n in range(5)])
+        await asyncio.gather(*[patient.record_event(make_event(f"e{n}")) for n in range(5)])
         with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
             connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'failures'")
-        await ledger.record_event(make_event("after"))
-        assert len(await ledger.events()) == 6
+        await patient.record_event(make_event("after"))
+        assert len(await patient.events()) == 6
 
     async def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
         url = f"postgresql://postgres:swordfish@/postgres?host={tmp_path}"
-        database = Database(url, IMPATIENT)
-        assert await seconds_until_unavailable(SqlLedger(database).ping()) < 1.5
-        await database.close()
+        async with opened(url, IMPATIENT) as database:
+            assert await seconds_until_unavailable(SqlLedger(database).ping()) < SOON
         with pytest.raises(LedgerUnavailable) as error:
             await upgrade(url, IMPATIENT)
         assert "swordfish" not in str(error.value)
 
-    async def test_a_server_that_only_reads(self, database: Database, postgres: Any, make_event: EVENT_MAKER) -> None:
+    async def test_a_server_that_only_reads(self, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER) -> None:
         """As a standby does, right after a failover."""
         with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
             connection.execute("ALTER DATABASE failures SET default_transaction_read_only = on")
         with pytest.raises(LedgerUnavailable):
-            await SqlLedger(database).record_event(make_event("a"))
+            await patient.record_event(make_event("a"))
 
 
 class TestSqliteOnly:
-    @pytest.fixture
-    def database_url(self, tmp_path: Path) -> str:
-        return f"sqlite:///{tmp_path}/ledger.db"
-
     async def test_a_path_that_cannot_be(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
-        database = Database(f"sqlite:///{tmp_path}/file/ledger.db", IMPATIENT)
-        with pytest.raises(LedgerUnavailable):
-            await SqlLedger(database).ping()
-        await database.close()
+        async with opened(f"sqlite:///{tmp_path}/file/ledger.db", IMPATIENT) as database:
+            with pytest.raises(LedgerUnavailable):
+                await SqlLedger(database).ping()
 
-    async def test_it_writes_ahead_and_survives_power_cuts(self, database: Database) -> None:
-        async with database.engine.connect() as connection:
+    async def test_it_writes_ahead_and_survives_power_cuts(self, tmp_path: Path) -> None:
+        await upgrade(url := f"sqlite:///{tmp_path}/ledger.db")
+        async with opened(url, PATIENT) as database, database.engine.connect() as connection:
             pragmas = [await connection.scalar(text(f"PRAGMA {p}")) for p in ("journal_mode", "synchronous", "foreign_keys")]
         assert pragmas == ["wal", 2, 1]
 

@@ -22,7 +22,7 @@ from domain.records import (
     Waiting,
 )
 from ledger import migrations
-from ledger.database import Database
+from ledger.database import Database, Timeouts
 from ledger.errors import (
     ActiveMigration,
     LedgerMisuse,
@@ -34,6 +34,7 @@ from ledger.errors import (
 from ledger.ledger import SqlLedger, open_ledger
 
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
+PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
 LATER = NOW + timedelta(minutes=7)
 SPEC_MAKER = Callable[..., ClusterSpec]
 MIGRATION_MAKER = Callable[..., MigrationRecord]
@@ -70,7 +71,7 @@ class TestCreatingMigrations:
         self, ledger: SqlLedger, database_url: str, make_spec: SPEC_MAKER, make_migration: MIGRATION_MAKER
     ) -> None:
         await ledger.put_cluster(make_spec(), NOW)
-        async with open_ledger(database_url) as other:
+        async with open_ledger(database_url, PATIENT) as other:
             doors = [ledger, other] * 10
             results = await asyncio.gather(*[d.create_migration(make_migration()) for d in doors], return_exceptions=True)
         created = await ledger.migrations()
@@ -199,7 +200,7 @@ class TestClaims:
         assert await ledger.claim(migration.id, "run-1", LATER) is None
 
     async def test_of_racing_runs_one_claims(self, ledger: SqlLedger, migration: MigrationRecord, database_url: str) -> None:
-        async with open_ledger(database_url) as other:
+        async with open_ledger(database_url, PATIENT) as other:
             claims = [door.claim(migration.id, f"run-{n}", NOW) for n in range(6) for door in (ledger, other)]
             answers = await asyncio.gather(*claims)
         assert sorted(answers, key=str) == [1, 1] + [None] * 10

@@ -3,7 +3,9 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -13,7 +15,7 @@ import ledger
 from ledger.database import DEFAULT_TIMEOUTS, Database, sync_engine
 from ledger.errors import LedgerMisuse
 from ledger.ledger import SqlLedger, open_ledger
-from ledger.schema import SCRIPTS, is_current, upgrade
+from ledger.schema import ADVISORY_LOCK, SCRIPTS, is_current, upgrade
 from ledger.tables import metadata
 
 STARTS_ON_A_SIGN = """
@@ -57,6 +59,23 @@ async def test_processes_that_start_at_once_on_an_empty_database(database_url: s
     async with open_ledger(database_url) as opened:
         assert {event.key for event in await opened.events()} == set(names)
         assert await opened.verify_chain() is None
+
+
+async def test_on_postgresql_upgrades_wait_for_each_other(postgres: Any) -> None:
+    """What the test above meets only by luck: there, two upgrades seldom hit the same moment."""
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with await psycopg.AsyncConnection.connect(postgres.get_uri()) as connection:
+        await connection.execute(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})".encode())
+        upgrades = asyncio.gather(*[asyncio.create_task(upgrade(postgres.get_uri())) for _ in range(2)])
+        async with asyncio.timeout(10):
+            count = 0
+            while count != 1:  # In one process the upgrades queue before the database.
+                await asyncio.sleep(0.01)
+                (count,) = await (await connection.execute(waiting.encode())).fetchone() or (0,)
+        assert not upgrades.done()
+        await connection.commit()
+        await upgrades
+    assert await is_current(postgres.get_uri())
 
 
 async def waiting_process(url: str, name: str) -> asyncio.subprocess.Process:
