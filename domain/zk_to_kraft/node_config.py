@@ -89,6 +89,8 @@ INHERITED_KEYS = frozenset(
 
 def stage_of(properties: Mapping[str, str], role: Role) -> NodeStage | None:
     """The stage that a file is in, or `None` when it fits none: half-edited, or for another purpose."""
+    if _has_voters(properties) != ("controller.listener.names" in properties):
+        return None
     present = frozenset(feature for feature, is_present in _presence(properties).items() if is_present)
     return next((stage for (stage, r), features in FEATURES.items() if r is role and features == present), None)
 
@@ -99,13 +101,16 @@ def has_migration_flag(properties: Mapping[str, str]) -> bool:
 
 
 def _presence(properties: Mapping[str, str]) -> dict[Feature, bool]:
-    has_quorum = "controller.quorum.voters" in properties or "controller.quorum.bootstrap.servers" in properties
     return {
         Feature.ZOOKEEPER: "zookeeper.connect" in properties,
         Feature.MIGRATION_FLAG: has_migration_flag(properties),
-        Feature.QUORUM: has_quorum and "controller.listener.names" in properties,
+        Feature.QUORUM: _has_voters(properties),
         Feature.ROLE: "process.roles" in properties,
     }
+
+
+def _has_voters(properties: Mapping[str, str]) -> bool:
+    return "controller.quorum.voters" in properties or "controller.quorum.bootstrap.servers" in properties
 
 
 def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> str:

@@ -50,14 +50,15 @@ def phase_of(situation: Situation) -> Phase | None:
         return Phase.SOAK
     if NodeStage.KRAFT in stages or any(b.mode is BrokerMode.KRAFT for b in situation.brokers):
         return Phase.BROKERS_TO_KRAFT
-    if situation.claim is Claim.KRAFT or all(b.mode is BrokerMode.HYBRID for b in situation.brokers):
+    provisioned = [c for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
+    if (situation.claim is Claim.KRAFT and provisioned) or all(b.mode is BrokerMode.HYBRID for b in situation.brokers):
         is_copied = situation.quorum is QuorumState.MIGRATION and situation.dual_write is DualWrite.CURRENT
         return Phase.DUAL_WRITE if is_copied else Phase.COPYING
     if NodeStage.MIGRATION in stages or any(b.mode is BrokerMode.HYBRID for b in situation.brokers):
         return Phase.BROKERS_TO_HYBRID
-    if any(c.mode is not ControllerMode.ABSENT for c in situation.controllers):
+    if any(c.mode is not ControllerMode.UNKNOWN or c.stage is not None for c in provisioned):
         return Phase.CONTROLLERS_UP
-    return Phase.PREFLIGHT
+    return None if provisioned else Phase.PREFLIGHT
 
 
 def _phase_after_finalization(situation: Situation) -> Phase:

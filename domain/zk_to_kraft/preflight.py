@@ -109,7 +109,7 @@ def _controller_ids(seen: Seen) -> Iterator[Finding]:
 def _broker_ids(seen: Seen) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         stored = {d.node_id for d in seen.disk(broker.id).log_dirs}
-        in_file = seen.properties(broker.id).get("broker.id")
+        in_file = seen.properties(broker.id).get("broker.id", "").strip()
         if in_file != str(broker.id) or stored != {broker.id}:
             yield Finding(
                 code="PF05",

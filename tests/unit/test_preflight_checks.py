@@ -1,0 +1,214 @@
+"""Each check fires on a cluster made for it, with its own code and nothing else, and none fires on a healthy one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from domain.decisions import Finding, NodeStage, Refuse, Wait, WaitReason
+from domain.observation import (
+    ControllerZnode,
+    LogDir,
+    MigrationZnode,
+    NodeView,
+    Observation,
+    PartitionFault,
+    StorageState,
+    Unanswered,
+)
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
+from tests.unit.conftest import (
+    CLUSTER_ID,
+    Point,
+    broker_text,
+    cluster_spec,
+    observation,
+    text_at,
+    with_file,
+    with_kafka,
+    with_metrics,
+    with_node,
+    with_part,
+    with_zookeeper,
+)
+
+SPEC = cluster_spec()
+POLICY = MigrationPolicy()
+HEALTHY = observation(Point.BEFORE)
+
+
+def found(seen: Observation, policy: MigrationPolicy = POLICY) -> tuple[Finding, ...]:
+    return preflight(seen, SPEC, policy)
+
+
+def with_setting(node_id: int, line: str) -> Observation:
+    return with_file(HEALTHY, node_id, broker_text(node_id) + line + "\n")
+
+
+def with_log_dir(broker_id: int, /, **parts: object) -> Observation:
+    def change(node: NodeView) -> NodeView:
+        assert node.disk is not None
+        kept = LogDir(path=f"/data/{broker_id}", state=StorageState.OURS, cluster_id=CLUSTER_ID, node_id=broker_id)
+        disk = node.disk.model_copy(update={"log_dirs": (kept.model_copy(update=parts),)})
+        return node.model_copy(update={"disk": disk})
+
+    return with_node(HEALTHY, broker_id, change)
+
+
+def without_file(node_id: int) -> Observation:
+    def change(node: NodeView) -> NodeView:
+        assert node.disk is not None
+        return node.model_copy(update={"disk": node.disk.model_copy(update={"file": None})})
+
+    return with_node(HEALTHY, node_id, change)
+
+
+KRAFT_CLAIM = ControllerZnode(broker_id=9, kraft_epoch=1, is_ephemeral=False)
+LEFT_OVER = MigrationZnode(controller_id=9, controller_epoch=1, offset=105)
+
+CASES: dict[str, tuple[Observation, set[str]]] = {
+    "an older release": (with_metrics(HEALTHY, 2, kafka_version="3.8.1"), {"PF01"}),
+    "a release that sounds alike": (with_metrics(HEALTHY, 2, kafka_version="3.91.0"), {"PF01"}),
+    "a release that metrics do not tell": (with_metrics(HEALTHY, 2, kafka_version=None), {"PF01"}),
+    "protocol versions that differ": (with_setting(1, "inter.broker.protocol.version=3.8"), {"PF02"}),
+    "another cluster's ensemble": (with_zookeeper(HEALTHY, cluster_id="other"), {"PF03"}),
+    "an ensemble without a cluster": (with_zookeeper(HEALTHY, cluster_id=None), {"PF03"}),
+    "another cluster's brokers": (with_kafka(HEALTHY, cluster_id="other"), {"PF03"}),
+    "another cluster's storage": (with_log_dir(1, cluster_id="other"), {"PF03"}),
+    "a controller id that is assigned": (with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 3001)), {"PF04", "PF12"}),
+    "a broker id that is generated": (with_file(HEALTHY, 1, broker_text(1).replace("broker.id", "#broker.id")), {"PF05"}),
+    "a broker id unlike its storage": (with_log_dir(1, node_id=7), {"PF05"}),
+    "a controller's directory with data": (
+        with_part(
+            HEALTHY, 3001, disk=with_log_dir(1, state=StorageState.FOREIGN).node(1).disk.model_copy(update={"file": None})
+        ),  # type: ignore[union-attr]
+        {"PF07"},
+    ),
+    "a controller's directory of an earlier attempt": (
+        with_part(HEALTHY, 3001, disk=HEALTHY.node(1).disk.model_copy(update={"file": None})),  # type: ignore[union-attr]
+        {"PF07"},
+    ),
+    "a controller's file that is there": (with_file(HEALTHY, 3001, text_at(SPEC, 3001, NodeStage.MIGRATION)), {"PF07"}),
+    "an earlier attempt": (with_zookeeper(HEALTHY, migration=LEFT_OVER), {"PF10"}),
+    "no controller": (with_zookeeper(HEALTHY, controller=None), {"PF11"}),
+    "a controller that is KRaft's": (with_zookeeper(HEALTHY, controller=KRAFT_CLAIM), {"PF11"}),
+    "no controller epoch": (with_zookeeper(HEALTHY, controller_epoch=None), {"PF11"}),
+    "a dead broker in an assignment": (with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9)), {"PF12"}),
+    "a broker that nobody described": (
+        with_kafka(with_zookeeper(HEALTHY, broker_ids=(1, 2, 3, 4)), broker_ids=(1, 2, 3, 4)),
+        {"PF12"},
+    ),
+    "a described broker that is not live": (with_zookeeper(HEALTHY, broker_ids=(1, 2)), {"PF12"}),
+    "a topic that is being deleted": (with_zookeeper(HEALTHY, pending_deletions=("t",)), {"PF13"}),
+    "a reassignment": (with_zookeeper(HEALTHY, reassignments=("t-0",)), {"PF14"}),
+    "an election of preferred leaders": (with_zookeeper(HEALTHY, is_preferred_election_pending=True), {"PF14"}),
+    "a topic without id": (with_zookeeper(HEALTHY, topics_without_id=("old",)), {"PF17"}),
+    "another chroot": (with_setting(1, "zookeeper.connect=127.0.0.1:2181/elsewhere"), {"PF20"}),
+    "a replica out of sync": (
+        with_kafka(HEALTHY, under_replicated=(PartitionFault(partition="t-0", missing=(2,)),)),
+        {"PF22"},
+    ),
+    "a partition without leader": (with_kafka(HEALTHY, offline=("t-0",)), {"PF22"}),
+    "a partition that can spare nobody": (with_kafka(HEALTHY, needs={1: ("t-0",), 2: (), 3: ()}), {"PF22"}),
+    "an authorizer that KRaft does not have": (with_setting(1, "authorizer.class.name=com.example.Mine"), {"PF31"}),
+    "a broker that is hybrid already": (with_metrics(HEALTHY, 1, raft_epoch=3), {"PF37"}),
+    "a broker that does not serve": (with_metrics(HEALTHY, 1, broker_state=1), {"PF37"}),
+    "half-made settings": (with_setting(1, "controller.listener.names=CONTROLLER"), {"PF37"}),
+}
+
+
+def test_a_healthy_cluster_has_no_findings() -> None:
+    assert found(HEALTHY) == ()
+    assert found(with_setting(1, "broker.id=1 ")) == (), "blanks at the end of a line are no part of an id"
+    bare = with_file(HEALTHY, 1, broker_text(1).replace("inter.broker.protocol.version=3.9\n", ""))
+    assert found(bare) == (), "without the key it is the release"
+    chroot = with_setting(1, "zookeeper.connect=other-name:2181/kafka/")
+    assert found(chroot) == (), "only the chroot has to be the same"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_check_fires_with_its_code_and_no_other(case: str) -> None:
+    seen, codes = CASES[case]
+    findings = found(seen)
+    assert {f.code for f in findings} == codes
+    assert all(f.object and f.observed and f.expected and f.fix for f in findings)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_every_check_has_a_case_in_which_it_fires(check: Callable[..., object]) -> None:
+    """A check that no case needs could be deleted unnoticed."""
+    fired = 0
+    for seen, _ in CASES.values():
+        assert seen.zookeeper is not None
+        assert seen.kafka is not None
+        fired += bool(list(check(Seen(SPEC, POLICY, seen, seen.zookeeper, seen.kafka))))  # type: ignore[call-overload]
+    assert fired
+
+
+def test_topics_that_the_policy_gives_up_are_no_finding() -> None:
+    seen, _ = CASES["a partition that can spare nobody"]
+    assert found(seen, MigrationPolicy(may_be_unavailable=("t",))) == ()
+
+
+def test_findings_come_in_the_order_of_the_checks_and_all_at_once() -> None:
+    seen = with_zookeeper(with_metrics(HEALTHY, 2, kafka_version="3.8.1"), migration=LEFT_OVER, controller=None)
+    assert [f.code for f in found(seen)] == ["PF01", "PF10", "PF11"]
+
+
+# The preflight inside an assessment
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_finding_refuses_before_anything_is_touched(case: str) -> None:
+    seen, codes = CASES[case]
+    if case == "a broker that is hybrid already":
+        pytest.skip("then something has been touched already, and the preflight is over")
+    decision = assess(seen, SPEC, POLICY, Ruling(), "name").decision
+    assert isinstance(decision, Refuse)
+    assert {f.code for f in decision.findings} == codes
+
+
+@pytest.mark.parametrize("part", ["zookeeper", "kafka", "process", "disk", "metrics"])
+@pytest.mark.parametrize("case", [None, *CASES])
+def test_what_did_not_answer_has_not_passed(part: str, case: str | None) -> None:
+    """Neither a refusal nor a step: a check that could not look says nothing, and nothing is touched."""
+    seen = CASES[case][0] if case else HEALTHY
+    is_whole = part in {"zookeeper", "kafka"}
+    seen = seen.model_copy(update={part: None}) if is_whole else with_part(seen, 2, **{part: None})
+    blind = seen.model_copy(update={"unanswered": (Unanswered(what=f"{part} of something", why="timed out"),)})
+    assessment = assess(blind, SPEC, POLICY, Ruling(), "name")
+    assert isinstance(assessment.decision, Wait)
+    assert assessment.decision.reason is WaitReason.PART_UNKNOWN
+    assert assessment.decision.objects == (f"{part} of something",)
+
+
+def test_a_controller_node_that_does_not_answer_is_no_sign_of_a_begun_migration() -> None:
+    seen = with_part(HEALTHY, 3001, process=None, disk=None)
+    blind = seen.model_copy(update={"unanswered": (Unanswered(what="process of controller-3001", why="refused"),)})
+    assessment = assess(blind, SPEC, POLICY, Ruling(), "name")
+    assert assessment.phase is None, "it may have been provisioned, or not"
+    assert isinstance(assessment.decision, Wait)
+    assert assessment.decision.reason is WaitReason.PART_UNKNOWN
+
+
+def test_the_preflight_is_not_asked_again_once_something_was_touched() -> None:
+    seen = with_zookeeper(observation(Point.CONTROLLERS_UP), pending_deletions=("t",))
+    assert not isinstance(assess(seen, SPEC, POLICY, Ruling(), "name").decision, Refuse)
+
+
+def test_held_before_the_preflight_is_held() -> None:
+    decision = assess(CASES["an older release"][0], SPEC, POLICY, Ruling(is_held=True), "name").decision
+    assert isinstance(decision, Wait)
+    assert decision.reason is WaitReason.HELD
+
+
+def test_a_healthy_cluster_begins_with_the_first_controller() -> None:
+    assessment = assess(HEALTHY, SPEC, POLICY, Ruling(), "name")
+    assert assessment.phase == Phase.PREFLIGHT
+    assert assessment.decision.decision == "step"
+
+
+def test_without_a_file_a_broker_is_found() -> None:
+    assert {f.code for f in found(without_file(1))} >= {"PF05", "PF20", "PF37"}
