@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package marks no name as exported
+from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     ConfigResource,

@@ -1,0 +1,155 @@
+"""`KafkaAdmin`: two real brokers in ZooKeeper mode behind librdkafka, and the fake. Other modes: test_journey.py."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from activities.adapters.kafka_admin import LibrdkafkaAdmin
+from activities.adapters.secrets import EnvironmentAndFileSecrets
+from activities.ports import KafkaAdmin
+from domain.cluster import ClusterSpec, KafkaClientSpec
+from domain.errors import Permanent, Transient
+from domain.observation import KafkaView
+from domain.records import ClusterRecord
+from playground.clients import admin_client
+from playground.cluster import PlaygroundCluster
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.spec import fake_spec
+from playground.fakes.topics import FakeTopic
+
+AsRecord = Callable[[ClusterSpec], ClusterRecord]
+
+TOPICS = (
+    FakeTopic("alone", ((1,), (2,)), min_isr=1),
+    FakeTopic("pair", ((1, 2), (2, 1)), min_isr=1),
+    FakeTopic("tight", ((1, 2),), min_isr=2),
+    FakeTopic("impossible", ((2, 1),), min_isr=3),
+)
+
+
+@dataclass
+class Subject:
+    """A cluster with `TOPICS`, and hands to take broker 2 away and give it back."""
+
+    admin: KafkaAdmin
+    record: ClusterRecord
+    stop: Callable[[], Awaitable[None]]
+    start: Callable[[], Awaitable[None]]
+
+    async def view(self) -> KafkaView:
+        return await self.admin.view(self.record)
+
+
+@pytest.fixture(params=[pytest.param("librdkafka", marks=pytest.mark.cluster), "fake"])
+def subject(request: pytest.FixtureRequest) -> Subject:
+    if request.param == "fake":
+        return fake_subject()
+    cluster: PlaygroundCluster = request.getfixturevalue("cluster_with_topics")
+    return real_subject(cluster, request.getfixturevalue("as_record")(cluster.spec))
+
+
+@pytest.fixture(scope="session")
+def cluster_with_topics(real_cluster: PlaygroundCluster) -> PlaygroundCluster:
+    create(admin_client(real_cluster.bootstrap_servers))
+    real_cluster.await_view(lambda view: view.topics == {topic.name for topic in TOPICS}, "all topics")
+    real_cluster.await_in_sync()
+    return real_cluster
+
+
+def create(client: AdminClient) -> None:
+    topics = [
+        NewTopic(
+            topic.name,
+            num_partitions=len(topic.assignment),
+            replica_assignment=[list(replicas) for replicas in topic.assignment],
+            config={"min.insync.replicas": str(topic.min_isr)},
+        )
+        for topic in TOPICS
+    ]
+    for created in client.create_topics(topics).values():
+        created.result(timeout=20)
+
+
+def real_subject(cluster: PlaygroundCluster, record: ClusterRecord) -> Subject:
+    async def stop() -> None:
+        cluster.kill_node(2)
+        cluster.await_registered({1})
+
+    async def start() -> None:
+        cluster.start_node(2)
+        cluster.await_in_sync()
+
+    return Subject(LibrdkafkaAdmin(EnvironmentAndFileSecrets()), record, stop, start)
+
+
+def fake_subject() -> Subject:
+    cluster = FakeCluster(fake_spec(brokers=2), topics=TOPICS)
+
+    async def stop() -> None:
+        cluster.kill(2)
+
+    async def start() -> None:
+        await cluster.driver(cluster.spec.node(2)).start()
+        cluster.advance(10)
+
+    return Subject(cluster, cluster.record(), stop, start)
+
+
+async def test_a_healthy_cluster(subject: Subject) -> None:
+    view = await subject.view()
+    assert view.cluster_id == subject.record.spec.cluster_id
+    assert view.broker_ids == (1, 2)
+    assert (view.topic_count, view.partition_count) == (4, 6)
+    assert (view.under_replicated, view.offline) == ((), ())
+
+
+async def test_needs_names_what_a_stop_would_take_below_its_minimum(subject: Subject) -> None:
+    """`pair` can spare one of two; `impossible` is below its minimum whoever runs, and must keep one replica."""
+    view = await subject.view()
+    assert sorted(view.needs[1]) == ["alone-0", "tight-0"]
+    assert sorted(view.needs[2]) == ["alone-1", "tight-0"]
+
+
+async def test_a_dead_broker_shows_until_its_replicas_are_back(subject: Subject) -> None:
+    await subject.stop()
+    view = await subject.view()
+    assert view.broker_ids == (1,)
+    assert {fault.partition: fault.missing for fault in view.under_replicated} == dict.fromkeys(
+        ("impossible-0", "pair-0", "pair-1", "tight-0"), (2,)
+    ), "the last replica stays in the ISR when it dies"
+    assert view.offline == ("alone-1",)
+    assert sorted(view.needs[1]) == ["alone-0", "impossible-0", "pair-0", "pair-1", "tight-0"]
+    await subject.start()
+    healthy = await subject.view()
+    assert (healthy.broker_ids, healthy.under_replicated, healthy.offline) == ((1, 2), (), ())
+
+
+async def test_a_silent_fake_is_transient() -> None:
+    cluster = FakeCluster()
+    cluster.faults.silent_kafka = True
+    with pytest.raises(Transient):
+        await cluster.view(cluster.record())
+
+
+@pytest.mark.parametrize("port", [1, 2])
+async def test_nobody_there_is_transient(as_record: AsRecord, port: int) -> None:
+    admin = LibrdkafkaAdmin(EnvironmentAndFileSecrets(), seconds=1.0)
+    with pytest.raises(Transient):
+        await admin.view(as_record(at(f"127.0.0.1:{port}")))
+
+
+async def test_a_bad_client_property_is_permanent_and_its_value_stays_secret(
+    as_record: AsRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLIENT", "# our client\nsecurity.protocol = hunter2\n")
+    with pytest.raises(Permanent) as refused:
+        await LibrdkafkaAdmin(EnvironmentAndFileSecrets()).view(as_record(at("127.0.0.1:1", "env:CLIENT")))
+    assert "security.protocol" in str(refused.value)
+    assert "hunter2" not in f"{refused.value}{refused.value.__cause__}"
+
+
+def at(bootstrap: str, client_properties: str | None = None) -> ClusterSpec:
+    kafka = KafkaClientSpec(bootstrap_servers=(bootstrap,), client_properties=client_properties)
+    return fake_spec().model_copy(update={"kafka": kafka})

@@ -1,0 +1,211 @@
+"""`ZooKeepers` and `ZooKeeperTree`: a real ensemble behind kazoo, and the fake."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from uuid import uuid4
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_acl, make_digest_acl
+
+from activities.adapters.secrets import EnvironmentAndFileSecrets
+from activities.adapters.zookeeper import KazooEnsembles
+from activities.ports import Znode, ZooKeeperTree
+from domain.cluster import ClusterSpec, ZooKeeperSpec
+from domain.errors import Permanent, Transient
+from domain.records import ClusterRecord
+from playground.ensemble import Ensemble
+from playground.fakes.spec import fake_spec
+from playground.fakes.znodes import FakeTree
+
+AsRecord = Callable[[ClusterSpec], ClusterRecord]
+
+MANY = 250
+"""More than what is in flight at once."""
+
+
+@pytest.fixture
+def chroot() -> str:
+    return f"/conformance/{uuid4().hex}"
+
+
+@pytest.fixture
+def user(ensemble: Ensemble) -> Iterator[KazooClient]:
+    """A client that writes what the tests read. Its session owns the ephemeral znode."""
+    client = KazooClient(ensemble.connect(""))
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def zookeeper(as_record: AsRecord, ensemble: Ensemble, chroot: str) -> ClusterRecord:
+    return as_record(spec_with(ensemble.connect(chroot)))
+
+
+def spec_with(connect: str, digest_auth: str | None = None) -> ClusterSpec:
+    return fake_spec().model_copy(update={"zookeeper": ZooKeeperSpec(connect=connect, digest_auth=digest_auth)})
+
+
+@pytest.fixture(params=[pytest.param("kazoo", marks=pytest.mark.cluster), "fake"])
+async def tree(request: pytest.FixtureRequest) -> AsyncIterator[ZooKeeperTree]:
+    """A tree with `/a` written twice, `/a/x` and `/a/y`, the ephemeral `/session`, and `/many/0…`."""
+    if request.param == "fake":
+        opened: ZooKeeperTree = FakeTree(
+            {"/a": Znode(b"second", 1, 0), "/a/y": Znode(b"", 0, 0), "/a/x": Znode(b"x", 0, 0), "/session": Znode(b"", 0, 7)}
+            | {f"/many/{n}": Znode(str(n).encode(), 0, 0) for n in range(MANY)}
+        )
+    else:
+        record = request.getfixturevalue("zookeeper")
+        write_tree(request.getfixturevalue("user"), request.getfixturevalue("chroot"))
+        opened = await ensembles().connect(record)
+    yield opened
+    await opened.close()
+
+
+def ensembles(connect_seconds: float = 5.0, call_seconds: float = 5.0) -> KazooEnsembles:
+    return KazooEnsembles(EnvironmentAndFileSecrets(), connect_seconds, call_seconds)
+
+
+def write_tree(user: KazooClient, chroot: str) -> None:
+    user.create(f"{chroot}/a", b"first", makepath=True)
+    user.set(f"{chroot}/a", b"second")
+    user.create(f"{chroot}/a/y")
+    user.create(f"{chroot}/a/x", b"x")
+    user.create(f"{chroot}/session", ephemeral=True)
+    user.create(f"{chroot}/many")
+    for pending in [user.create_async(f"{chroot}/many/{n}", str(n).encode()) for n in range(MANY)]:
+        pending.get(timeout=10)
+
+
+async def test_a_znode_has_data_version_and_owner(tree: ZooKeeperTree) -> None:
+    assert await tree.get("/a") == Znode(b"second", 1, 0)
+    session = await tree.get("/session")
+    assert session is not None
+    assert session.ephemeral_owner != 0
+
+
+async def test_what_is_not_there_is_none(tree: ZooKeeperTree) -> None:
+    assert await tree.get("/absent") is None
+    assert await tree.children("/absent") is None
+    assert await tree.get_many(["/absent", "/a/x", "/absent/too"]) == (None, Znode(b"x", 0, 0), None)
+
+
+async def test_children_are_names_in_order(tree: ZooKeeperTree) -> None:
+    assert await tree.children("/a") == ("x", "y")
+    assert await tree.children("/a/x") == ()
+    assert await tree.children("/") == ("a", "many", "session")
+
+
+async def test_many_come_in_the_order_asked_for(tree: ZooKeeperTree) -> None:
+    numbers = list(reversed(range(MANY)))
+    znodes = await tree.get_many([f"/many/{n}" for n in numbers])
+    assert [znode.data for znode in znodes if znode is not None] == [str(n).encode() for n in numbers]
+    assert await tree.get_many([]) == ()
+
+
+async def test_a_closed_tree_is_transient_and_may_be_closed_again(tree: ZooKeeperTree) -> None:
+    await tree.close()
+    await tree.close()
+    with pytest.raises(Transient):
+        await tree.get("/a")
+
+
+# ---- real servers only ----
+
+
+@pytest.mark.cluster
+async def test_opening_and_closing_is_quick_and_leaves_no_thread(zookeeper: ClusterRecord) -> None:
+    before, began, rounds = set(threading.enumerate()), time.monotonic(), 20
+    for _ in range(rounds):
+        opened = await ensembles().connect(zookeeper)
+        await opened.children("/")
+        await opened.close()
+    left = {t.name for t in set(threading.enumerate()) - before if not t.name.startswith("asyncio")}
+    print(f"one look: {(time.monotonic() - began) / rounds * 1000:.1f} ms")
+    assert not left
+
+
+@pytest.mark.cluster
+async def test_nobody_there_is_transient_in_time(as_record: AsRecord) -> None:
+    before, began = threading.active_count(), time.monotonic()
+    with pytest.raises(Transient):
+        await ensembles(connect_seconds=1.0).connect(as_record(spec_with("127.0.0.1:1,127.0.0.1:2/kafka")))
+    assert time.monotonic() - began < 4
+    assert threading.active_count() <= before + 1, "only asyncio's own thread may be new"
+
+
+@pytest.mark.cluster
+async def test_one_frozen_server_is_passed_by(zookeeper: ClusterRecord, ensemble: Ensemble) -> None:
+    with frozen(ensemble, 1):
+        for _ in range(4):
+            opened = await ensembles().connect(zookeeper)
+            await opened.close()
+
+
+@pytest.mark.cluster
+async def test_a_frozen_ensemble_is_transient_and_comes_back(zookeeper: ClusterRecord, ensemble: Ensemble) -> None:
+    opened = await ensembles(call_seconds=1.0).connect(zookeeper)
+    threads = threading.active_count()
+    with frozen(ensemble, 3):
+        began = time.monotonic()
+        with pytest.raises(Transient):
+            await opened.get("/")
+        assert time.monotonic() - began < 3
+        with pytest.raises(Transient):
+            await ensembles(connect_seconds=1.0).connect(zookeeper)
+        await opened.close()
+        print(f"all given up {time.monotonic() - began:.1f} s after the freeze")
+        assert threading.active_count() <= threads
+    again = await eventually_connected(zookeeper)
+    await again.close()
+
+
+@pytest.mark.cluster
+async def test_a_protected_znode_needs_the_digest_identity(
+    as_record: AsRecord, ensemble: Ensemble, chroot: str, user: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acl = [make_digest_acl("kafka", "s3cret", all=True), make_acl("world", "anyone", create=True)]
+    user.create(f"{chroot}/protected", b"seen", makepath=True, acl=acl)
+    monkeypatch.setenv("ZK_AUTH", "kafka:s3cret")
+    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
+    assert await opened.get("/protected") == Znode(b"seen", 0, 0)
+    await opened.close()
+    monkeypatch.setenv("ZK_AUTH", "kafka:wrong")
+    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
+    with pytest.raises(Permanent) as refused:
+        await opened.get("/protected")
+    assert "wrong" not in str(refused.value)
+    await opened.close()
+
+
+async def eventually_connected(zookeeper: ClusterRecord) -> ZooKeeperTree:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return await ensembles().connect(zookeeper)
+        except Transient:
+            if time.monotonic() > deadline:
+                raise
+
+
+class frozen:  # noqa: N801 - reads as a statement
+    """Some of the ensemble's servers do not answer, and keep their connections."""
+
+    def __init__(self, ensemble: Ensemble, count: int) -> None:
+        files = [server.directory / "zookeeper.pid" for server in ensemble.servers[:count]]
+        self._pids = [int(file.read_text()) for file in files]
+
+    def __enter__(self) -> None:
+        for pid in self._pids:
+            assert psutil.pid_exists(pid)
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_: object) -> None:
+        for pid in self._pids:
+            os.kill(pid, signal.SIGCONT)
