@@ -1,0 +1,221 @@
+"""What goes out. Every field is always there: `null` says that there is nothing, absence is never an answer."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.commands import CommandStatus, status_of
+from api.links import cluster_url, migration_url, temporal_ui_url
+from api.wiring import Wiring
+from domain.cluster import ClusterSpec
+from domain.decisions import Finding, GateName
+from domain.policy import MigrationPolicy
+from domain.records import (
+    ClusterRecord,
+    Command,
+    CommandKind,
+    Event,
+    MigrationKind,
+    MigrationRecord,
+    MigrationState,
+    NodeStatus,
+    OpenGate,
+    Progress,
+    Waiting,
+)
+
+
+class Outgoing(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ClusterLinks(Outgoing):
+    self: str
+    observation: str
+    migrations: str
+
+
+class ClusterAnswer(Outgoing):
+    """A registered cluster. `revision` counts changes of the spec, `generation` the migrations that claimed the cluster."""
+
+    name: str
+    cluster_id: str
+    revision: int
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+    spec: ClusterSpec
+    links: ClusterLinks
+
+    @classmethod
+    def of(cls, record: ClusterRecord) -> "ClusterAnswer":
+        url = cluster_url(record.spec.name)
+        return cls(
+            name=record.spec.name,
+            cluster_id=record.spec.cluster_id,
+            revision=record.revision,
+            generation=record.generation,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
+            spec=record.spec,
+            links=ClusterLinks(
+                self=url, observation=f"{url}/observation", migrations=f"/migrations?cluster={record.spec.name}"
+            ),
+        )
+
+
+class ClusterList(Outgoing):
+    """By name."""
+
+    items: list[ClusterAnswer]
+
+
+class ProgressAnswer(Outgoing):
+    """Steps done of those that are known so far."""
+
+    done: int
+    total: int
+    percent: int
+
+    @classmethod
+    def of(cls, progress: Progress) -> "ProgressAnswer":
+        done, total = progress.steps_done, progress.steps_total
+        return cls(done=done, total=total, percent=min(100, 100 * done // total) if total else 0)
+
+
+class WaitingAnswer(Outgoing):
+    """Why nothing happens. `for`: `people` (somebody must decide or act) or `cluster` (it goes on by itself)."""
+
+    reason: str
+    means: str
+    since: datetime
+    waits_for: Literal["people", "cluster"] = Field(serialization_alias="for")
+    objects: list[str]
+    detail: str
+
+    @classmethod
+    def of(cls, waiting: Waiting) -> "WaitingAnswer":
+        return cls(
+            reason=waiting.reason,
+            means=waiting.means,
+            since=waiting.since,
+            waits_for="people" if waiting.for_people else "cluster",
+            objects=list(waiting.objects),
+            detail=waiting.detail,
+        )
+
+
+class MigrationLinks(Outgoing):
+    self: str
+    cluster: str
+    events: str
+    approvals: str
+    temporal_ui: str | None
+
+
+class MigrationAnswer(Outgoing):
+    """A migration, as people see it. `gates`: those that wait for a person now."""
+
+    id: str
+    cluster: str
+    cluster_id: str
+    kind: MigrationKind
+    state: MigrationState
+    phase: str | None
+    progress: ProgressAnswer
+    waiting: WaitingAnswer | None
+    nodes: list[NodeStatus]
+    gates: list[OpenGate]
+    findings: list[Finding]
+    outcome: str | None
+    policy: MigrationPolicy
+    spec_revision: int
+    generation: int | None
+    requested_by: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    workflow_id: str
+    run_id: str | None
+    links: MigrationLinks
+
+    @classmethod
+    def of(cls, record: MigrationRecord, wiring: Wiring) -> "MigrationAnswer":
+        progress = record.progress
+        shared = record.model_dump(
+            include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
+            | {"started_at", "ended_at", "workflow_id", "run_id"}
+        )
+        return cls(
+            **shared,
+            policy=record.policy,
+            state=progress.state,
+            phase=progress.phase,
+            progress=ProgressAnswer.of(progress),
+            waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
+            nodes=list(progress.nodes),
+            gates=[] if progress.gate is None else [progress.gate],
+            findings=list(progress.findings),
+            outcome=progress.outcome,
+            links=_links(record, wiring),
+        )
+
+
+class MigrationList(Outgoing):
+    """Newest first."""
+
+    items: list[MigrationAnswer]
+
+
+class CommandAnswer(Outgoing):
+    """What a person asked for, and what became of it. `consumed_at`: when the first irreversible step used an approval."""
+
+    id: str
+    migration_id: str
+    kind: CommandKind
+    gate: GateName | None
+    evidence_hash: str | None
+    reason: str
+    by: str
+    via: str
+    at: datetime
+    status: CommandStatus
+    delivered_at: datetime | None
+    refused_because: str | None
+    consumed_at: datetime | None
+
+    @classmethod
+    def of(cls, command: Command) -> "CommandAnswer":
+        return cls(status=status_of(command), **command.model_dump())
+
+
+class EventList(Outgoing):
+    """In order. Ask again with `after` set to the last item's `seq` for what comes next."""
+
+    items: list[Event]
+
+
+class Alive(Outgoing):
+    status: Literal["alive"]
+
+
+class Ready(Outgoing):
+    status: Literal["ready"]
+
+
+class Version(Outgoing):
+    name: Literal["keeperless"]
+    version: str
+
+
+def _links(record: MigrationRecord, wiring: Wiring) -> MigrationLinks:
+    url = migration_url(record.id)
+    ui = wiring.settings.temporal_ui_url
+    return MigrationLinks(
+        self=url,
+        cluster=cluster_url(record.cluster),
+        events=f"{url}/events",
+        approvals=f"{url}/approvals",
+        temporal_ui=temporal_ui_url(None if ui is None else str(ui), wiring.temporal.namespace, record),
+    )

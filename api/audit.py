@@ -1,0 +1,104 @@
+"""Every mutating call is a ledger event, accepted or refused: who, from where, what, with which outcome.
+
+An event that the ledger could not take is kept in memory and written later; should this process die before, the log has it
+(every call is logged with the same fields).
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+from starlette.requests import Request
+from starlette.types import Scope
+
+from api.problems import ProblemKind
+from domain.records import EventDraft
+from ledger.errors import LedgerUnavailable
+from ledger.ledger import SqlLedger
+
+PRINCIPAL = "local (unauthenticated)"
+"""Everybody, until there is authentication."""
+
+KEPT_AT_MOST = 1000
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Call:
+    """One HTTP call. Routes fill in what it was about."""
+
+    id: str
+    request_id: str
+    source: str
+    method: str
+    path: str
+    started_at: datetime
+    cluster: str | None = None
+    migration_id: str | None = None
+    command_id: str | None = None
+    problem: ProblemKind | None = None
+    status: int = field(default=0)
+
+    def as_event(self) -> EventDraft:
+        is_accepted = self.status < 400
+        data = {
+            "principal": PRINCIPAL,
+            "source": self.source,
+            "request_id": self.request_id,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "problem": self.problem.code if self.problem else None,
+            "command_id": self.command_id,
+        }
+        return EventDraft(
+            key=f"call/{self.id}",
+            kind="call-accepted" if is_accepted else "call-refused",
+            cluster=self.cluster or "",
+            migration_id=self.migration_id,
+            at=self.started_at,
+            data=data,
+        )
+
+
+def call_in(scope: Scope) -> Call:
+    call: Call = scope["state"]["call"]
+    return call
+
+
+def call_of(request: Request) -> Call:
+    return call_in(request.scope)
+
+
+class Audit:
+    """Writes calls into the ledger."""
+
+    def __init__(self, ledger: SqlLedger) -> None:
+        self._ledger = ledger
+        self._kept: deque[EventDraft] = deque()
+
+    async def record(self, call: Call) -> None:
+        """Write the call now, or keep it when the ledger is known not to answer."""
+        self._keep(call.as_event())
+        if call.problem is not ProblemKind.LEDGER_UNAVAILABLE:
+            await self.write_kept()
+
+    async def write_kept(self) -> None:
+        """Write what is kept, oldest first. An event written twice is one event: its key says so."""
+        while self._kept:
+            draft = self._kept[0]
+            try:
+                await self._ledger.record_event(draft)
+            except LedgerUnavailable as error:
+                log.warning("the ledger did not take an audit event; it is kept", kept=len(self._kept), error=str(error))
+                return
+            if self._kept and self._kept[0] is draft:
+                self._kept.popleft()
+
+    def _keep(self, draft: EventDraft) -> None:
+        if len(self._kept) >= KEPT_AT_MOST:
+            lost = self._kept.popleft()
+            log.error("too many audit events are kept; the oldest is in this log only", event=lost.model_dump(mode="json"))
+        self._kept.append(draft)

@@ -1,0 +1,169 @@
+"""What people ask a running migration for. A command is in the ledger before it is sent, so it cannot be lost.
+
+Commands of one migration are delivered in the order in which they were given: a hold that found no worker must not arrive
+after the resume that followed it. So an undelivered one holds back all later ones, and the caretaker tries again. Trying
+again is safe: the update's id is the command's, and the workflow knows the ids that it has applied.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from weakref import WeakValueDictionary
+
+from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.service import RPCStatusCode
+
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain.contracts import ApprovalMessage, HoldMessage
+from domain.records import Command, CommandKind, EventDraft, MigrationRecord
+from ledger.errors import NoSuchCommand, NoSuchMigration
+from ledger.ledger import SqlLedger
+
+ANSWER_LIMIT = timedelta(seconds=2)
+"""How long a caller waits for a worker."""
+
+DELIVERY_LIMIT = timedelta(seconds=2.5)
+"""The same with older commands, and another's delivery, before it."""
+
+CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
+"""Temporal's type for: the run took the update, and closed or continued as new before it answered."""
+
+HAS_ENDED = "The migration ended before the command reached it."
+
+
+class CommandStatus(StrEnum):
+    """What became of a command."""
+
+    PENDING = "pending"
+    """Not delivered yet: no worker answered. It will be."""
+    DELIVERED = "delivered"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A workflow's answer to a command; `because` with a refusal."""
+
+    status: CommandStatus
+    because: str = ""
+
+
+def status_of(command: Command) -> CommandStatus:
+    if command.refused_because is not None:
+        return CommandStatus.REFUSED
+    return CommandStatus.PENDING if command.delivered_at is None else CommandStatus.DELIVERED
+
+
+class Courier:
+    """Brings commands to their migrations."""
+
+    def __init__(self, ledger: SqlLedger, temporal: Temporal) -> None:
+        self._ledger = ledger
+        self._temporal = temporal
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def submit(self, command: Command) -> Command:
+        """Store a command and try to deliver it: the command, with what became of it within the time limit."""
+        await self._ledger.add_command(command)
+        with suppress(TimeoutError):  # Then it is pending, as the ledger says.
+            async with asyncio.timeout(DELIVERY_LIMIT.total_seconds()):
+                await self.deliver(command.migration_id)
+        stored = await self._ledger.command(command.id)
+        if stored is None:
+            raise NoSuchCommand(command.id)
+        return stored
+
+    async def deliver(self, migration_id: str) -> None:
+        """Deliver what is pending, oldest first, up to the first that cannot be delivered now."""
+        turn = self._turns.setdefault(migration_id, asyncio.Lock())
+        async with turn:
+            pending = [c for c in await self._ledger.commands(migration_id) if status_of(c) is CommandStatus.PENDING]
+            record = await self._ledger.migration(migration_id)
+            if record is None:
+                raise NoSuchMigration(migration_id)
+            for command in pending:
+                answer = await self._ask(record, command)
+                if answer.status is CommandStatus.PENDING:
+                    return
+                await self._note(record, command, answer)
+
+    async def _ask(self, record: MigrationRecord, command: Command) -> Answer:
+        if record.ended_at is not None:
+            return Answer(CommandStatus.REFUSED, HAS_ENDED)
+        if record.run_id is None:
+            return Answer(CommandStatus.PENDING)  # It is being started.
+        return await send(self._temporal, record, command)
+
+    async def _note(self, record: MigrationRecord, command: Command, answer: Answer) -> None:
+        at = datetime.now(UTC)
+        # The event first: a crash in between repeats both, and the event's key makes it one.
+        await self._ledger.record_event(_event(record, command, answer, at))
+        if answer.status is CommandStatus.DELIVERED:
+            await self._ledger.mark_delivered(command.id, at)
+        else:
+            await self._ledger.mark_refused(command.id, answer.because)
+
+
+async def send(temporal: Temporal, record: MigrationRecord, command: Command) -> Answer:
+    """Send a command to the migration's own run: a later migration of the cluster has the same workflow id."""
+    try:
+        async with temporal.answering(ANSWER_LIMIT) as client:
+            handle = client.get_workflow_handle(record.workflow_id, first_execution_run_id=record.run_id)
+            await handle.execute_update(command.kind.value, message_of(command), id=command.id)
+    except WorkflowUpdateFailedError as error:
+        return _answer_of(error.cause)
+    except TemporalUnavailable:
+        return Answer(CommandStatus.PENDING)
+    except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+        _pass_cancellation_on(error)
+        return Answer(CommandStatus.PENDING)
+    except TemporalRefused as error:
+        return Answer(CommandStatus.REFUSED, HAS_ENDED if error.status is RPCStatusCode.NOT_FOUND else str(error))
+    return Answer(CommandStatus.DELIVERED)
+
+
+def message_of(command: Command) -> ApprovalMessage | HoldMessage:
+    if command.kind in {CommandKind.HOLD, CommandKind.RESUME}:
+        return HoldMessage(by=command.by, reason=command.reason, command_id=command.id)
+    return ApprovalMessage(
+        gate=command.gate or "",
+        by=command.by,
+        reason=command.reason,
+        evidence_hash=command.evidence_hash or "",
+        command_id=command.id,
+    )
+
+
+def _pass_cancellation_on(error: Exception) -> None:
+    """The SDK makes an error of its own out of a cancellation. It is still one: who cancelled us waits for our end."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError from error
+
+
+def _answer_of(cause: BaseException) -> Answer:
+    if isinstance(cause, ApplicationError) and cause.type == CLOSED_MEANWHILE:
+        return Answer(CommandStatus.PENDING)
+    because = cause.message if isinstance(cause, FailureError) else "The workflow could not take the command."
+    return Answer(CommandStatus.REFUSED, because)
+
+
+def _event(record: MigrationRecord, command: Command, answer: Answer, at: datetime) -> EventDraft:
+    return EventDraft(
+        key=f"command/{command.id}/{answer.status}",
+        kind=f"command-{answer.status}",
+        cluster=record.cluster,
+        migration_id=record.id,
+        at=at,
+        data={
+            "command_id": command.id,
+            "command": command.kind.value,
+            "gate": command.gate,
+            "by": command.by,
+            "reason": command.reason,
+            "because": answer.because or None,
+        },
+    )

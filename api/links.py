@@ -1,0 +1,25 @@
+"""Addresses that answers point to."""
+
+from urllib.parse import quote
+
+from domain.records import MigrationRecord
+
+
+def cluster_url(name: str) -> str:
+    return f"/clusters/{name}"
+
+
+def migration_url(migration_id: str) -> str:
+    return f"/migrations/{migration_id}"
+
+
+def temporal_ui_url(base: str | None, namespace: str, record: MigrationRecord) -> str | None:
+    """The migration's run in Temporal's web UI.
+
+    An active migration continues as new now and then, so its link names no run: the UI shows the newest. The workflow id is
+    shared by all migrations of a cluster, so the link of an ended one names its (first) run.
+    """
+    if base is None:
+        return None
+    workflow = f"{base.rstrip('/')}/namespaces/{quote(namespace, safe='')}/workflows/{quote(record.workflow_id, safe='')}"
+    return workflow if record.ended_at is None or record.run_id is None else f"{workflow}/{record.run_id}"

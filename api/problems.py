@@ -1,0 +1,121 @@
+"""Every error that a caller can get: RFC 9457 `application/problem+json`.
+
+`type` is stable and names a page in `docs/problems/`; `code` is its last part. No input value is ever repeated: a request
+may hold a secret in the wrong place.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:problem-type:keeperless:"
+RETRY_AFTER_SECONDS = 2
+
+
+class ProblemKind(Enum):
+    """Status and title. The code is the member's name."""
+
+    BAD_REQUEST = (400, "The request cannot be read")
+    NOT_FOUND = (404, "There is nothing at this address")
+    CLUSTER_NOT_FOUND = (404, "There is no such cluster")
+    MIGRATION_NOT_FOUND = (404, "There is no such migration")
+    METHOD_NOT_ALLOWED = (405, "This address does not answer to this method")
+    CLUSTER_BUSY = (409, "The cluster has an operation that has not ended")
+    CLUSTER_CHANGED = (409, "The cluster's specification has just been changed")
+    CLUSTER_ID_TAKEN = (409, "The Kafka cluster is registered under another name")
+    MIGRATION_ENDED = (409, "The migration has ended")
+    COMMAND_REFUSED = (409, "The migration refused the command")
+    WRONG_HOST = (421, "The request is meant for another host")
+    INVALID_REQUEST = (422, "The request is not valid")
+    INTERNAL_ERROR = (500, "The server made a mistake")
+    TEMPORAL_REFUSED = (502, "Temporal refused the call")
+    OBSERVATION_FAILED = (502, "The cluster could not be observed")
+    LEDGER_UNAVAILABLE = (503, "The ledger does not answer")
+    TEMPORAL_UNAVAILABLE = (503, "Temporal does not answer")
+    NOT_READY = (503, "Something that is needed is missing")
+    NO_WORKER = (504, "No worker answered")
+
+    @property
+    def code(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def status(self) -> int:
+        return self.value[0]
+
+    @property
+    def title(self) -> str:
+        return self.value[1]
+
+
+class FieldError(BaseModel):
+    """One field that is not valid. `field` is dotted, e.g. `brokers.0.host`; empty for the whole."""
+
+    where: str = Field(description="`body`, `path`, `query` or `header`")
+    field: str
+    message: str
+
+
+class ProblemBody(BaseModel):
+    """The body of every error. Members that say nothing about a problem are left out."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description=f"`{TYPE_PREFIX}<code>`: explained in docs/problems/<code>.md")
+    title: str
+    status: int
+    code: str
+    detail: str = Field(description="What was found, and what to do.")
+    errors: list[FieldError] | None = Field(default=None, description="With `invalid-request`: which fields.")
+    links: dict[str, str] | None = Field(default=None, description="What is in the way, e.g. `migration`.")
+    missing: list[str] | None = Field(default=None, description="With `not-ready`: what is missing.")
+
+
+class Problem(Exception):
+    """Raise it anywhere below a route: it becomes the answer."""
+
+    def __init__(
+        self,
+        kind: ProblemKind,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,  # noqa: ANN401 - whatever JSON a problem's page describes
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.members = members
+
+
+def retry_later(kind: ProblemKind, detail: str, **members: Any) -> Problem:  # noqa: ANN401 - as above
+    """A problem that may have passed when the caller comes back."""
+    return Problem(kind, detail, headers={"Retry-After": str(RETRY_AFTER_SECONDS)}, **members)
+
+
+def invalid_request(errors: Sequence[FieldError]) -> Problem:
+    fields = ", ".join(error.field or error.where for error in errors)
+    return Problem(
+        ProblemKind.INVALID_REQUEST,
+        f"Correct these fields and send it again: {fields}",
+        errors=[error.model_dump() for error in errors],
+    )
+
+
+def answer_of(problem: Problem) -> JSONResponse:
+    """The response that tells a problem."""
+    kind = problem.kind
+    body = {
+        "type": f"{TYPE_PREFIX}{kind.code}",
+        "title": kind.title,
+        "status": kind.status,
+        "code": kind.code,
+        "detail": problem.detail,
+        **problem.members,
+    }
+    return JSONResponse(body, status_code=kind.status, headers=problem.headers, media_type=MEDIA_TYPE)

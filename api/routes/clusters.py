@@ -1,0 +1,61 @@
+"""`/clusters`: what people tell us about their clusters, and what is seen there now."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request, Response
+
+from api.answers import ClusterAnswer, ClusterList
+from api.audit import call_of
+from api.links import cluster_url
+from api.observing import observe
+from api.problems import FieldError, invalid_request
+from api.requests import NamedCluster
+from api.wiring import UsableWiring
+from domain.cluster import ClusterSpec
+from domain.contracts import ClusterSight
+from domain.records import ClusterRecord
+from ledger.errors import NoSuchCluster
+
+router = APIRouter(prefix="/clusters", tags=["clusters"])
+
+
+@router.put("/{name}", responses={201: {"model": ClusterAnswer, "description": "The cluster is new."}})
+async def put_cluster(
+    name: NamedCluster, spec: ClusterSpec, request: Request, response: Response, wiring: UsableWiring
+) -> ClusterAnswer:
+    """Register a cluster, or change its spec: each change is a revision. Nothing is contacted."""
+    call_of(request).cluster = name
+    if spec.name != name:
+        raise invalid_request([FieldError(where="body", field="name", message="It differs from the name in the path")])
+    record, is_new = await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+    if is_new:
+        response.status_code = 201
+        response.headers["Location"] = cluster_url(name)
+    return ClusterAnswer.of(record)
+
+
+@router.get("")
+async def list_clusters(wiring: UsableWiring) -> ClusterList:
+    """All registered clusters, by name."""
+    return ClusterList(items=[ClusterAnswer.of(record) for record in await wiring.ledger.clusters()])
+
+
+@router.get("/{name}")
+async def get_cluster(name: NamedCluster, wiring: UsableWiring) -> ClusterAnswer:
+    """A cluster with its newest spec."""
+    return ClusterAnswer.of(await registered(wiring, name))
+
+
+@router.get("/{name}/observation")
+async def observe_cluster(name: NamedCluster, wiring: UsableWiring) -> ClusterSight:
+    """What is seen now, by a worker. What did not answer is named in `unknown`, and is no error."""
+    await registered(wiring, name)
+    return await observe(wiring.temporal, name)
+
+
+async def registered(wiring: UsableWiring, name: str) -> ClusterRecord:
+    """The cluster, or `NoSuchCluster`."""
+    record = await wiring.ledger.cluster(name)
+    if record is None:
+        raise NoSuchCluster(name)
+    return record

@@ -1,0 +1,58 @@
+"""Whether this process lives, whether it can work, and which version it is."""
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import APIRouter
+
+from api.answers import Alive, Ready, Version
+from api.problems import ProblemKind, retry_later
+from api.temporal import TemporalRefused, TemporalUnavailable
+from api.wiring import AnyWiring, Wiring
+from ledger.errors import LedgerUnavailable
+
+router = APIRouter(tags=["health"])
+
+FROM_A_CHECKOUT = "0+checkout"
+"""The packages are used where they lie, without having been installed."""
+
+
+@router.get("/livez")
+async def livez() -> Alive:
+    """This process answers. Nothing else is asked."""
+    return Alive(status="alive")
+
+
+@router.get("/readyz")
+async def readyz(wiring: AnyWiring) -> Ready:
+    """Ledger and Temporal answer. 503 names what is missing."""
+    answers = await asyncio.gather(_has_ledger(wiring), _has_temporal(wiring))
+    missing = [name for name, is_there in zip(("ledger", "temporal"), answers, strict=True) if not is_there]
+    if missing:
+        raise retry_later(ProblemKind.NOT_READY, f"Missing: {', '.join(missing)}. The log says how it failed.", missing=missing)
+    return Ready(status="ready")
+
+
+@router.get("/version")
+async def get_version() -> Version:
+    """The version of this program."""
+    try:
+        return Version(name="keeperless", version=version("keeperless"))
+    except PackageNotFoundError:
+        return Version(name="keeperless", version=FROM_A_CHECKOUT)
+
+
+async def _has_ledger(wiring: Wiring) -> bool:
+    try:
+        await wiring.ledger.ping()
+    except LedgerUnavailable:
+        return False
+    return wiring.schema.is_current
+
+
+async def _has_temporal(wiring: Wiring) -> bool:
+    try:
+        await wiring.temporal.ping()
+    except (TemporalUnavailable, TemporalRefused):
+        return False
+    return True

@@ -1,0 +1,76 @@
+"""`/migrations`: start one, and see where it stands."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+import uuid_utils
+from fastapi import APIRouter, Query, Request, Response
+
+from api.answers import MigrationAnswer, MigrationList
+from api.audit import PRINCIPAL, call_of
+from api.links import migration_url
+from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
+from api.routes.clusters import registered
+from api.wiring import UsableWiring
+from domain.contracts import workflow_id
+from domain.records import ClusterRecord, MigrationKind, MigrationRecord, MigrationState, Progress
+from ledger.errors import NoSuchMigration
+
+router = APIRouter(prefix="/migrations", tags=["migrations"])
+
+
+@router.post("", status_code=202)
+async def start_migration(
+    asked: MigrationRequest, request: Request, response: Response, wiring: UsableWiring
+) -> MigrationAnswer:
+    """Start a migration. It is planned first, and may turn out `refused`, with findings, before anything is touched."""
+    call = call_of(request)
+    call.cluster = asked.cluster
+    record = _planned(asked, await registered(wiring, asked.cluster))
+    await wiring.starter.start(record)
+    call.migration_id = record.id
+    response.headers["Location"] = migration_url(record.id)
+    return MigrationAnswer.of(await existing(wiring, record.id), wiring)
+
+
+@router.get("")
+async def list_migrations(
+    wiring: UsableWiring,
+    cluster: Annotated[ClusterName | None, Query()] = None,
+    kind: Annotated[MigrationKind | None, Query()] = None,
+    state: Annotated[MigrationState | None, Query()] = None,
+    limit: Limit = 50,
+) -> MigrationList:
+    """Migrations, newest first."""
+    records = await wiring.ledger.migrations(cluster, kind, state, limit)
+    return MigrationList(items=[MigrationAnswer.of(record, wiring) for record in records])
+
+
+@router.get("/{migration_id}")
+async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> MigrationAnswer:
+    """Where a migration stands, what it waits for, and what has to be decided."""
+    return MigrationAnswer.of(await existing(wiring, migration_id), wiring)
+
+
+async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationRecord:
+    """The migration, or `NoSuchMigration`."""
+    record = await wiring.ledger.migration(str(migration_id))
+    if record is None:
+        raise NoSuchMigration(str(migration_id))
+    return record
+
+
+def _planned(asked: MigrationRequest, cluster: ClusterRecord) -> MigrationRecord:
+    return MigrationRecord(
+        id=str(uuid_utils.uuid7()),
+        cluster=cluster.spec.name,
+        cluster_id=cluster.spec.cluster_id,
+        kind=asked.kind,
+        policy=asked.policy,
+        spec_revision=cluster.revision,
+        requested_by=PRINCIPAL,
+        created_at=datetime.now(UTC),
+        workflow_id=workflow_id(cluster.spec.cluster_id),
+        progress=Progress(state=MigrationState.PLANNING),
+    )

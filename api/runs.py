@@ -1,0 +1,107 @@
+"""A migration's run in Temporal. The workflow id names the Kafka cluster: Temporal lets one run with it exist at a time."""
+
+from dataclasses import dataclass
+
+from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.common import (
+    SearchAttributeKey,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCStatusCode
+
+from api.links import migration_url
+from api.temporal import Temporal, TemporalRefused
+from domain.contracts import WORKFLOW_TYPE, MigrationInput, TaskQueue
+from domain.errors import Permanent
+from domain.records import MigrationRecord
+
+CLUSTER = SearchAttributeKey.for_keyword("Cluster")
+MIGRATION_KIND = SearchAttributeKey.for_keyword("MigrationKind")
+MIGRATION_ID = SearchAttributeKey.for_keyword("MigrationId")
+
+
+class ClusterHeld(Permanent):
+    """Another run holds the cluster. `migration_id` is `None` where it does not say whose it is."""
+
+    def __init__(self, migration_id: str | None) -> None:
+        super().__init__(f"another run holds the cluster, of migration {migration_id}: wait for its end")
+        self.migration_id = migration_id
+
+
+@dataclass(frozen=True)
+class Run:
+    """The newest run with a workflow id. A chain of continued runs is one run here, called by its first one's id."""
+
+    migration_id: str | None
+    run_id: str
+    is_running: bool
+
+
+async def start_run(temporal: Temporal, record: MigrationRecord) -> str:
+    """Start a migration's run, or find that it was started: its id. Raises `ClusterHeld` where another's runs."""
+    try:
+        async with temporal.answering() as client:
+            return await _start(client, record)
+    except WorkflowAlreadyStartedError:
+        run = await newest_run(temporal, record.workflow_id)
+    if run is not None and run.migration_id == record.id:
+        return run.run_id
+    raise ClusterHeld(run.migration_id if run is not None else None)
+
+
+async def newest_run(temporal: Temporal, workflow_id: str) -> Run | None:
+    """The run that runs, or else the last one that Temporal remembers."""
+    try:
+        async with temporal.answering() as client:
+            description = await client.get_workflow_handle(workflow_id).describe()
+    except TemporalRefused as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise
+    return _run_of(description)
+
+
+async def _start(client: Client, record: MigrationRecord) -> str:
+    handle = await client.start_workflow(
+        WORKFLOW_TYPE,
+        MigrationInput(migration_id=record.id, cluster=record.cluster, policy=record.policy),
+        id=record.workflow_id,
+        task_queue=TaskQueue.MIGRATIONS,
+        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        search_attributes=TypedSearchAttributes(
+            [
+                SearchAttributePair(CLUSTER, record.cluster),
+                SearchAttributePair(MIGRATION_KIND, record.kind.value),
+                SearchAttributePair(MIGRATION_ID, record.id),
+            ]
+        ),
+        static_summary=f"{record.kind.value} of Kafka cluster {record.cluster}",
+        static_details=_details(record),
+    )
+    return str(handle.first_execution_run_id)
+
+
+def _details(record: MigrationRecord) -> str:
+    """Markdown for whoever opens the run in Temporal's web UI and knows nothing of it."""
+    return (
+        f"Migration `{record.id}` ({record.kind.value}) of Kafka cluster **{record.cluster}** (`{record.cluster_id}`), "
+        f"requested by {record.requested_by} at {record.created_at:%Y-%m-%d %H:%M:%S} UTC, "
+        f"on revision {record.spec_revision} of the cluster's spec.\n\n"
+        f"Where it stands, what it waits for and what to decide: `GET {migration_url(record.id)}` of the Keeperless API. "
+        "Approve, reject, hold and resume it there. "
+        "Do not terminate it here: the cluster would stay as it is, half-way."
+    )
+
+
+def _run_of(description: WorkflowExecutionDescription) -> Run:
+    info = description.raw_description.workflow_execution_info
+    return Run(
+        migration_id=description.typed_search_attributes.get(MIGRATION_ID),
+        run_id=info.first_run_id or description.run_id or "",
+        is_running=description.close_time is None,
+    )

@@ -1,0 +1,110 @@
+"""`POST /migrations`: the row first, then the run, whatever crashes in between.
+
+    1 insert the row (planning, no run)          a crash here leaves a row without a run
+    2 start the run                              a crash here leaves a run that the row does not name
+    3 note the run in the row
+
+A row left by 1 is ended once it is older than any start takes, when the next `POST` meets it or the caretaker does. A run
+left by 2 names itself when it claims the row; its row is found to be running. A start that was given up (Temporal did not
+answer in time) and happens later finds its row ended, cannot claim it, and ends without having touched anything.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from api.runs import ClusterHeld, Run, newest_run, start_run
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain.records import EventDraft, MigrationRecord, MigrationState
+from ledger.errors import ActiveMigration, MigrationHasEnded, NoSuchMigration
+from ledger.ledger import SqlLedger
+
+NO_ANSWER = "Temporal did not start it, so nothing was touched. Ask again."
+HELD_BY_ANOTHER = "Another run holds the cluster, so nothing was touched."
+NEVER_STARTED = "It was never started, because the API ended before it could. Nothing was touched. Ask again."
+RUN_IS_GONE = (
+    "Its run was ended from outside (terminated, cancelled or failed in Temporal), and the cluster is as it was left. "
+    "A new migration looks where the cluster is, and goes on from there."
+)
+
+
+class Starter:
+    """Starts migrations, and puts right what an interrupted start left. `patience`: longer than any start takes."""
+
+    def __init__(self, ledger: SqlLedger, temporal: Temporal, patience: timedelta) -> None:
+        self._ledger = ledger
+        self._temporal = temporal
+        self._patience = patience
+
+    async def start(self, record: MigrationRecord) -> None:
+        """Raises what `create_migration` raises, `ClusterHeld`, `TemporalUnavailable` or `TemporalRefused`."""
+        await self._create(record)
+        try:
+            run_id = await start_run(self._temporal, record)
+        except (TemporalUnavailable, TemporalRefused, ClusterHeld) as error:
+            outcome = HELD_BY_ANOTHER if isinstance(error, ClusterHeld) else NO_ANSWER
+            if await self._end_unclaimed(record, outcome):
+                raise
+            return  # It was started after all: its run was faster than the answer, and has claimed the row.
+        await self._ledger.set_run(record.id, run_id, datetime.now(UTC))
+
+    async def settle(self, migration_id: str) -> bool:
+        """Whether a migration is out of the way of a new one. Ends it when its run never came to be, or is gone."""
+        record = await self._ledger.migration(migration_id)
+        if record is None:
+            raise NoSuchMigration(migration_id)
+        if record.ended_at is not None:
+            return True
+        run = await self._run_of(record)
+        if run is not None and run.is_running:
+            await self._ledger.set_run(record.id, run.run_id, datetime.now(UTC))
+            return False
+        if record.generation is not None:
+            return run is not None and await self._end_orphan(record)
+        is_being_started = datetime.now(UTC) - record.created_at < self._patience
+        return not is_being_started and await self._end_unclaimed(record, NEVER_STARTED)
+
+    async def _create(self, record: MigrationRecord) -> None:
+        try:
+            await self._ledger.create_migration(record)
+        except ActiveMigration as busy:
+            if not await self.settle(busy.migration_id):
+                raise
+            await self._ledger.create_migration(record)
+
+    async def _run_of(self, record: MigrationRecord) -> Run | None:
+        """The migration's own run, if Temporal knows it. While Temporal is silent, a claimed migration counts as running."""
+        try:
+            run = await newest_run(self._temporal, record.workflow_id)
+        except TemporalUnavailable:
+            if record.generation is None or record.run_id is None:
+                raise
+            return Run(record.id, record.run_id, is_running=True)
+        return run if run is not None and run.migration_id == record.id else None
+
+    async def _end_unclaimed(self, record: MigrationRecord, outcome: str) -> bool:
+        at = datetime.now(UTC)
+        is_ended = await self._ledger.end_unstarted(record.id, MigrationState.FAILED, outcome, at)
+        if is_ended:
+            await self._ledger.record_event(_ended(record, outcome, at))
+        return is_ended
+
+    async def _end_orphan(self, record: MigrationRecord) -> bool:
+        """End a migration that was claimed, and whose run is over without having said so. New runs fence its effects."""
+        progress = record.progress.model_copy(
+            update={"state": MigrationState.FAILED, "outcome": RUN_IS_GONE, "waiting": None, "gate": None}
+        )
+        try:
+            await self._ledger.record(record.id, [_ended(record, RUN_IS_GONE, datetime.now(UTC))], progress)
+        except MigrationHasEnded:
+            return True  # It said so a moment ago.
+        return True
+
+
+def _ended(record: MigrationRecord, outcome: str, at: datetime) -> EventDraft:
+    return EventDraft(
+        key=f"migration/{record.id}/ended-by-api",
+        kind="migration-ended",
+        cluster=record.cluster,
+        migration_id=record.id,
+        at=at,
+        data={"state": MigrationState.FAILED.value, "outcome": outcome},
+    )

@@ -1,0 +1,114 @@
+"""The connection to Temporal: made on first use, every call within a time limit, errors of our own.
+
+    Transient
+    └── TemporalUnavailable   it does not answer, or is too busy: try again
+    Permanent
+    └── TemporalRefused       carries the status: no such run, no permission, not registered
+
+A call's `rpc_timeout` bounds one attempt, and the SDK makes ten within ten seconds: so the limit is set around the whole
+call, and few attempts are made. What was given up may still happen. The ledger fences it: a run whose migration has ended
+cannot claim the cluster.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.service import RetryConfig, RPCError, RPCStatusCode
+
+from domain.errors import Permanent, Transient
+
+CALL_LIMIT = timedelta(seconds=1.5)
+"""For one call, connecting included. A caller of ours is answered within two seconds."""
+
+DEFAULT_ADDRESS = "localhost:7233"
+"""What Temporal's own CLI uses when nothing is set."""
+
+FEW_RETRIES = RetryConfig(max_elapsed_time_millis=1000, max_retries=3)
+
+MAY_PASS = frozenset(
+    {
+        RPCStatusCode.UNAVAILABLE,
+        RPCStatusCode.DEADLINE_EXCEEDED,
+        RPCStatusCode.CANCELLED,
+        RPCStatusCode.RESOURCE_EXHAUSTED,
+        RPCStatusCode.ABORTED,
+        RPCStatusCode.INTERNAL,
+        RPCStatusCode.UNKNOWN,
+    }
+)
+
+
+class TemporalUnavailable(Transient):
+    """Temporal does not answer in time."""
+
+
+class TemporalRefused(Permanent):
+    """Temporal answered, and said no."""
+
+    def __init__(self, status: RPCStatusCode) -> None:
+        super().__init__(
+            f"Temporal answered {status.name}. Its own log says why; usual causes: the namespace or a search attribute "
+            "(Cluster, MigrationKind, Phase, MigrationId, Waiting) is not registered, or we lack a permission"
+        )
+        self.status = status
+
+
+class Temporal:
+    """One client for one event loop."""
+
+    def __init__(self, config: ClientConnectConfig) -> None:
+        self._config = config
+        self._client: Client | None = None
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Temporal":
+        """Settings as Temporal's CLI reads them: `TEMPORAL_*`, and profiles. `None`: this process's environment."""
+        return cls(ClientConfig.load_client_connect_config(override_env_vars=environment))
+
+    @property
+    def namespace(self) -> str:
+        return self._config.get("namespace", "default")
+
+    @asynccontextmanager
+    async def answering(self, limit: timedelta = CALL_LIMIT) -> AsyncIterator[Client]:
+        """The client, for calls that all end within `limit`. Raises `TemporalUnavailable` or `TemporalRefused`."""
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                yield await self._connected()
+        except TimeoutError as error:
+            raise TemporalUnavailable(f"Temporal did not answer within {limit.total_seconds():g} s; try again") from error
+        except RPCError as error:
+            if error.status in MAY_PASS:
+                raise TemporalUnavailable(f"Temporal answered {error.status.name}; try again") from error
+            raise TemporalRefused(error.status) from error
+
+    async def ping(self) -> None:
+        """Ask for the namespace: proves the server, the way to it and our settings."""
+        async with self.answering() as client:
+            await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+
+    async def _connected(self) -> Client:
+        async with self._turn:
+            if self._client is None:
+                self._client = await self._connect()
+            return self._client
+
+    async def _connect(self) -> Client:
+        config = ClientConnectConfig(**self._config)
+        config.setdefault("target_host", DEFAULT_ADDRESS)
+        try:
+            return await Client.connect(
+                **config,
+                data_converter=pydantic_data_converter,
+                retry_config=FEW_RETRIES,
+                connect_timeout=CALL_LIMIT,
+            )
+        except RuntimeError as error:  # All that the SDK has for "no connection".
+            raise TemporalUnavailable(f"no connection to Temporal at {config['target_host']} ({error}); try again") from error

@@ -1,0 +1,161 @@
+"""How errors of ours, of FastAPI and of Starlette become problems. Decided by class, never by text."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import singledispatch
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from api.audit import call_of
+from api.links import migration_url
+from api.observing import NoWorker, ObservationFailed
+from api.problems import FieldError, Problem, ProblemKind, answer_of, invalid_request, retry_later
+from api.runs import ClusterHeld
+from api.temporal import TemporalRefused, TemporalUnavailable
+from ledger.errors import (
+    ActiveMigration,
+    ClusterIdTaken,
+    LedgerUnavailable,
+    MigrationHasEnded,
+    NoSuchCluster,
+    NoSuchMigration,
+    SpecHasChanged,
+)
+
+KIND_OF_STATUS = {404: ProblemKind.NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED}
+
+
+@singledispatch
+def problem_of(error: Exception) -> Problem:
+    """What a caller is told about an error. The log has the rest."""
+    return Problem(ProblemKind.INTERNAL_ERROR, "This is our fault. The log has an entry with this answer's X-Request-Id.")
+
+
+@problem_of.register
+def _(error: Problem) -> Problem:
+    return error
+
+
+@problem_of.register
+def _(error: RequestValidationError) -> Problem:
+    return invalid_request([_field_error(found) for found in error.errors()])
+
+
+@problem_of.register
+def _(error: HTTPException) -> Problem:
+    kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
+    return Problem(kind, "See /openapi.json for what there is, and how to ask for it.", headers=error.headers)
+
+
+@problem_of.register
+def _(error: LedgerUnavailable) -> Problem:
+    return retry_later(
+        ProblemKind.LEDGER_UNAVAILABLE,
+        "The ledger's database does not answer in time. Repeat the call; it may have been carried out.",
+    )
+
+
+@problem_of.register
+def _(error: TemporalUnavailable) -> Problem:
+    return retry_later(ProblemKind.TEMPORAL_UNAVAILABLE, "Temporal does not answer in time. Nothing was started: repeat it.")
+
+
+@problem_of.register
+def _(error: TemporalRefused) -> Problem:
+    return Problem(ProblemKind.TEMPORAL_REFUSED, str(error))
+
+
+@problem_of.register
+def _(error: NoSuchCluster) -> Problem:
+    return Problem(ProblemKind.CLUSTER_NOT_FOUND, "Register the cluster first: PUT /clusters/{name}.")
+
+
+@problem_of.register
+def _(error: NoSuchMigration) -> Problem:
+    return Problem(ProblemKind.MIGRATION_NOT_FOUND, "GET /migrations lists those that there are.")
+
+
+@problem_of.register
+def _(error: ActiveMigration) -> Problem:
+    return cluster_busy(error.migration_id)
+
+
+@problem_of.register
+def _(error: ClusterHeld) -> Problem:
+    return cluster_busy(error.migration_id)
+
+
+@problem_of.register
+def _(error: ClusterIdTaken) -> Problem:
+    return Problem(
+        ProblemKind.CLUSTER_ID_TAKEN,
+        f"This cluster_id is registered as cluster {error.holder}: use that name. Two names would be two locks.",
+        links={"cluster": f"/clusters/{error.holder}"},
+    )
+
+
+@problem_of.register
+def _(error: SpecHasChanged) -> Problem:
+    return Problem(ProblemKind.CLUSTER_CHANGED, f"It is at revision {error.revision} now. Read it, and repeat the call.")
+
+
+@problem_of.register
+def _(error: MigrationHasEnded) -> Problem:
+    return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {error.state}: nothing can be asked of it any more.")
+
+
+@problem_of.register
+def _(error: NoWorker) -> Problem:
+    return Problem(ProblemKind.NO_WORKER, str(error))
+
+
+@problem_of.register
+def _(error: ObservationFailed) -> Problem:
+    return Problem(ProblemKind.OBSERVATION_FAILED, str(error))
+
+
+def cluster_busy(migration_id: str | None) -> Problem:
+    """`None`: a run that does not say which migration it belongs to."""
+    links = {} if migration_id is None else {"links": {"migration": migration_url(migration_id)}}
+    return Problem(
+        ProblemKind.CLUSTER_BUSY, "A cluster has one operation at a time, and its spec stands until that has ended.", **links
+    )
+
+
+def register_translation(app: FastAPI) -> None:
+    """Every expected error becomes a problem. The unexpected ones are caught at the edge, which logs them."""
+    expected = (
+        *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
+        *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, ClusterIdTaken, SpecHasChanged),
+        *(MigrationHasEnded, NoWorker, ObservationFailed),
+    )
+    for kind in expected:
+        app.add_exception_handler(kind, _handler())
+
+
+def _handler() -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
+    async def handle(request: Request, error: Exception) -> JSONResponse:
+        problem = problem_of(error)
+        call_of(request).problem = problem.kind
+        return answer_of(problem)
+
+    return handle
+
+
+def _field_error(found: Mapping[str, Any]) -> FieldError:
+    """Pydantic's finding without the value. One of its messages repeats the value, and is worded anew."""
+    where, *path = found["loc"]
+    message = str(found["msg"])
+    if found["type"] == "union_tag_invalid":
+        message = f"Expected one of {found['ctx']['expected_tags']}"
+    if found["type"] == "json_invalid":
+        return FieldError(where=where, field="", message="The body is not JSON")
+    return FieldError(where=where, field=_dotted(path), message=message)
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in path)

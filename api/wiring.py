@@ -1,0 +1,74 @@
+"""What routes need, made once for one app."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from api.audit import Audit
+from api.caretaker import Caretaker, Schema
+from api.commands import Courier
+from api.settings import ApiSettings
+from api.starting import Starter
+from api.temporal import Temporal
+from ledger.database import Database, Timeouts
+from ledger.errors import LedgerUnavailable
+from ledger.ledger import SqlLedger
+
+LEDGER_TIMEOUTS = Timeouts(call=timedelta(seconds=1.5), lock=timedelta(seconds=1))
+"""A caller is answered within two seconds."""
+
+SCHEMA_PAUSE = timedelta(seconds=2)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Everything that a route may ask for."""
+
+    settings: ApiSettings
+    database: Database
+    schema: Schema
+    ledger: SqlLedger
+    temporal: Temporal
+    audit: Audit
+    starter: Starter
+    courier: Courier
+    caretaker: Caretaker
+
+    @classmethod
+    def of(cls, settings: ApiSettings, temporal: Temporal) -> "Wiring":
+        """Connects to nothing. Raises `LedgerMisuse` where the ledger's URL is wrong."""
+        database = Database(settings.ledger_url, LEDGER_TIMEOUTS)
+        ledger = SqlLedger(database)
+        audit = Audit(ledger)
+        courier = Courier(ledger, temporal)
+        starter = Starter(ledger, temporal, settings.start_patience)
+        return cls(
+            settings=settings,
+            database=database,
+            schema=Schema(settings.ledger_url, SCHEMA_PAUSE),
+            ledger=ledger,
+            temporal=temporal,
+            audit=audit,
+            starter=starter,
+            courier=courier,
+            caretaker=Caretaker(ledger, courier, starter, audit, settings.care_interval),
+        )
+
+
+def wiring_of(request: Request) -> Wiring:
+    wiring: Wiring = request.app.state.wiring
+    return wiring
+
+
+def wiring_when_usable(request: Request) -> Wiring:
+    """Refuses calls until the ledger's schema is the one that this program knows."""
+    wiring = wiring_of(request)
+    if not wiring.schema.is_current:
+        raise LedgerUnavailable("the ledger's schema has not been upgraded yet, because its database does not answer")
+    return wiring
+
+
+AnyWiring = Annotated[Wiring, Depends(wiring_of)]
+UsableWiring = Annotated[Wiring, Depends(wiring_when_usable)]

@@ -1,0 +1,299 @@
+"""The API on a ledger of its own and a real Temporal, with a stand-in for the migration's workflow."""
+
+import sysconfig
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+import uuid_utils
+from fastapi import FastAPI
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from api.app import create_app
+from api.settings import ApiSettings
+from api.temporal import Temporal
+from api.wiring import Wiring
+from domain.cluster import ClusterSpec
+from domain.contracts import WORKFLOW_TYPE, ApprovalMessage, HoldMessage, MigrationInput, TaskQueue, workflow_id
+from domain.policy import MigrationPolicy
+from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress
+from playground.example import example_cluster
+
+BASE_URL = "http://127.0.0.1"
+EVIDENCE = "e" * 64
+SEARCH_ATTRIBUTES = ("Cluster", "MigrationKind", "Phase", "MigrationId", "Waiting")
+NEVER = timedelta(hours=1)
+
+# ---- Temporal ----
+
+
+@pytest.fixture(scope="session")
+async def temporal_server() -> AsyncIterator[WorkflowEnvironment]:
+    """A dev server. The path is this environment's: the lock pins the program."""
+    attributes = [part for name in SEARCH_ATTRIBUTES for part in ("--search-attribute", f"{name}=Keyword")]
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(Path(sysconfig.get_path("scripts")) / "temporal"),
+        dev_server_extra_args=[*attributes, "--log-level", "error"],
+        data_converter=pydantic_data_converter,
+    ) as server:
+        yield server
+
+
+@pytest.fixture
+def temporal_client(temporal_server: WorkflowEnvironment) -> Client:
+    return temporal_server.client
+
+
+@pytest.fixture
+def temporal_address(temporal_client: Client) -> str:
+    return str(temporal_client.service_client.config.target_host)
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class StandIn:
+    """Answers updates as the real workflow does: one gate, open until it is approved, which ends the run."""
+
+    def __init__(self) -> None:
+        self._applied: list[str] = []
+        self._is_held = False
+        self._is_approved = False
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> list[str]:
+        await workflow.wait_condition(lambda: self._is_approved and workflow.all_handlers_finished())
+        return self._applied
+
+    @workflow.update
+    def approve(self, message: ApprovalMessage) -> None:
+        self._apply(message.command_id)
+        self._is_approved = True
+
+    @workflow.update
+    def reject(self, message: ApprovalMessage) -> None:
+        self._apply(message.command_id)
+        self._is_held = True
+
+    @approve.validator
+    def _may_approve(self, message: ApprovalMessage) -> None:
+        if message.evidence_hash != EVIDENCE:
+            raise ApplicationError("the evidence has changed", type="GateNotOpen")
+
+    @reject.validator
+    def _may_reject(self, message: ApprovalMessage) -> None:
+        self._may_approve(message)
+
+    @workflow.update
+    def hold(self, message: HoldMessage) -> None:
+        self._apply(message.command_id)
+        self._is_held = True
+
+    @workflow.update
+    def resume(self, message: HoldMessage) -> None:
+        self._apply(message.command_id)
+        self._is_held = False
+
+    @resume.validator
+    def _may_resume(self, message: HoldMessage) -> None:
+        if not self._is_held:
+            raise ApplicationError("not held", type="NotHeld")
+
+    @workflow.query
+    def applied(self) -> list[str]:
+        return self._applied
+
+    def _apply(self, command_id: str | None) -> None:
+        if command_id is not None and command_id not in self._applied:
+            self._applied.append(command_id)
+
+
+@asynccontextmanager
+async def running_worker(client: Client) -> AsyncIterator[None]:
+    async with Worker(
+        client, task_queue=TaskQueue.MIGRATIONS, workflows=[StandIn], workflow_runner=UnsandboxedWorkflowRunner()
+    ):
+        yield
+
+
+@pytest.fixture
+def start_worker(temporal_client: Client) -> Callable[[], AbstractAsyncContextManager[None]]:
+    """For tests in which there is no worker at first."""
+    return lambda: running_worker(temporal_client)
+
+
+@pytest.fixture
+async def worker(temporal_client: Client) -> AsyncIterator[None]:
+    """A workflow worker, all the time."""
+    async with running_worker(temporal_client):
+        yield
+
+
+# ---- The API ----
+
+
+@dataclass(frozen=True)
+class Api:
+    """A running API and a client of it."""
+
+    app: FastAPI
+    http: httpx.AsyncClient
+
+    @property
+    def wiring(self) -> Wiring:
+        wiring: Wiring = self.app.state.wiring
+        return wiring
+
+    async def registered(self, name: str | None = None) -> ClusterSpec:
+        """A cluster that no other test knows."""
+        spec = a_spec(name)
+        answer = await self.http.put(f"/clusters/{spec.name}", json=spec.model_dump(mode="json"))
+        assert answer.status_code == 201, answer.text
+        return spec
+
+    async def post_migration(self, cluster: str) -> httpx.Response:
+        return await self.http.post("/migrations", json={"cluster": cluster, "kind": "zk-to-kraft"})
+
+    async def started(self) -> str:
+        """A migration of a new cluster: its id."""
+        answer = await self.post_migration((await self.registered()).name)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    async def approve(self, migration_id: str, **changes: Any) -> httpx.Response:
+        body = {"gate": "finalize", "decision": "approve", "reason": "it is well", "evidence_hash": EVIDENCE} | changes
+        return await self.http.post(f"/migrations/{migration_id}/approvals", json=body)
+
+    async def ask(self, migration_id: str, what: str) -> httpx.Response:
+        return await self.http.post(f"/migrations/{migration_id}/{what}", json={"reason": "lunch"})
+
+    async def event_kinds(self, migration_id: str) -> list[str]:
+        events = (await self.http.get(f"/migrations/{migration_id}/events")).json()["items"]
+        return [event["kind"] for event in events]
+
+
+def a_spec(name: str | None = None) -> ClusterSpec:
+    unique = uuid4().hex[:12]
+    return example_cluster().model_copy(update={"name": name or f"c-{unique}", "cluster_id": unique})
+
+
+def a_migration(spec: ClusterSpec, age: timedelta = timedelta(0), **changes: Any) -> MigrationRecord:
+    """A migration whose run was not started."""
+    record = MigrationRecord(
+        id=str(uuid_utils.uuid7()),
+        cluster=spec.name,
+        cluster_id=spec.cluster_id,
+        kind=MigrationKind.ZK_TO_KRAFT,
+        policy=MigrationPolicy(),
+        spec_revision=1,
+        requested_by="tests",
+        created_at=datetime.now(UTC) - age,
+        workflow_id=workflow_id(spec.cluster_id),
+        progress=Progress(state=MigrationState.PLANNING),
+    )
+    return record.model_copy(update=changes)
+
+
+def is_problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Asserts that an answer is this problem, and nothing but a problem: its body."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = answer.json()
+    assert body["status"] == status
+    assert body["type"] == f"urn:problem-type:keeperless:{code}"
+    assert body["code"] == code
+    assert body["title"]
+    assert body["detail"]
+    assert (status == 503) == ("retry-after" in answer.headers)
+    assert answer.headers["x-request-id"]
+    return body
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[Api]:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE_URL) as http,
+    ):
+        yield Api(app, http)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> ApiSettings:
+    """The caretaker does one round at the start, then only when a test says so."""
+    return ApiSettings(
+        ledger_url=f"sqlite:///{tmp_path}/ledger.db",
+        temporal_ui_url="http://127.0.0.1:8233",
+        care_interval=NEVER,
+        event_stream_life=timedelta(milliseconds=300),
+        event_poll_interval=timedelta(milliseconds=20),
+    )
+
+
+@pytest.fixture
+async def api(settings: ApiSettings, temporal_address: str) -> AsyncIterator[Api]:
+    """The API with everything it needs."""
+    async with serving(create_app(settings, Temporal({"target_host": temporal_address}))) as running:
+        yield running
+
+
+@pytest.fixture
+async def api_without_temporal(settings: ApiSettings) -> AsyncIterator[Api]:
+    """Nothing listens on port 1."""
+    async with serving(create_app(settings, Temporal({"target_host": "127.0.0.1:1"}))) as running:
+        yield running
+
+
+@pytest.fixture
+def serve() -> Callable[[FastAPI], AbstractAsyncContextManager[Api]]:
+    return serving
+
+
+# ---- What tests need of this file, as fixtures: with importlib mode it cannot be imported ----
+
+
+@pytest.fixture
+def make_spec() -> Callable[..., ClusterSpec]:
+    return a_spec
+
+
+@pytest.fixture
+def make_migration() -> Callable[..., MigrationRecord]:
+    return a_migration
+
+
+@pytest.fixture
+def expect_problem() -> Callable[[httpx.Response, int, str], dict[str, Any]]:
+    return is_problem
+
+
+@pytest.fixture
+def claim(api: Api) -> Callable[[str], Awaitable[None]]:
+    """Claims a migration, as its run's first activity does."""
+
+    async def take(migration_id: str) -> None:
+        record = await api.wiring.ledger.migration(migration_id)
+        assert record is not None
+        assert record.run_id is not None
+        assert await api.wiring.ledger.claim(migration_id, record.run_id, datetime.now(UTC)) is not None
+
+    return take
+
+
+@pytest.fixture
+def end(api: Api) -> Callable[[str], Awaitable[None]]:
+    """Ends a migration in the ledger, as its run's last activity does."""
+
+    async def finish(migration_id: str) -> None:
+        await api.wiring.ledger.record(migration_id, [], Progress(state=MigrationState.SUCCEEDED, outcome="KRAFT"))
+
+    return finish

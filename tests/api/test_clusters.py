@@ -1,0 +1,167 @@
+"""Clusters: registered, changed, refused; and what is seen of them by a worker."""
+
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from api import observing
+from domain.cluster import ClusterSpec
+from domain.contracts import ActivityName, ClusterSight, Gauges, ObserveRequest, TaskQueue
+from domain.records import NodeStatus
+
+Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
+MakeSpec = Callable[..., ClusterSpec]
+
+
+async def put(api: Any, spec: ClusterSpec, **changes: Any) -> httpx.Response:
+    body = spec.model_dump(mode="json") | changes
+    answer: httpx.Response = await api.http.put(f"/clusters/{spec.name}", json=body)
+    return answer
+
+
+async def test_a_cluster_is_registered_and_changed(api: Any, make_spec: MakeSpec) -> None:
+    spec = make_spec()
+    first = await put(api, spec)
+    assert (first.status_code, first.headers["location"]) == (201, f"/clusters/{spec.name}")
+    again = await put(api, spec)
+    assert (again.status_code, again.json()) == (200, first.json())
+    changed = await put(api, spec, controller_listener="QUORUM")
+    assert (changed.status_code, changed.json()["revision"]) == (200, 2)
+    single = (await api.http.get(f"/clusters/{spec.name}")).json()
+    assert single == changed.json()
+    assert ClusterSpec.model_validate(single["spec"]).controller_listener == "QUORUM"
+    assert (await api.http.get("/clusters")).json() == {"items": [single]}
+
+
+async def test_a_spec_stands_while_a_migration_runs(
+    api: Any, make_spec: MakeSpec, expect_problem: Expect, end: Callable[[str], Awaitable[None]]
+) -> None:
+    spec = await api.registered()
+    migration_id = (await api.post_migration(spec.name)).json()["id"]
+    problem = expect_problem(await put(api, spec, controller_listener="QUORUM"), 409, "cluster-busy")
+    assert problem["links"] == {"migration": f"/migrations/{migration_id}"}
+    assert (await put(api, spec)).status_code == 200, "the same spec again changes nothing"
+    await end(migration_id)
+    assert (await put(api, spec, controller_listener="QUORUM")).status_code == 200
+
+
+async def test_a_kafka_cluster_has_one_name(api: Any, make_spec: MakeSpec, expect_problem: Expect) -> None:
+    spec = await api.registered()
+    other = make_spec().model_copy(update={"cluster_id": spec.cluster_id})
+    problem = expect_problem(await put(api, other), 409, "cluster-id-taken")
+    assert problem["links"] == {"cluster": f"/clusters/{spec.name}"}
+
+
+async def test_the_name_is_the_one_in_the_path(api: Any, make_spec: MakeSpec, expect_problem: Expect) -> None:
+    problem = expect_problem(await put(api, make_spec(), name="another"), 422, "invalid-request")
+    assert [error["field"] for error in problem["errors"]] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "field"),
+    [
+        (lambda spec: spec.pop("kafka"), "kafka"),
+        (lambda spec: spec["brokers"][0].pop("host"), "brokers.0.host"),
+        (lambda spec: spec["brokers"][0].update(properties_file="hunter2"), "brokers.0.properties_file"),
+        (lambda spec: spec["zookeeper"].update(digest_auth="admin:hunter2"), "zookeeper.digest_auth"),
+        (lambda spec: spec["kafka"].update(client_properties="password=hunter2"), "kafka.client_properties"),
+        (lambda spec: spec["brokers"][1].update(metrics={"kind": "hunter2", "url": "http://x"}), "brokers.1.metrics"),
+        (lambda spec: spec.update(sudo="hunter2"), "sudo"),
+        (lambda spec: spec["controllers"].append(spec["brokers"][0]), "controllers.3.port"),
+        (lambda spec: spec["controllers"][0].update(id=spec["brokers"][0]["id"]), ""),
+        (lambda spec: spec["controllers"].pop(), ""),
+    ],
+)
+async def test_an_invalid_spec_names_the_field_and_repeats_no_value(
+    api: Any, make_spec: MakeSpec, expect_problem: Expect, spoil: Callable[[dict[str, Any]], None], field: str
+) -> None:
+    spec = make_spec().model_dump(mode="json")
+    spoil(spec)
+    answer = await api.http.put(f"/clusters/{spec['name']}", json=spec)
+    problem = expect_problem(answer, 422, "invalid-request")
+    assert field in [error["field"] for error in problem["errors"]]
+    assert "hunter2" not in answer.text
+
+
+async def test_what_is_not_json_or_not_a_name_is_refused(api: Any, expect_problem: Expect) -> None:
+    as_json = {"content-type": "application/json"}
+    problem = expect_problem(await api.http.put("/clusters/c", content=b"{hunter2", headers=as_json), 422, "invalid-request")
+    assert problem["errors"] == [{"where": "body", "field": "", "message": "The body is not JSON"}]
+    expect_problem(await api.http.put("/clusters/c", content=b"\xff", headers=as_json), 400, "bad-request")
+    expect_problem(
+        await api.http.put("/clusters/c", content=b"{}", headers={"content-type": "text/plain"}), 422, "invalid-request"
+    )
+    expect_problem(await api.http.get("/clusters/Not%20A%00Name"), 422, "invalid-request")
+    expect_problem(await api.http.get("/clusters/nobody"), 404, "cluster-not-found")
+    expect_problem(await api.http.get("/clusters/nobody/observation"), 404, "cluster-not-found")
+
+
+# ---- Observation ----
+
+
+def sight_of(cluster: str) -> ClusterSight:
+    node = NodeStatus(name="broker-1", role="broker", mode="hybrid", stage="migration", is_ready=True, restarts=1)
+    return ClusterSight(
+        cluster=cluster,
+        observed_at=datetime.now(UTC),
+        phase="DUAL_WRITE",
+        nodes=(node,),
+        gauges=Gauges(migration_state="MIGRATION"),
+        unknown=("metrics of broker-2",),
+    )
+
+
+@activity.defn(name=ActivityName.OBSERVE)
+async def observe_cluster(request: ObserveRequest) -> ClusterSight:
+    if request.cluster == "locked":
+        raise ApplicationError("ZooKeeper: wrong credentials; correct digest_auth", type="Permanent", non_retryable=True)
+    if request.cluster == "buggy":
+        raise ValueError("hunter2")
+    return sight_of(request.cluster)
+
+
+async def test_an_observation_is_a_standalone_activity(api: Any, temporal_client: Client) -> None:
+    spec = await api.registered()
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[observe_cluster]):
+        answer = await api.http.get(f"/clusters/{spec.name}/observation")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["unknown"] == ["metrics of broker-2"]
+    assert answer.json()["gauges"]["write_behind_lag"] is None
+    workflows = [run.id async for run in temporal_client.list_workflows(f"WorkflowId STARTS_WITH 'observe/{spec.name}'")]
+    assert workflows == []
+
+
+async def test_a_failed_observation_says_why_unless_nobody_worded_it(
+    api: Any, temporal_client: Client, expect_problem: Expect
+) -> None:
+    await api.registered("locked")
+    await api.registered("buggy")
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[observe_cluster]):
+        told = expect_problem(await api.http.get("/clusters/locked/observation"), 502, "observation-failed")
+        untold = expect_problem(await api.http.get("/clusters/buggy/observation"), 502, "observation-failed")
+    assert "wrong credentials" in told["detail"]
+    assert "hunter2" not in str(untold)
+
+
+async def test_without_a_worker_an_observation_gives_up(
+    api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "WORKER_LIMIT", timedelta(seconds=1.5))
+    spec = await api.registered()
+    began = time.monotonic()
+    problem = expect_problem(await api.http.get(f"/clusters/{spec.name}/observation"), 504, "no-worker")
+    assert 1.4 < time.monotonic() - began < 4
+    assert "keeperless-activities" in problem["detail"]
+
+
+async def test_without_temporal_an_observation_is_unavailable(api_without_temporal: Any, expect_problem: Expect) -> None:
+    spec = await api_without_temporal.registered()
+    expect_problem(await api_without_temporal.http.get(f"/clusters/{spec.name}/observation"), 503, "temporal-unavailable")

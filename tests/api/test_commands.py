@@ -1,0 +1,172 @@
+"""Approvals, holds and resumes: written down first, delivered in order, refused with a reason."""
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from temporalio.client import Client
+
+from api.app import create_app
+from api.settings import ApiSettings
+from api.temporal import Temporal
+from domain.records import MigrationRecord
+
+Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
+StartWorker = Callable[[], AbstractAsyncContextManager[None]]
+
+
+async def applied(api: Any, client: Client, migration_id: str) -> list[str]:
+    """The commands that the run has applied, in order."""
+    record = await api.wiring.ledger.migration(migration_id)
+    commands: list[str] = await client.get_workflow_handle(record.workflow_id).query("applied")
+    return commands
+
+
+@pytest.mark.usefixtures("worker")
+async def test_an_approval_is_written_down_delivered_and_told(api: Any, temporal_client: Client) -> None:
+    migration_id = await api.started()
+    answer = await api.approve(migration_id)
+    assert answer.status_code == 201
+    command = answer.json()
+    assert (command["kind"], command["gate"], command["status"]) == ("approve", "finalize", "delivered")
+    assert (command["by"], command["via"], command["consumed_at"]) == ("local (unauthenticated)", "api", None)
+    assert (await api.wiring.ledger.command(command["id"])).delivered_at is not None
+    assert await api.event_kinds(migration_id) == ["call-accepted", "command-delivered", "call-accepted"]
+    run = temporal_client.get_workflow_handle(f"cluster/{(await api.wiring.ledger.migration(migration_id)).cluster_id}")
+    assert await run.result() == [command["id"]]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_refused_approval_says_why_and_is_kept(api: Any, expect_problem: Expect) -> None:
+    migration_id = await api.started()
+    problem = expect_problem(await api.approve(migration_id, evidence_hash="0" * 64), 409, "command-refused")
+    assert problem["detail"] == "the evidence has changed"
+    assert problem["links"] == {"migration": f"/migrations/{migration_id}"}
+    refused = await api.wiring.ledger.command(problem["command_id"])
+    assert (refused.refused_because, refused.delivered_at) == ("the evidence has changed", None)
+    assert await api.event_kinds(migration_id) == ["call-accepted", "command-refused", "call-refused"]
+    assert (await api.approve(migration_id, decision="reject")).status_code == 201
+
+
+@pytest.mark.usefixtures("worker")
+async def test_hold_and_resume(api: Any, expect_problem: Expect) -> None:
+    migration_id = await api.started()
+    expect_problem(await api.ask(migration_id, "resume"), 409, "command-refused")
+    held = await api.ask(migration_id, "hold")
+    assert (held.status_code, held.json()["kind"], held.json()["status"]) == (202, "hold", "delivered")
+    assert (await api.ask(migration_id, "resume")).status_code == 202
+
+
+async def test_without_a_worker_commands_arrive_later_and_in_order(
+    api: Any, start_worker: StartWorker, temporal_client: Client
+) -> None:
+    migration_id = await api.started()
+    began = time.monotonic()
+    answers = [await api.ask(migration_id, "hold"), await api.ask(migration_id, "resume"), await api.approve(migration_id)]
+    print(f"three answers without a worker after {time.monotonic() - began:.1f} s")
+    assert time.monotonic() - began < 9
+    assert [(answer.status_code, answer.json()["status"]) for answer in answers] == 3 * [(202, "pending")]
+    given = [answer.json()["id"] for answer in answers]
+    async with start_worker():
+        await api.wiring.caretaker.round()
+        assert await applied(api, temporal_client, migration_id) == given
+        await api.wiring.caretaker.round()
+        assert await applied(api, temporal_client, migration_id) == given, "nothing is delivered twice"
+    assert (await api.event_kinds(migration_id)).count("command-delivered") == 3
+
+
+async def test_a_new_command_takes_the_undelivered_ones_with_it(
+    api: Any, start_worker: StartWorker, temporal_client: Client
+) -> None:
+    migration_id = await api.started()
+    hold = (await api.ask(migration_id, "hold")).json()
+    assert hold["status"] == "pending"
+    async with start_worker():
+        resume = (await api.ask(migration_id, "resume")).json()
+        assert resume["status"] == "delivered"
+        assert await applied(api, temporal_client, migration_id) == [hold["id"], resume["id"]]
+
+
+async def test_what_is_refused_later_is_told_later(api: Any, start_worker: StartWorker) -> None:
+    migration_id = await api.started()
+    pending = (await api.approve(migration_id, evidence_hash="0" * 64)).json()
+    async with start_worker():
+        await api.wiring.caretaker.round()
+    assert (await api.wiring.ledger.command(pending["id"])).refused_because == "the evidence has changed"
+    assert "command-refused" in await api.event_kinds(migration_id)
+
+
+async def test_commands_outlive_the_api_and_an_absent_temporal(
+    settings: ApiSettings, temporal_address: str, serve: Any, start_worker: StartWorker, temporal_client: Client
+) -> None:
+    async with serve(create_app(settings, Temporal({"target_host": temporal_address}))) as before:
+        migration_id = await before.started()
+    async with serve(create_app(settings, Temporal({"target_host": "127.0.0.1:1"}))) as cut_off:
+        command = (await cut_off.approve(migration_id)).json()
+        assert command["status"] == "pending"
+    async with (
+        start_worker(),
+        serve(create_app(settings, Temporal({"target_host": temporal_address}))) as after,
+    ):
+        record = await after.wiring.ledger.migration(migration_id)
+        assert await temporal_client.get_workflow_handle(record.workflow_id).result() == [command["id"]]
+
+
+async def test_an_ended_migration_takes_no_commands(
+    api: Any, end: Callable[[str], Awaitable[None]], expect_problem: Expect
+) -> None:
+    migration_id = await api.started()
+    pending = (await api.ask(migration_id, "hold")).json()
+    await end(migration_id)
+    problem = expect_problem(await api.approve(migration_id), 409, "migration-ended")
+    assert "succeeded" in problem["detail"]
+    await api.wiring.courier.deliver(migration_id)
+    assert "ended before" in (await api.wiring.ledger.command(pending["id"])).refused_because
+
+
+async def test_a_run_that_is_gone_refuses_and_a_later_run_of_the_cluster_is_never_asked(
+    api: Any, expect_problem: Expect, temporal_client: Client
+) -> None:
+    migration_id = await api.started()
+    record = await api.wiring.ledger.migration(migration_id)
+    await temporal_client.get_workflow_handle(record.workflow_id).terminate()
+    await temporal_client.start_workflow("ZkToKraftMigration", id=record.workflow_id, task_queue="nobody-listens")
+    problem = expect_problem(await api.approve(migration_id), 409, "command-refused")
+    assert "ended before" in problem["detail"]
+
+
+async def test_a_migration_that_is_being_started_gets_the_command_later(
+    api: Any, make_migration: Callable[..., MigrationRecord]
+) -> None:
+    record = make_migration(await api.registered())
+    await api.wiring.ledger.create_migration(record)
+    assert (await api.ask(record.id, "hold")).json()["status"] == "pending"
+
+
+@pytest.mark.parametrize("what", ["approvals", "hold", "resume"])
+async def test_an_unknown_migration_is_not_found(api: Any, expect_problem: Expect, what: str) -> None:
+    body = {"reason": "r"} | (
+        {"gate": "finalize", "decision": "reject", "evidence_hash": "0" * 64} if what == "approvals" else {}
+    )
+    answer = await api.http.post(f"/migrations/{uuid4()}/{what}", json=body)
+    expect_problem(answer, 404, "migration-not-found")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"gate": "start"}, "gate"),
+        ({"decision": "perhaps"}, "decision"),
+        ({"reason": ""}, "reason"),
+        ({"reason": "a\0b"}, "reason"),
+        ({"evidence_hash": "latest"}, "evidence_hash"),
+        ({"by": "somebody else"}, "by"),
+    ],
+)
+async def test_a_wrong_approval_names_its_field(api: Any, expect_problem: Expect, change: dict[str, str], field: str) -> None:
+    problem = expect_problem(await api.approve(str(uuid4()), **change), 422, "invalid-request")
+    assert [error["field"] for error in problem["errors"]] == [field]
