@@ -1,9 +1,9 @@
 """Keeperless itself on this machine: workers and API, each a process of its own, as they would run in earnest.
 
-    with Services(directory, temporal_address, api_port=…) as services:
-        services.api_url
-        services.kill(Program.ACTIVITIES)
-        services.start(Program.ACTIVITIES)
+with Services(directory, temporal_address, api_port=…) as services:
+    services.api_url
+    services.kill(Program.ACTIVITIES)
+    services.start(Program.ACTIVITIES)
 """
 
 import os
