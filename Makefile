@@ -1,0 +1,58 @@
+# Everything a developer or CI does here. Each target is one command; what it needs is set up first.
+
+PYTHON ?= python3
+RUN = .venv/bin/python -m
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## This list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: setup
+setup: ## Fetch and install all that is needed, into .venv and the user's cache; at once when it is there
+	@$(PYTHON) -m setup
+
+.PHONY: demo
+demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (YES=1 approves by itself, KEEP=1 leaves it running)
+	@$(RUN) playground.demo $(if $(YES),--yes) $(if $(KEEP),--keep)
+
+.PHONY: demo-stop
+demo-stop: ## Stop what `make demo KEEP=1` left running
+	@$(RUN) playground.demo --stop
+
+.PHONY: test
+test: setup ## The whole suite, real clusters included (ARGS="-k name" for a part of it)
+	@$(RUN) pytest $(ARGS)
+
+.PHONY: check
+check: lint types layers dependencies ## All checks that start nothing
+
+.PHONY: lint
+lint: setup ## Style and likely mistakes
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+
+.PHONY: types
+types: setup ## Types
+	@$(RUN) mypy
+
+.PHONY: layers
+layers: setup ## Who may import whom
+	@.venv/bin/lint-imports
+
+.PHONY: dependencies
+dependencies: setup ## Every import has its dependency, every dependency its import
+	@$(RUN) deptry .
+
+.PHONY: audit
+audit: setup ## Known vulnerabilities of the locked packages (asks the package index's advisory service)
+	@$(RUN) pip_audit --require-hashes --disable-pip -r requirements.lock
+
+.PHONY: lock
+lock: ## Write requirements.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
+	@$(PYTHON) -m setup.lock $(ARGS)
+
+.PHONY: docs
+docs: setup ## Write the generated pages of docs/ anew
+	@$(RUN) docs.generate
