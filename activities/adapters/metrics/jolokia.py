@@ -48,9 +48,9 @@ def _parse(url: str, text: str, expected: int) -> list[dict[str, object]]:
 
 
 def _value(url: str, request: dict[str, str], answer: dict[str, object]) -> object:
-    """Each element has a status of its own; 404: no such MBean, or it lacks the attribute."""
+    """Each element has a status of its own; 404: no such MBean, or it lacks the attribute. A null is neither."""
     match answer.get("status"):
-        case 200 if "value" in answer:
+        case 200 if answer.get("value") is not None:
             return answer["value"]
         case 404:
             return None
@@ -63,6 +63,8 @@ def _attributes(url: str, raft: object) -> dict[str, object]:
         return dict.fromkeys(RAFT_ATTRIBUTES)
     if not isinstance(raft, dict):
         raise Transient(f"{url}: {RAFT} has no attributes")
+    if any(attribute in raft and raft[attribute] is None for attribute in RAFT_ATTRIBUTES.values()):
+        raise Transient(f"{url}: {RAFT} has an attribute without a value")
     return {field: raft.get(attribute) for field, attribute in RAFT_ATTRIBUTES.items()}
 
 

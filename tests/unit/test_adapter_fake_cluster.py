@@ -1,0 +1,227 @@
+"""The simulated cluster's bad days: each switch, and what Kafka was seen to do (proven-facts, section 4)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from activities.observe import Ports, observe
+from activities.ports import FileContent, Ledger
+from domain.decisions import NodeStage
+from domain.errors import Transient
+from domain.observation import MigrationGauge, NodeMetrics, Observation
+from domain.policy import MigrationPolicy
+from domain.properties import ENCODING
+from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.situation import Situation, situation_of
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+
+LIMIT = timedelta(seconds=1)
+CONTROLLERS = (3001, 3002, 3003)
+BROKERS = (1, 2, 3)
+
+
+async def look(cluster: FakeCluster) -> Observation:
+    ports = Ports(cast("Ledger", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    return await observe(cluster.record(), ports)
+
+
+async def situation(cluster: FakeCluster) -> Situation:
+    return situation_of(await look(cluster), cluster.spec, MigrationPolicy())
+
+
+def gauge(seen: Observation, node_id: int) -> MigrationGauge | None:
+    return metrics(seen, node_id).migration_gauge
+
+
+def metrics(seen: Observation, node_id: int) -> NodeMetrics:
+    found = seen.node(node_id).metrics
+    assert found is not None
+    return found
+
+
+async def provision(cluster: FakeCluster, ids: Sequence[int] = CONTROLLERS, *, has_flag: bool = True) -> None:
+    broker = cluster.nodes[1].machine.read(cluster.spec.brokers[0].properties_file)
+    assert broker is not None
+    for controller in (c for c in cluster.spec.controllers if c.id in ids):
+        text = controller_file(cluster.spec, controller, None, broker.content.decode(ENCODING))
+        if not has_flag:
+            text = node_file(text, cluster.spec, controller, NodeStage.KRAFT)
+        await cluster.driver(controller).write_file(controller.properties_file, FileContent(text.encode(ENCODING), 0o600, 0, 0))
+        await cluster.driver(controller).start()
+    cluster.advance(5)
+
+
+async def roll(cluster: FakeCluster, node_id: int, stage: NodeStage) -> None:
+    node = cluster.spec.node(node_id)
+    driver = cluster.driver(node)
+    file = await driver.read_file(node.properties_file)
+    assert file is not None
+    text = node_file(file.content.decode(ENCODING), cluster.spec, node, stage)
+    await driver.write_file(node.properties_file, FileContent(text.encode(ENCODING), file.mode, 0, 0))
+    await driver.stop(LIMIT)
+    await driver.start()
+
+
+async def in_dual_write() -> FakeCluster:
+    cluster = FakeCluster()
+    await provision(cluster)
+    for broker in BROKERS:
+        await roll(cluster, broker, NodeStage.MIGRATION)
+        cluster.advance(5)
+    assert gauge(await look(cluster), 3001) is MigrationGauge.MIGRATION
+    return cluster
+
+
+async def test_a_restart_shows_as_starting_then_out_of_sync_then_well() -> None:
+    cluster = FakeCluster()
+    await cluster.driver(cluster.spec.node(2)).stop(LIMIT)
+    down = await look(cluster)
+    assert down.kafka is not None
+    assert down.kafka.broker_ids == (1, 3)
+    await cluster.driver(cluster.spec.node(2)).start()
+    states = []
+    for _ in range(4):
+        seen = await look(cluster)
+        assert seen.kafka is not None
+        states.append((metrics(seen, 2).broker_state, bool(seen.kafka.under_replicated)))
+    assert states == [(1, True), (3, True), (3, False), (3, False)]
+    assert cluster.restarts["broker-2"] == 1
+
+
+async def test_the_copy_waits_for_every_broker_and_every_flag() -> None:
+    cluster = FakeCluster()
+    await provision(cluster, CONTROLLERS[:2])
+    for broker in BROKERS:
+        await roll(cluster, broker, NodeStage.MIGRATION)
+        cluster.advance(5)
+    assert gauge(await look(cluster), 3001) is MigrationGauge.PRE_MIGRATION
+    await provision(cluster, CONTROLLERS[2:])
+    assert (await situation(cluster)).quorum.value == "migration"
+
+
+async def test_no_majority_no_leader() -> None:
+    cluster = FakeCluster()
+    await provision(cluster, CONTROLLERS[:1])
+    assert gauge(await look(cluster), 3001) is MigrationGauge.BOOTING
+    assert metrics(await look(cluster), 3001).raft_leader == -1
+
+
+async def test_a_leader_that_restarts_loses_the_lead() -> None:
+    cluster = await in_dual_write()
+    before = cluster.quorum.leader
+    assert before is not None
+    await roll(cluster, before, NodeStage.MIGRATION)
+    cluster.advance(5)
+    assert cluster.quorum.leader not in {None, before}
+    after = await situation(cluster)
+    assert (after.dual_write.value, after.claim.value) == ("current", "kraft")
+
+
+async def test_one_flagless_controller_that_becomes_active_finalises() -> None:
+    """Accidental finalisation: the standby alone does nothing, the failover to it does."""
+    cluster = await in_dual_write()
+    leader = cluster.quorum.leader
+    assert leader is not None
+    standbys = [c for c in CONTROLLERS if c != leader]
+    await roll(cluster, standbys[0], NodeStage.KRAFT)
+    cluster.advance(20)
+    assert gauge(await look(cluster), leader) is MigrationGauge.MIGRATION
+    await roll(cluster, standbys[1], NodeStage.MIGRATION)
+    cluster.advance()
+    cluster.kill(leader)
+    await cluster.driver(cluster.spec.node(leader)).start()
+    cluster.advance(5)
+    assert gauge(await look(cluster), leader) is MigrationGauge.POST_MIGRATION
+
+
+async def test_a_first_controller_without_flag_spoils_the_quorum() -> None:
+    cluster = FakeCluster()
+    await provision(cluster, CONTROLLERS[:2], has_flag=False)
+    assert gauge(await look(cluster), 3001) is MigrationGauge.NONE
+
+
+async def test_stuck_dual_write_looks_well_but_for_the_offset() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.is_dual_write_stuck = True
+    cluster.advance(30)
+    seen = await situation(cluster)
+    assert (seen.quorum.value, seen.dual_write.value) == ("migration", "not-current")
+
+
+async def test_a_broker_that_never_registers_holds_the_copy() -> None:
+    cluster = FakeCluster()
+    cluster.faults.never_registers.add(2)
+    await provision(cluster)
+    for broker in BROKERS:
+        await roll(cluster, broker, NodeStage.MIGRATION)
+        cluster.advance(5)
+    seen = await situation(cluster)
+    assert (seen.quorum.value, seen.registration.value) == ("pre-migration", "differs")
+
+
+async def test_what_is_silent_is_named() -> None:
+    cluster = FakeCluster()
+    cluster.faults.silent_zookeeper = cluster.faults.silent_kafka = True
+    cluster.faults.silent_nodes.add(2)
+    cluster.faults.silent_metrics.add(3)
+    seen = await look(cluster)
+    assert [part.what for part in seen.unanswered] == [
+        "files of broker-2",
+        "kafka",
+        "metrics of broker-3",
+        "process of broker-2",
+        "zookeeper",
+    ]
+
+
+async def test_a_broker_that_does_not_come_up_says_why() -> None:
+    cluster = FakeCluster()
+    cluster.faults.dies_at_start[2] = ("Address already in use",)
+    await roll(cluster, 2, NodeStage.MIGRATION)
+    seen = (await look(cluster)).node(2)
+    assert seen.process is not None
+    assert not seen.process.is_running
+    assert seen.last_output[-1] == "Address already in use"
+
+
+async def test_zookeepers_controller_moves_with_its_session() -> None:
+    cluster = FakeCluster()
+    assert [b.is_zookeeper_controller for b in (await situation(cluster)).brokers] == [True, False, False]
+    cluster.kill(1)
+    cluster.advance()
+    assert [b.is_zookeeper_controller for b in (await situation(cluster)).brokers] == [False, True, False]
+
+
+async def test_nobody_serves_when_all_are_dead() -> None:
+    cluster = FakeCluster()
+    for broker in BROKERS:
+        cluster.kill(broker)
+    with pytest.raises(Transient):
+        await cluster.view(cluster.record())
+
+
+async def test_a_directory_is_formatted_once() -> None:
+    cluster = FakeCluster()
+    await provision(cluster, CONTROLLERS[:1])
+    controller = cluster.spec.controllers[0]
+    driver = cluster.driver(controller)
+    tool = [
+        "java",
+        "-cp",
+        "x",
+        "kafka.tools.StorageTool",
+        "format",
+        "--cluster-id",
+        "c",
+        "--config",
+        controller.properties_file,
+    ]
+    exit_codes = [(await driver.run(a, {}, LIMIT)).exit_code for a in (tool, tool, [*tool, "--ignore-formatted"])]
+    assert exit_codes == [0, 1, 0]
+    meta = await driver.read_file(f"{controller.log_dirs[0]}/meta.properties")
+    assert meta is not None
+    assert b"cluster.id=c\n" in meta.content
+    assert b"node.id=3001\n" in meta.content

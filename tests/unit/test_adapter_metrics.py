@@ -1,0 +1,198 @@
+"""Metrics adapters against an HTTP server of ours: good pages, and every way in which an answer can be bad."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from activities.adapters.metrics.by_endpoint import EndpointMetrics
+from activities.adapters.metrics.gauges import GAUGES
+from domain.cluster import JolokiaEndpoint, MetricsEndpoint, PrometheusEndpoint
+from domain.errors import Transient
+from domain.observation import MigrationGauge, NodeMetrics
+
+Serve = Callable[..., Awaitable[str]]
+
+MBEANS: dict[str, Any] = {
+    "kafka.controller:type=KafkaController,name=ZkMigrationState": 1,
+    "kafka.controller:type=KafkaController,name=ActiveControllerCount": 1,
+    "kafka.controller:type=KafkaController,name=MigratingZkBrokerCount": 0,
+    "kafka.controller:type=KafkaController,name=ZkWriteBehindLag": 20,
+    "kafka.server:type=SessionExpireListener,name=SessionState": "CONNECTED",
+    "kafka.server:type=raft-metrics": {
+        "current-leader": 3001.0,
+        "current-epoch": 4.0,
+        "log-end-offset": 1e6,
+        "high-watermark": -1,
+    },
+    "kafka.server:type=app-info,*": {
+        "kafka.server:type=app-info": {"version": "3.9.2"},
+        "kafka.server:type=app-info,id=3001": {"Version": "3.9.2"},
+    },
+}
+
+MALFORMED_GAUGES: tuple[object, ...] = (5, -2, "4", 1.5, True, None, [])
+
+EXPECTED = NodeMetrics(
+    migration_gauge=MigrationGauge.MIGRATION,
+    active_controller_count=1,
+    migrating_broker_count=0,
+    write_behind_lag=20,
+    zookeeper_session="CONNECTED",
+    raft_leader=3001,
+    raft_epoch=4,
+    raft_log_end=1_000_000,
+    raft_high_watermark=-1,
+    kafka_version="3.9.2",
+)
+
+DEFAULT_RULES = """\
+# HELP kafka_controller_KafkaController_Value Attribute exposed for management {with="braces"}
+# TYPE kafka_controller_KafkaController_Value untyped
+kafka_controller_KafkaController_Value{name="ZkMigrationState"} 1.0
+kafka_controller_KafkaController_Value{name="ActiveControllerCount",} 1.0
+kafka_controller_KafkaController_Value{name="MigratingZkBrokerCount"} 0.0
+kafka_controller_KafkaController_Value{name="ZkWriteBehindLag"} 20.0 1700000000000
+kafka_controller_KafkaController_Max{name="ZkWriteBehindLag"} 99.0
+kafka_server_raft_metrics_current_leader 3001.0
+kafka_server_raft_metrics_current_epoch 4.0
+kafka_server_raft_metrics_log_end_offset 1.0E6
+kafka_server_raft_metrics_high_watermark -1.0
+kafka_server_raft_metrics_election_latency_avg NaN
+kafka_cluster_Partition_Value{name="UnderReplicated",partition="0",topic="a \\"b\\" {c}"} 1.0
+jmx_scrape_error 0.0
+"""
+
+COMMON_RULES = """\
+kafka_controller_kafkacontroller_zkmigrationstate 1.0
+kafka_controller_kafkacontroller_activecontrollercount_value 1.0
+kafka_controller_kafkacontroller_migratingzkbrokercount 0.0
+kafka_controller_kafkacontroller_zkwritebehindlag 20.0
+kafka_server_raftmetrics_current_leader 3001.0
+kafka_server_raftmetrics_current_epoch 4.0
+kafka_server_raftmetrics_log_end_offset 1000000
+kafka_server_raftmetrics_high_watermark -1
+jmx_scrape_error 0.0
+"""
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Serve]:
+    """Starts a server that gives one answer (text, or a function of the request's body); its URL."""
+    servers: list[asyncio.Server] = []
+
+    async def start(answer: str | Callable[[bytes], str], status: int = 200, delay: float = 0.0) -> str:
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            length = next((int(h.partition(":")[2]) for h in head.splitlines() if h.startswith("content-length:")), 0)
+            body = await reader.readexactly(length)
+            await asyncio.sleep(delay)
+            text = (answer if isinstance(answer, str) else answer(body)).encode()
+            writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(text)) + text)
+            await writer.drain()
+            writer.close()
+
+        servers.append(await asyncio.start_server(handle, "127.0.0.1", 0))
+        return f"http://127.0.0.1:{servers[-1].sockets[0].getsockname()[1]}/path"
+
+    yield start
+    for server in servers:
+        server.close()
+        await server.wait_closed()
+
+
+def jolokia(mbeans: dict[str, Any]) -> Callable[[bytes], str]:
+    """Answers a bulk read as the agent does: a status for each element, 404 for what is absent."""
+
+    def answer(body: bytes) -> str:
+        elements = [
+            {"status": 200, "value": mbeans[asked["mbean"]], "request": asked}
+            if asked["mbean"] in mbeans
+            else {"status": 404, "error_type": "javax.management.InstanceNotFoundException", "request": asked}
+            for asked in json.loads(body)
+        ]
+        return json.dumps(elements)
+
+    return answer
+
+
+async def read(endpoint: MetricsEndpoint, seconds: float = 5.0) -> NodeMetrics:
+    return await EndpointMetrics(seconds).read(endpoint)
+
+
+async def test_jolokia_gives_what_is_there_and_none_for_the_rest(serve: Serve) -> None:
+    assert await read(JolokiaEndpoint(url=await serve(jolokia(MBEANS)))) == EXPECTED
+
+
+async def test_jolokia_without_any_mbean_of_kafka(serve: Serve) -> None:
+    """A JVM that has just begun: it answers, and has nothing yet."""
+    assert await read(JolokiaEndpoint(url=await serve(jolokia({})))) == NodeMetrics()
+
+
+@pytest.mark.parametrize("page", [DEFAULT_RULES, COMMON_RULES])
+async def test_prometheus_gives_the_numbers_and_no_strings(serve: Serve, page: str) -> None:
+    strings = {"zookeeper_session": None, "kafka_version": None}
+    assert await read(PrometheusEndpoint(url=await serve(page))) == EXPECTED.model_copy(update=strings)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kafka.server:type=raft-metrics": 7},
+        {"kafka.server:type=raft-metrics": {"current-leader": "NaN"}},
+        {"kafka.server:type=app-info,*": "3.9.2"},
+        {"kafka.server:type=app-info,*": {"a": {"version": "3.9.2"}, "b": {"Version": "3.9.1"}}},
+        {"kafka.server:type=raft-metrics": {"current-leader": None}},
+        *({GAUGES["migration_gauge"]: value} for value in MALFORMED_GAUGES),
+    ],
+)
+async def test_malformed_values_are_transient_never_absent(serve: Serve, change: dict[str, Any]) -> None:
+    with pytest.raises(Transient):
+        await read(JolokiaEndpoint(url=await serve(jolokia(MBEANS | change))))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "<html>",
+        "{}",
+        "[]",
+        json.dumps([{"status": 200, "value": 1}]),
+        json.dumps([{"status": 500}] * 11),
+        json.dumps([{"status": 403}] * 11),
+        json.dumps([{"status": 200}] * 11),
+        json.dumps([3] * 11),
+    ],
+)
+async def test_malformed_answers_of_jolokia_are_transient(serve: Serve, answer: str) -> None:
+    with pytest.raises(Transient):
+        await read(JolokiaEndpoint(url=await serve(answer)))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "",
+        "<html>no metrics here</html>",
+        "up 1\n",
+        DEFAULT_RULES.replace("jmx_scrape_error 0.0", "jmx_scrape_error 1.0"),
+        DEFAULT_RULES.replace('ZkMigrationState"} 1.0', 'ZkMigrationState"} NaN'),
+        DEFAULT_RULES.replace('ZkMigrationState"} 1.0', 'ZkMigrationState"} one'),
+        DEFAULT_RULES + 'kafka_controller_KafkaController_Value{name="ZkMigrationState"} 2.0\n',
+        DEFAULT_RULES + "half a li",
+    ],
+)
+async def test_malformed_pages_of_the_exporter_are_transient(serve: Serve, page: str) -> None:
+    with pytest.raises(Transient):
+        await read(PrometheusEndpoint(url=await serve(page)))
+
+
+@pytest.mark.parametrize("kind", [JolokiaEndpoint, PrometheusEndpoint])
+async def test_no_answer_is_transient(serve: Serve, kind: type[JolokiaEndpoint] | type[PrometheusEndpoint]) -> None:
+    bad = [await serve("[]", status=500), await serve("[]", delay=5), "http://127.0.0.1:1/closed"]
+    for url in bad:
+        with pytest.raises(Transient):
+            await read(kind(url=url), seconds=0.3)
