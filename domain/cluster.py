@@ -142,6 +142,7 @@ class ClusterSpec(SpecModel):
             ("properties_file", Counter((n.host, n.properties_file) for n in self.nodes)),
             ("pid_file", Counter((n.host, n.driver.service.pid_file) for n in self.nodes)),
             ("log_dirs", Counter((n.host, path) for n in self.nodes for path in n.log_dirs)),
+            ("port", Counter((c.host, str(c.port)) for c in self.controllers)),
         ):
             repeated = sorted(path for (_, path), n in owners.items() if n > 1)
             if repeated:

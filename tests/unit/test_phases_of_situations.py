@@ -1,0 +1,88 @@
+"""Phases at rest, half-way, and where little or something odd is seen."""
+
+import pytest
+
+from domain.decisions import NodeStage
+from domain.observation import ControllerZnode, MigrationGauge, Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.conftest import (
+    LEADER,
+    Point,
+    cluster_spec,
+    observation,
+    text_at,
+    with_file,
+    with_metrics,
+    with_part,
+    with_zookeeper,
+)
+
+SPEC = cluster_spec()
+KRAFT_CLAIM = ControllerZnode(broker_id=LEADER, kraft_epoch=7, is_ephemeral=False)
+
+
+def phase(seen: Observation) -> Phase | None:
+    return phase_of(situation_of(seen, SPEC, MigrationPolicy()))
+
+
+def silent(seen: Observation, *node_ids: int) -> Observation:
+    for node_id in node_ids:
+        seen = with_part(seen, node_id, process=None, disk=None, metrics=None)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        (Point.BEFORE, Phase.PREFLIGHT),
+        (Point.CONTROLLERS_UP, Phase.CONTROLLERS_UP),
+        (Point.HYBRID, Phase.COPYING),
+        (Point.DUAL_WRITE, Phase.DUAL_WRITE),
+        (Point.SOAK, Phase.SOAK),
+        (Point.FINAL, Phase.KRAFT),
+    ],
+)
+def test_a_healthy_cluster_at_rest(point: Point, expected: Phase) -> None:
+    assert phase(observation(point)) is expected
+
+
+def test_half_way_the_furthest_thing_begun_names_the_phase() -> None:
+    one_hybrid = with_part(observation(Point.CONTROLLERS_UP), 1, **vars_of(Point.HYBRID, 1))
+    assert phase(one_hybrid) is Phase.BROKERS_TO_HYBRID
+    written = with_file(observation(Point.CONTROLLERS_UP), 1, text_at(SPEC, 1, NodeStage.MIGRATION))
+    assert phase(written) is Phase.BROKERS_TO_HYBRID, "a file changes only just before its node restarts"
+    one_in_kraft = with_part(observation(Point.DUAL_WRITE), 1, **vars_of(Point.SOAK, 1))
+    assert phase(one_in_kraft) is Phase.BROKERS_TO_KRAFT
+    one_final = with_part(observation(Point.SOAK), 3001, **vars_of(Point.FINAL, 3001))
+    assert phase(with_metrics(one_final, 3001, migration_gauge=MigrationGauge.MIGRATION)) is Phase.FINALIZING
+    assert phase(one_final) is Phase.FINALIZING
+    assert phase(with_zookeeper(observation(Point.HYBRID), controller=KRAFT_CLAIM)) is Phase.COPYING
+
+
+def vars_of(point: Point, node_id: int) -> dict[str, object]:
+    node = observation(point).node(node_id)
+    return {"process": node.process, "disk": node.disk, "metrics": node.metrics}
+
+
+def test_final_while_a_broker_is_not_is_final_too_early() -> None:
+    seen = with_metrics(observation(Point.DUAL_WRITE), 3001, migration_gauge=MigrationGauge.POST_MIGRATION)
+    assert phase(seen) is Phase.FINALIZED_EARLY
+
+
+def test_what_nobody_can_see_has_no_phase() -> None:
+    assert phase(silent(observation(Point.SOAK), 1, 2, 3)) is None
+    assert phase(silent(observation(Point.BEFORE), 3001, 3002, 3003)) is None
+    assert phase(silent(observation(Point.CONTROLLERS_UP), 3001, 3002, 3003)) is None
+    assert phase(silent(observation(Point.CONTROLLERS_UP), 3001)) is Phase.CONTROLLERS_UP, "the others have been provisioned"
+
+
+def test_files_speak_where_processes_do_not_answer() -> None:
+    assert phase(with_part(observation(Point.CONTROLLERS_UP), 3001, metrics=None)) is Phase.CONTROLLERS_UP
+    assert phase(with_part(observation(Point.SOAK), 1, metrics=None)) is Phase.BROKERS_TO_KRAFT
+
+
+def test_a_claim_without_any_controller_of_ours_is_somebody_elses() -> None:
+    """The preflight has to refuse it, so it has to be asked."""
+    assert phase(with_zookeeper(observation(Point.BEFORE), controller=KRAFT_CLAIM)) is Phase.PREFLIGHT

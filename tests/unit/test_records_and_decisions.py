@@ -1,0 +1,91 @@
+"""Events, and the words of decisions."""
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from domain.decisions import (
+    WAIT_MEANS,
+    Decision,
+    Done,
+    Finding,
+    Gate,
+    GateName,
+    NodeStage,
+    Refuse,
+    Step,
+    StepAction,
+    Wait,
+    WaitReason,
+)
+from domain.policy import MigrationPolicy
+from domain.records import ACTIVE_STATES, GENESIS_HASH, EventDraft, MigrationState, event_hash
+
+AT = datetime(2026, 11, 20, tzinfo=UTC)
+DRAFT = EventDraft(key="k", kind="node.rolled", cluster="test", at=AT, data={"b": 1, "a": "ü"})
+
+
+def test_a_hash_covers_place_content_and_predecessor() -> None:
+    first = event_hash(1, DRAFT, GENESIS_HASH)
+    others = [
+        event_hash(2, DRAFT, GENESIS_HASH),
+        event_hash(1, DRAFT, first),
+        event_hash(1, DRAFT.model_copy(update={"data": {"b": 2, "a": "ü"}}), GENESIS_HASH),
+        event_hash(1, DRAFT.model_copy(update={"key": "other"}), GENESIS_HASH),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_a_hash_does_not_depend_on_the_order_in_which_data_was_built() -> None:
+    turned = DRAFT.model_copy(update={"data": {"a": "ü", "b": 1}})
+    assert event_hash(1, turned, GENESIS_HASH) == event_hash(1, DRAFT, GENESIS_HASH)
+
+
+def test_a_hash_survives_being_stored() -> None:
+    stored = EventDraft.model_validate_json(DRAFT.model_dump_json())
+    assert event_hash(1, stored, GENESIS_HASH) == event_hash(1, DRAFT, GENESIS_HASH)
+
+
+def test_every_wait_has_a_meaning() -> None:
+    assert WAIT_MEANS.keys() == set(WaitReason)
+    assert all(meaning.strip() for meaning in WAIT_MEANS.values())
+
+
+def test_active_states_are_those_that_hold_a_cluster() -> None:
+    ended = {
+        MigrationState.REFUSED,
+        MigrationState.SUCCEEDED,
+        MigrationState.REVERTED,
+        MigrationState.FAILED,
+        MigrationState.CANCELLED,
+    }
+    assert set(MigrationState) - ACTIVE_STATES == ended
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Step(action=StepAction.ROLL_NODE, node_id=1, stage=NodeStage.KRAFT, gate=GateName.FINALIZE),
+        Wait(reason=WaitReason.HELD, objects=("broker-1",), detail="d"),
+        Gate(name=GateName.FINALIZE, evidence_hash="h"),
+        Refuse(findings=(Finding(code="PF01", object="o", observed="a", expected="b", fix="c"),)),
+        Done(outcome="KRAFT"),
+    ],
+)
+def test_a_decision_travels_as_json(decision: Decision) -> None:
+    adapter: TypeAdapter[Decision] = TypeAdapter(Decision)
+    assert adapter.validate_json(adapter.dump_json(decision)) == decision
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"min_soak": -1}, {"poll_interval": 0}, {"stable_samples": 0}, {"max_offset_distance": 1}, {"soak": 1}]
+)
+def test_a_policy_that_makes_no_sense_is_refused_with_its_field(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        MigrationPolicy.model_validate(wrong)
+
+
+def test_a_policy_travels_as_json() -> None:
+    policy = MigrationPolicy(may_be_unavailable=("t",))
+    assert MigrationPolicy.model_validate_json(policy.model_dump_json()) == policy
