@@ -76,7 +76,7 @@ class Rolling:
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
                 mark = await self._begin(request, target, mark)
-            change = await self._write(request, target, mark)
+            await self._write(request, target, mark)
             did_restart = await self._restart(request, target, mark)
             blocked = await self._prove(request, target, mark)
             return StepOutcome(
@@ -85,7 +85,7 @@ class Rolling:
                 did_restart=did_restart,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
-                changes=change,
+                changes=mark.changes,
             )
 
     async def _begin(self, request: StepRequest, target: Target, left: RollMark | None) -> RollMark:
@@ -105,29 +105,30 @@ class Rolling:
         is_theirs = target.cluster.spec.role(target.node.id) is Role.BROKER
         if original is None and is_theirs:
             original = await archive_original(target.driver, target.node.properties_file, file)
+        wanted = self._wanted(request, target, file)
         mark = RollMark(
             step_id=request.step_id,
             generation=request.generation,
             stage=request.step.stage,
             before_identity=process.identity or process.last_identity,
             before_sha256=before_sha256,
-            written_sha256=sha256_of(self._wanted(request, target, file)),
+            written_sha256=sha256_of(wanted),
             original_sha256=original,
+            changes=changes(file.content.decode(ENCODING), wanted.decode(ENCODING)),
         )
         await write_mark(target.driver, target.node.properties_file, mark, file)
         return mark
 
-    async def _write(self, request: StepRequest, target: Target, mark: RollMark) -> tuple[str, ...]:
-        """Write the wanted file unless it is there; the diff, for people."""
+    async def _write(self, request: StepRequest, target: Target, mark: RollMark) -> None:
+        """Write the wanted file unless it is there."""
         file = await self._file(target)
         found = sha256_of(file.content)
         ensure_unchanged(target.node.properties_file, found, {mark.before_sha256, mark.written_sha256})
         if found == mark.written_sha256:
-            return ()
+            return
         wanted = self._wanted(request, target, file)
         await ensure_not_superseded(request.cluster, request.generation, self._ports)
         await target.driver.write_file(target.node.properties_file, FileContent(wanted, file.mode, file.uid, file.gid))
-        return changes(file.content.decode(ENCODING), wanted.decode(ENCODING))
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""

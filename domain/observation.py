@@ -149,7 +149,8 @@ class RollMark(ObservedPart):
     """What a roll of ours wrote beside the node's file before it touched anything; kept until the next roll.
 
     `before_identity`: the process that ran then. `before_sha256` and `written_sha256`: the file as we found and left it;
-    `original_sha256`: the archived file as it was before this product first changed it.
+    `original_sha256`: the archived file as it was before this product first changed it. `changes`: what the roll changed in
+    the file, key by key, for people.
     """
 
     step_id: str
@@ -159,6 +160,7 @@ class RollMark(ObservedPart):
     before_sha256: str
     written_sha256: str
     original_sha256: str | None = None
+    changes: tuple[str, ...] = ()
     is_proven: bool = False
 
 

@@ -257,11 +257,14 @@ def _is_interrupted(node: NodeView) -> bool:
 
 
 def _stage(disk: NodeDisk | None, role: Role) -> NodeStage | None:
+    """The stage that the file fits. Edits of others since our last write are theirs, as long as they leave ours alone:
+    the next stage is an edit of the file as it is then, so that nothing of theirs is overwritten.
+    """
     if disk is None or disk.file is None:
         return None
-    if disk.file.mark is not None and disk.file.sha256 not in {disk.file.mark.written_sha256, disk.file.mark.before_sha256}:
-        return None
-    return stage_of(disk.file.properties, role)
+    stage, mark = stage_of(disk.file.properties, role), disk.file.mark
+    is_ours = mark is None or disk.file.sha256 in {mark.written_sha256, mark.before_sha256} or stage == mark.stage
+    return stage if is_ours else None
 
 
 def _is_flag_in_file(disk: NodeDisk | None) -> bool:
