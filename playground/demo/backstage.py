@@ -40,6 +40,7 @@ class Backstage:
     async def start(self, announce: Announce) -> None:
         """Returns when messages flow and the API is ready."""
         self.memory.start()
+        self.cluster.announce = announce
         async with asyncio.TaskGroup() as both:
             both.create_task(asyncio.to_thread(self._start_product, announce))
             both.create_task(asyncio.to_thread(self._start_cluster, announce))

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 from playground.demo.directory import DemoDirectory
 from playground.demo.leftovers import stop_all
@@ -74,7 +75,7 @@ class Guardian:
             os.kill(self._child, signal.SIGKILL)
 
 
-def become(act: Callable[[], int]) -> None:
+def become(act: Callable[[], int]) -> NoReturn:
     """The rest of this process's life is `act`. The first signal interrupts it; those after it change nothing."""
     code = 1
     try:
@@ -90,7 +91,7 @@ def become(act: Callable[[], int]) -> None:
         leave(code)
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """At once: threads that are still starting or awaiting something end here."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

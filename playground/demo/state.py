@@ -89,12 +89,12 @@ class DemoState:
 
     seconds: float
     doing: str
-    addresses: Addresses = Addresses()
+    addresses: Addresses = field(default_factory=Addresses)
     state: str = ""
     phase: str | None = None
     phases: tuple[PhaseTime, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()
-    gauges: Gauges = Gauges()
+    gauges: Gauges = field(default_factory=Gauges)
     unknown: tuple[str, ...] = ()
     look_age_seconds: float | None = None
     """Since the last answer of `GET /clusters/{name}/observation`."""
@@ -102,5 +102,6 @@ class DemoState:
     waiting: WaitSeen | None = None
     working: WorkSeen | None = None
     lines: tuple[Line, ...] = ()
-    memory_mib: float = 0.0
+    quiet_seconds: float = 0.0
+    """Since the last line."""
     peak_mib: float = 0.0

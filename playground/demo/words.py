@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from domain.records import Event
-from playground.demo.state import Tone
+from domain.zk_to_kraft.phases import Phase
+from playground.demo.state import DemoState, Tone
 
 Telling = tuple[str, Tone]
+APPROVAL = "approval"
 
 
 def line_of(event: Event) -> Telling | None:
@@ -28,7 +30,9 @@ def _done(data: dict[str, Any]) -> Telling:
     return f"{data['node']} {what} ({data['seconds']:.0f} s{again})", Tone.GOOD
 
 
-def _waiting(data: dict[str, Any]) -> Telling:
+def _waiting(data: dict[str, Any]) -> Telling | None:
+    if data["reason"] == APPROVAL:
+        return None  # the gate that opens says it better
     about = f" ({', '.join(data['objects'])})" if data["objects"] else ""
     return f"waits: {data['reason']}{about}", Tone.ALERT if data["for_people"] else Tone.PLAIN
 
@@ -42,7 +46,7 @@ def _plain(text: str, tone: Tone = Tone.PLAIN) -> Callable[[dict[str, Any]], Tel
     return lambda data: (text.format(**data), tone)
 
 
-WORDS: dict[str, Callable[[dict[str, Any]], Telling]] = {
+WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
     "claimed": _plain("the migration holds the cluster, generation {generation}"),
     "phase-entered": _plain("phase {phase}", Tone.NEWS),
     "step-started": lambda data: (work_of(data), Tone.PLAIN),
@@ -60,3 +64,20 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling]] = {
     "refused": _refused,
     "cancelled": _plain("the migration was cancelled", Tone.ALERT),
 }
+
+
+BEFORE_THE_END = frozenset({*Phase} - {Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
+
+
+def left_behind(state: DemoState) -> str:
+    """In which state a cluster is that has not arrived, for the person who said no, or who finds the demo ended early."""
+    modes = ", ".join(f"{node.name} {node.mode}" for node in state.nodes) or "not looked at"
+    lines = [f"The cluster is left in phase {state.phase or 'unknown'}: {modes}."]
+    if state.phase in BEFORE_THE_END and state.gauges.migration_state == "MIGRATION":
+        lines.append(
+            "Nothing irreversible has happened. The controllers still have their migration flag, and write every change to "
+            f"ZooKeeper, too (ZkWriteBehindLag {state.gauges.write_behind_lag})."
+        )
+    if state.state == "held":
+        lines.append("The migration is held: POST /migrations/{id}/resume would lead to the gate again.")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""`python -m playground.demo [--yes] [--keep] [--directory .demo] [--save-picture PATH]`, and `… stop`.
+
+Exit code: 0 when the cluster is in KRaft mode and nothing acknowledged was lost, 1 when not, 2 when nothing was started,
+130 after an interruption.
+"""
+
+import os
+import signal
+import sys
+
+from domain.errors import KeeperlessError
+from playground import processes
+from playground.demo.directory import Busy, DemoDirectory
+from playground.demo.guardian import Guardian, say
+from playground.demo.leftovers import stop_all
+from playground.demo.options import Options, options_of
+
+NOTHING_STARTED = 2
+STOP_PATIENCE_SECONDS = 60.0
+
+
+def main() -> int:
+    options = options_of(sys.argv[1:])
+    directory = DemoDirectory(options.directory)
+    try:
+        if options.stop:
+            return stop(directory)
+        with directory.hold():
+            return run(options, directory)
+    except KeeperlessError as error:
+        say(f"The demo does not start. {error}")
+        return NOTHING_STARTED
+
+
+def run(options: Options, directory: DemoDirectory) -> int:
+    """What an earlier run has left is stopped and thrown away first."""
+
+    def act() -> int:
+        # Only here: the guardian stays small, and no thread of a library exists when it forks.
+        from playground.demo.performance import perform
+
+        return perform(options, directory)
+
+    count = stop_all(directory.path)
+    if count:
+        say(f"Stopped what an earlier demo left running: {count} processes.")
+    directory.clean()
+    return Guardian(directory, act).run()
+
+
+def stop(directory: DemoDirectory) -> int:
+    """Ends a demo that is running, or what one has kept."""
+    try:
+        with directory.hold():
+            count = stop_all(directory.path)
+            directory.kept.unlink(missing_ok=True)
+    except Busy as busy:
+        return interrupt(directory, busy.pid)
+    say(f"Stopped: {count} processes. Nothing of the demo runs in {directory.path} any more.")
+    return 0
+
+
+def interrupt(directory: DemoDirectory, pid: int) -> int:
+    """As Ctrl-C would."""
+
+    def is_free() -> bool:
+        try:
+            directory.hold().close()
+        except Busy:
+            return False
+        return True
+
+    say(f"A demo is running (process {pid}): interrupting it …")
+    os.kill(pid, signal.SIGTERM)
+    seconds = processes.wait_until(is_free, f"the demo in {directory.path} to end", STOP_PATIENCE_SECONDS)
+    say(f"It has ended ({seconds:.0f} s).")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

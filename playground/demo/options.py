@@ -1,0 +1,36 @@
+"""What may be said on the command line."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """`directory` is absolute. `stop`: end what an earlier run has kept, and nothing else."""
+
+    directory: Path
+    yes: bool = False
+    keep: bool = False
+    stop: bool = False
+    picture: Path | None = None
+
+
+def options_of(arguments: Sequence[str]) -> Options:
+    parser = argparse.ArgumentParser(
+        prog="python -m playground.demo",
+        description="Takes a real cluster from ZooKeeper to KRaft, under continuous writes, through POST /migrations.",
+    )
+    parser.add_argument("command", nargs="?", choices=("run", "stop"), default="run", help="stop: end what --keep left running")
+    parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
+    parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        default=Path(".demo"),
+        help="where everything lives; thrown away by the next run (default: .demo)",
+    )
+    parser.add_argument("--save-picture", type=Path, metavar="PATH", help="save the last view and the summary as an SVG")
+    said = parser.parse_args(arguments)
+    return Options(said.directory.absolute(), said.yes, said.keep, said.command == "stop", said.save_picture)

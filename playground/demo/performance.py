@@ -1,0 +1,94 @@
+"""The demo proper, in its own process: prepares, plays, tells how it ended, and leaves at once.
+
+It stops nothing and waits for nothing at its end, so it can be interrupted anywhere: see `guardian`.
+"""
+
+import asyncio
+import logging
+import sys
+
+from rich.console import Console
+
+from domain.errors import KeeperlessError
+from playground.demo.backstage import Backstage, prepared
+from playground.demo.directory import DemoDirectory
+from playground.demo.guardian import INTERRUPTED, SIGNALS, leave
+from playground.demo.options import Options
+from playground.demo.report import DemoReport, summary
+from playground.demo.screen import Screen, console_of_this_process, save_picture, screen_for
+from playground.demo.story import Story
+from playground.load import Load
+
+FAILED = 1
+log = logging.getLogger("playground.demo")
+
+
+def perform(options: Options, directory: DemoDirectory) -> int:
+    """Gives the exit code, if it returns at all: after the story has begun the process ends inside."""
+    # Complaints of Kafka clients about restarting brokers would spoil the picture.
+    logging.basicConfig(filename=directory.log, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    console = console_of_this_process()
+    if not options.yes and not sys.stdin.isatty():
+        console.print("There is no terminal to ask at the gate, and no --yes (make demo YES=1): the demo will stop there.")
+    try:
+        backstage = prepared(directory, lambda line: console.print(line, soft_wrap=True))
+    except KeeperlessError as error:
+        console.print(f"The set-up failed. {error}", soft_wrap=True, markup=False)
+        return FAILED
+    console.print(
+        f"Temporal UI {backstage.temporal.ui_url} · API {backstage.services.api_url}/docs · {directory.path}", soft_wrap=True
+    )
+    asyncio.run(_play(options, backstage, screen_for(console)))
+    return FAILED
+
+
+async def _play(options: Options, backstage: Backstage, screen: Screen) -> None:
+    def interrupted() -> None:
+        screen.pause()
+        leave(INTERRUPTED)
+
+    for number in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, interrupted)
+    story = Story(options, backstage, screen)
+    try:
+        report = await story.play()
+        code = _end(options, backstage, screen, story, report)
+    except Exception as error:  # noqa: BLE001 - told, logged, and turned into an exit code: the process ends here
+        code = _tell_failure(screen.console, backstage.directory, error)
+    leave(code)
+
+
+def _end(options: Options, backstage: Backstage, screen: Screen, story: Story, report: DemoReport) -> int:
+    directory, console = backstage.directory, screen.console
+    report.write(directory.report)
+    console.print(summary(report))
+    if options.picture is not None:
+        save_picture(options.picture, story.last_state, summary(report))
+    console.print(f"Report: {directory.report}", soft_wrap=True)
+    if not report.is_success:
+        console.print(story.left_behind(), soft_wrap=True)
+    if options.keep:
+        _keep(backstage, console)
+    return 0 if report.is_success else FAILED
+
+
+def _keep(backstage: Backstage, console: Console) -> None:
+    """With a new load, so that there is something to look at. From here on the guardian stops nothing."""
+    Load(backstage.cluster.bootstrap_servers, backstage.directory.path / "load-after").start()
+    backstage.directory.kept.touch()
+    console.print(
+        f"Everything goes on running: Temporal UI {backstage.temporal.ui_url}, API {backstage.services.api_url}/docs, "
+        f"Kafka {','.join(backstage.cluster.bootstrap_servers)}, ZooKeeper {backstage.cluster.spec.zookeeper.connect}\n"
+        f"Stop it: make demo-stop, or python -m playground.demo stop --directory {backstage.directory.path}",
+        soft_wrap=True,
+    )
+
+
+def _tell_failure(console: Console, directory: DemoDirectory, error: BaseException) -> int:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    log.error("the demo failed", exc_info=error)
+    what = str(error) if isinstance(error, KeeperlessError) else f"{type(error).__name__}: {error}"
+    console.print(f"The demo failed. {what}", soft_wrap=True, markup=False, style="bold red")
+    console.print(f"Logs: {directory.log}, and *.log in the folders beside it", soft_wrap=True)
+    return FAILED

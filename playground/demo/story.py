@@ -1,0 +1,190 @@
+"""What happens in which order. From the registration on the product is spoken to by HTTP only."""
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from domain.errors import Permanent
+from domain.records import OpenGate
+from playground.acknowledgements import LoadCounters
+from playground.demo.asking import Verdict, ask, question
+from playground.demo.backstage import CLUSTER_NAME, Backstage
+from playground.demo.board import Board
+from playground.demo.door import Door, MigrationSeen, Refused
+from playground.demo.options import Options
+from playground.demo.report import DemoReport, report_of
+from playground.demo.screen import Screen
+from playground.demo.state import Addresses, DemoState, Line, Tone
+from playground.demo.words import left_behind
+
+DRAW_EVERY_SECONDS = 0.25
+ASK_EVERY_SECONDS = 0.5
+LOOK_EVERY_SECONDS = 1.0
+MESSAGES_AFTER_THE_END = 400
+"""So many more are written before the load stops: the cluster works after the migration, too."""
+UNATTENDED_SECONDS = 900.0
+"""A run that nobody watches gives up after this time, and says what it waited for."""
+REASON = {Verdict.APPROVE: "approved in the demo's terminal", Verdict.REJECT: "rejected in the demo's terminal"}
+
+
+class Story:
+    """One run of the demo."""
+
+    def __init__(self, options: Options, backstage: Backstage, screen: Screen) -> None:
+        self._options = options
+        self._stage = backstage
+        self._screen = screen
+        self._board = Board(time.time(), Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs"))
+        self._door = Door(backstage.services.api_url)
+        self._is_asking = False
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def last_state(self) -> DemoState:
+        return self._board.state(time.time())
+
+    async def play(self) -> DemoReport:
+        """From nothing to the proof. Raises what went wrong, in words for people where we have them."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                drawing = group.create_task(self._draw())
+                await self._stage.start(self._announce_from_thread)
+                migration = await self._migrate()
+                report = await self._prove(migration)
+                self._screen.show(self.last_state)
+                drawing.cancel()
+        finally:
+            self._screen.pause()
+            await self._door.close()
+        return report
+
+    def left_behind(self) -> str:
+        """In which state the cluster is, when it is not in KRaft."""
+        return left_behind(self.last_state)
+
+    # --- the migration ---------------------------------------------------------------------------------------------
+
+    async def _migrate(self) -> MigrationSeen:
+        """Registers, starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
+        self._board.doing = "migrating"
+        spec: dict[str, Any] = self._stage.cluster.spec.model_dump(mode="json")
+        await self._door.register(CLUSTER_NAME, spec)
+        self._announce(f"PUT /clusters/{CLUSTER_NAME}: registered")
+        migration_id = await self._door.start_migration(CLUSTER_NAME, {})
+        self._announce(f"POST /migrations: {migration_id}")
+        async with asyncio.TaskGroup() as group:
+            watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
+            migration = await self._await_end(migration_id)
+            for task in watching:
+                task.cancel()
+        await self._catch_up(migration_id)
+        return migration
+
+    async def _await_end(self, migration_id: str) -> MigrationSeen:
+        decided: dict[str, Verdict] = {}
+        deadline = time.monotonic() + UNATTENDED_SECONDS
+        while True:
+            migration = await self._door.migration(migration_id)
+            self._board.note_migration(migration)
+            for gate in migration.gates:
+                if gate.evidence_hash not in decided:
+                    decided[gate.evidence_hash] = await self._decide(migration_id, gate)
+            verdict = list(decided.values())[-1] if decided else None
+            if migration.ended_at is not None or verdict is Verdict.NOBODY:
+                return migration
+            if migration.state == "held" and (verdict is Verdict.REJECT or not self._has_audience):
+                return migration
+            if time.monotonic() > deadline and not self._has_audience:
+                raise Permanent(f"the migration has not ended in {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
+            await asyncio.sleep(ASK_EVERY_SECONDS)
+
+    @property
+    def _has_audience(self) -> bool:
+        return sys.stdin.isatty() and not self._options.yes
+
+    async def _follow(self, migration_id: str) -> None:
+        async for event in self._door.follow(migration_id):
+            self._tell(self._board.note_event(event))
+
+    async def _catch_up(self, migration_id: str) -> None:
+        """Events that were told after the stream was left, and a last look."""
+        while page := await self._door.events(migration_id, self._board.last_seq):
+            for event in page:
+                self._tell(self._board.note_event(event))
+        self._board.note_sight(await self._door.look(CLUSTER_NAME))
+
+    async def _look(self) -> None:
+        while True:
+            self._board.note_sight(await self._door.look(CLUSTER_NAME))
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    async def _decide(self, migration_id: str, gate: OpenGate) -> Verdict:
+        self._board.note_sight(await self._door.look(CLUSTER_NAME))
+        self._is_asking = True
+        try:
+            self._screen.pause()
+            self._screen.console.print(question(gate, self._board.state(time.time())))
+            verdict = await self._verdict(gate)
+        finally:
+            self._is_asking = False
+        if verdict is Verdict.NOBODY:
+            self._announce("nobody to ask: the gate stays closed", Tone.ALERT)
+            return verdict
+        reason = "approved unattended (--yes)" if self._options.yes else REASON[verdict]
+        try:
+            await self._door.decide(migration_id, gate, verdict, reason)
+        except Refused as refusal:  # the evidence has changed meanwhile: a new gate asks anew
+            self._announce(str(refusal), Tone.ALERT)
+        return verdict
+
+    async def _verdict(self, gate: OpenGate) -> Verdict:
+        if self._options.yes:
+            return Verdict.APPROVE
+        if not sys.stdin.isatty():
+            return Verdict.NOBODY
+        return await asyncio.to_thread(ask, self._screen.console, gate)
+
+    # --- the proof -------------------------------------------------------------------------------------------------
+
+    async def _prove(self, migration: MigrationSeen) -> DemoReport:
+        """Some more writes, then everything is read again from the beginning, and compared by identifier."""
+        self._board.doing = "proving"
+        await asyncio.to_thread(self._stage.load.await_acknowledged, MESSAGES_AFTER_THE_END)
+        self._announce("the load stops; everything is read back from the beginning")
+        await asyncio.to_thread(self._stage.witness.stop)
+        await asyncio.to_thread(self._stage.load.stop)
+        proof = await asyncio.to_thread(self._stage.load.verify)
+        self._board.note_proof(proof.acknowledged, proof.read_back, len(proof.lost))
+        self._board.doing = "done"
+        now = time.time()
+        state = self._board.state(now)
+        peak = await asyncio.to_thread(self._stage.memory.stop)
+        return report_of(migration, state.phase, state.phases, proof, now - self._board.began_at, peak)
+
+    # --- what is shown ---------------------------------------------------------------------------------------------
+
+    async def _draw(self) -> None:
+        while True:
+            now = time.time()
+            self._note_numbers(now)
+            if not self._is_asking:
+                self._screen.show(self._board.state(now))
+            await asyncio.sleep(DRAW_EVERY_SECONDS)
+
+    def _note_numbers(self, now: float) -> None:
+        stage, board = self._stage, self._board
+        if board.load.lost is None:
+            counters: LoadCounters = stage.load.counters()
+            board.note_load(counters, stage.witness.read_back, stage.witness.missing, now)
+        board.peak_mib = stage.memory.peak_mib
+
+    def _announce_from_thread(self, text: str) -> None:
+        self._loop.call_soon_threadsafe(self._announce, text)
+
+    def _announce(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self._tell(self._board.note_text(text, time.time(), tone))
+
+    def _tell(self, line: Line | None) -> None:
+        if line is not None:
+            self._screen.tell(line)
