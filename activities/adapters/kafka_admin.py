@@ -7,6 +7,7 @@ agree about the cluster's id and its living brokers, and whoever decides also lo
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -14,7 +15,6 @@ from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     ConfigResource,
-    PartitionMetadata,
     ResourceType,
 )
 
@@ -125,39 +125,55 @@ def _properties(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+@dataclass(frozen=True)
+class Partition:
+    """A partition as one metadata answer has it. `in_sync`: members of the ISR that are alive."""
+
+    name: str
+    replicas: frozenset[int]
+    in_sync: frozenset[int]
+    has_leader: bool
+    min_isr: int
+
+    def needs(self, broker: int) -> bool:
+        """Whether it would fall below what it can hold if this broker stopped now.
+
+        With `min.insync.replicas` above the number of replicas no `acks=all` write succeeds, whoever runs; what a restart can
+        still take away is the last replica in sync, so one must stay. A partition with one replica needs its broker always.
+        """
+        must_stay = self.min_isr if self.min_isr <= len(self.replicas) else 1
+        return broker in self.in_sync and len(self.in_sync) - 1 < must_stay
+
+
 def view_of(metadata: ClusterMetadata, min_isr: Mapping[str, int]) -> KafkaView:
     """From librdkafka's `ClusterMetadata` and each topic's `min.insync.replicas`."""
-    partitions = list(_partitions(metadata))
+    partitions = list(_partitions(metadata, min_isr))
     return KafkaView(
         cluster_id=metadata.cluster_id,
         broker_ids=tuple(sorted(metadata.brokers)),
         topic_count=len(metadata.topics),
         partition_count=len(partitions),
         under_replicated=tuple(
-            PartitionFault(partition=f"{topic}-{p.id}", missing=tuple(sorted(set(p.replicas) - set(p.isrs))))
-            for topic, p in partitions
-            if set(p.replicas) - set(p.isrs)
+            PartitionFault(partition=p.name, missing=tuple(sorted(p.replicas - p.in_sync)))
+            for p in partitions
+            if p.replicas - p.in_sync
         ),
-        offline=tuple(f"{topic}-{p.id}" for topic, p in partitions if p.leader < 0),
-        needs={
-            broker: tuple(f"{topic}-{p.id}" for topic, p in partitions if is_needed(broker, p, min_isr[topic]))
-            for broker in sorted(metadata.brokers)
-        },
+        offline=tuple(p.name for p in partitions if not p.has_leader),
+        needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(metadata.brokers)},
     )
 
 
-def _partitions(metadata: ClusterMetadata) -> Iterator[tuple[str, PartitionMetadata]]:
-    for name, topic in sorted(metadata.topics.items()):
-        if topic.error is not None:
-            raise Transient(f"topic {name}: its metadata cannot be read now ({topic.error.name()})")
-        yield from ((name, partition) for _, partition in sorted(topic.partitions.items()))
-
-
-def is_needed(broker: int, partition: PartitionMetadata, min_isr: int) -> bool:
-    """Whether the partition would fall below what it can hold if this broker stopped now.
-
-    With `min.insync.replicas` above the number of replicas no `acks=all` write succeeds, whoever runs; what a restart can
-    still take away is the last replica in sync, so one must stay. A partition with one replica is always needed by its broker.
-    """
-    must_stay = min_isr if min_isr <= len(partition.replicas) else 1
-    return broker in partition.isrs and len(partition.isrs) - 1 < must_stay
+def _partitions(metadata: ClusterMetadata, min_isr: Mapping[str, int]) -> Iterator[Partition]:
+    """A dead broker leaves the list of brokers before it leaves ISR and leadership: who is not listed is in neither."""
+    alive = frozenset(metadata.brokers)
+    for topic, found in sorted(metadata.topics.items()):
+        if found.error is not None:
+            raise Transient(f"topic {topic}: its metadata cannot be read now ({found.error.name()})")
+        for number, partition in sorted(found.partitions.items()):
+            yield Partition(
+                name=f"{topic}-{number}",
+                replicas=frozenset(partition.replicas),
+                in_sync=alive.intersection(partition.isrs),
+                has_leader=partition.leader in alive,
+                min_isr=min_isr[topic],
+            )

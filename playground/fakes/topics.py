@@ -37,7 +37,7 @@ def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collecti
         under_replicated=tuple(
             PartitionFault(partition=name, missing=missing)
             for name, replicas, _ in partitions
-            if (missing := tuple(sorted(set(replicas) - _isr(replicas, in_sync))))
+            if (missing := tuple(sorted(set(replicas) - set(in_sync))))
         ),
         offline=tuple(name for name, replicas, _ in partitions if not set(replicas) & set(brokers)),
         needs={
@@ -49,11 +49,6 @@ def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collecti
             for broker in sorted(brokers)
         },
     )
-
-
-def _isr(replicas: tuple[int, ...], in_sync: Collection[int]) -> set[int]:
-    """The last replica stays in the ISR when it dies."""
-    return set(replicas) & set(in_sync) or {replicas[0]}
 
 
 def _partitions(topics: Collection[FakeTopic]) -> Iterator[tuple[str, tuple[int, ...], int]]:
