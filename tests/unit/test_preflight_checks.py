@@ -160,11 +160,10 @@ def test_findings_come_in_the_order_of_the_checks_and_all_at_once() -> None:
 # The preflight inside an assessment
 
 
-@pytest.mark.parametrize("case", CASES)
+# With a hybrid broker something has been touched already, and the preflight is over.
+@pytest.mark.parametrize("case", sorted(CASES.keys() - {"a broker that is hybrid already"}))
 def test_a_finding_refuses_before_anything_is_touched(case: str) -> None:
     seen, codes = CASES[case]
-    if case == "a broker that is hybrid already":
-        pytest.skip("then something has been touched already, and the preflight is over")
     decision = assess(seen, SPEC, POLICY, Ruling(), "name").decision
     assert isinstance(decision, Refuse)
     assert {f.code for f in decision.findings} == codes
