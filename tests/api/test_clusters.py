@@ -158,7 +158,7 @@ async def test_without_a_worker_an_observation_gives_up(
     spec = await api.registered()
     began = time.monotonic()
     problem = expect_problem(await api.http.get(f"/clusters/{spec.name}/observation"), 504, "no-worker")
-    assert 1.4 < time.monotonic() - began < 4
+    assert 1.4 < time.monotonic() - began < 9
     assert "keeperless-activities" in problem["detail"]
 
 

@@ -1,5 +1,6 @@
 """Approvals, holds and resumes: written down first, delivered in order, refused with a reason."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,10 +11,12 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from api import commands
 from api.app import create_app
+from api.commands import Answer, CommandStatus
 from api.settings import ApiSettings
 from api.temporal import Temporal
-from domain.records import MigrationRecord
+from domain.records import Command, MigrationRecord
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 StartWorker = Callable[[], AbstractAsyncContextManager[None]]
@@ -22,8 +25,8 @@ StartWorker = Callable[[], AbstractAsyncContextManager[None]]
 async def applied(api: Any, client: Client, migration_id: str) -> list[str]:
     """The commands that the run has applied, in order."""
     record = await api.wiring.ledger.migration(migration_id)
-    commands: list[str] = await client.get_workflow_handle(record.workflow_id).query("applied")
-    return commands
+    ids: list[str] = await client.get_workflow_handle(record.workflow_id).query("applied")
+    return ids
 
 
 @pytest.mark.usefixtures("worker")
@@ -68,7 +71,7 @@ async def test_without_a_worker_commands_arrive_later_and_in_order(
     began = time.monotonic()
     answers = [await api.ask(migration_id, "hold"), await api.ask(migration_id, "resume"), await api.approve(migration_id)]
     print(f"three answers without a worker after {time.monotonic() - began:.1f} s")
-    assert time.monotonic() - began < 9
+    assert time.monotonic() - began < 15
     assert [(answer.status_code, answer.json()["status"]) for answer in answers] == 3 * [(202, "pending")]
     given = [answer.json()["id"] for answer in answers]
     async with start_worker():
@@ -89,6 +92,31 @@ async def test_a_new_command_takes_the_undelivered_ones_with_it(
         resume = (await api.ask(migration_id, "resume")).json()
         assert resume["status"] == "delivered"
         assert await applied(api, temporal_client, migration_id) == [hold["id"], resume["id"]]
+
+
+async def test_a_command_that_cannot_be_delivered_holds_back_the_later_ones(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    migration_id = await api.started()
+    hold = (await api.ask(migration_id, "hold")).json()
+    asked = []
+
+    async def only_the_later_one(temporal: Temporal, record: MigrationRecord, command: Command) -> Answer:
+        asked.append(command.id)
+        return Answer(CommandStatus.PENDING if command.id == hold["id"] else CommandStatus.DELIVERED)
+
+    monkeypatch.setattr(commands, "send", only_the_later_one)
+    assert (await api.ask(migration_id, "resume")).json()["status"] == "pending"
+    assert asked == [hold["id"]]
+
+
+async def test_a_delivery_that_is_cancelled_ends(api: Any) -> None:
+    """The SDK turns a cancellation into an error of its own, which must not keep the caretaker alive."""
+    migration_id = await api.started()
+    await api.ask(migration_id, "hold")
+    delivery = asyncio.create_task(api.wiring.courier.deliver(migration_id))
+    await asyncio.sleep(0.3)
+    delivery.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await delivery
 
 
 async def test_what_is_refused_later_is_told_later(api: Any, start_worker: StartWorker) -> None:
