@@ -1,5 +1,6 @@
 """A rig: a real cluster under load, a real Temporal, and Keeperless as processes of its own, driven through HTTP alone."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,9 @@ POLICY = {"poll_interval": "PT0.5S", "stable_samples": 2}
 """Quicker looks than the defaults, and nothing else: deadlines stay generous, because this machine may be busy."""
 
 
+BUSY_TRIES = 20
+
+
 @dataclass
 class Rig:
     """Everything that a migration needs, running."""
@@ -33,8 +37,13 @@ class Rig:
         return httpx.request(method, f"{self.services.api_url}{path}", json=body, timeout=30, trust_env=False)
 
     def answer(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        """The answer's body; anything but success raises, with what the API said."""
+        """The answer's body. A busy server (503) is asked again, as it asks us to; anything else raises, with what it said."""
         response = self.call(method, path, body)
+        for _ in range(BUSY_TRIES):
+            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE or method == "POST":
+                break
+            time.sleep(float(response.headers.get("Retry-After", "1")))
+            response = self.call(method, path, body)
         if not response.is_success:
             raise Transient(f"{method} {path}: {response.status_code} {response.text}")
         return dict(response.json())
