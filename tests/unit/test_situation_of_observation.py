@@ -376,12 +376,20 @@ def test_storage_of_an_earlier_attempt_is_not_ours_to_start() -> None:
 # Stages, and the flag
 
 
-def test_a_file_that_is_neither_as_found_nor_as_written_fits_no_stage() -> None:
+def test_a_file_that_is_neither_as_found_nor_as_written_nor_in_the_stage_we_left_fits_no_stage() -> None:
+    text = text_at(SPEC, 1, NodeStage.KRAFT)
+    mark = mark_of(seen_file("other").sha256)
+    assert look(with_file(observation(Point.HYBRID), 1, text, mark)).brokers[0].stage is None
+    assert look(with_file(observation(Point.HYBRID), 1, text)).brokers[0].stage is NodeStage.KRAFT, "without any mark of ours"
+
+
+def test_an_edit_that_leaves_ours_alone_keeps_the_stage() -> None:
     text = text_at(SPEC, 1, NodeStage.MIGRATION)
-    seen = with_file(observation(Point.HYBRID), 1, text + "# by hand\n", mark_of(seen_file(text).sha256))
-    assert look(seen).brokers[0].stage is None
-    unmarked = with_file(observation(Point.HYBRID), 1, text + "# by hand\n")
-    assert look(unmarked).brokers[0].stage is NodeStage.MIGRATION
+    mark = mark_of(seen_file(text).sha256).model_copy(update={"stage": NodeStage.MIGRATION})
+    theirs = with_file(observation(Point.HYBRID), 1, text + "num.partitions=6\n", mark)
+    assert look(theirs).brokers[0].stage is NodeStage.MIGRATION
+    undone = text.replace("controller.listener.names", "#controller.listener.names")
+    assert look(with_file(observation(Point.HYBRID), 1, undone, mark)).brokers[0].stage is None
 
 
 @pytest.mark.parametrize("line", ["", "zookeeper.metadata.migration.enable=false\n"])
