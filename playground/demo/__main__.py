@@ -45,6 +45,7 @@ def run(options: Options, directory: DemoDirectory) -> int:
     if count:
         say(f"Stopped what an earlier demo left running: {count} processes.")
     directory.clean()
+    say(f"The demo lives in {directory.path}. Preparing …")
     return Guardian(directory, act).run()
 
 

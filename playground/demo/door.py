@@ -76,8 +76,8 @@ class MigrationSeen(Answer):
 class Door:
     """A client of one API. To be closed."""
 
-    def __init__(self, api_url: str) -> None:
-        self._client = httpx.AsyncClient(base_url=api_url, timeout=READ_TIMEOUT, trust_env=False)
+    def __init__(self, api_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._client = httpx.AsyncClient(base_url=api_url, timeout=READ_TIMEOUT, trust_env=False, transport=transport)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -35,9 +35,7 @@ def perform(options: Options, directory: DemoDirectory) -> int:
     except KeeperlessError as error:
         console.print(f"The set-up failed. {error}", soft_wrap=True, markup=False)
         return FAILED
-    console.print(
-        f"Temporal UI {backstage.temporal.ui_url} · API {backstage.services.api_url}/docs · {directory.path}", soft_wrap=True
-    )
+    console.print(f"Temporal UI {backstage.temporal.ui_url} · API {backstage.services.api_url}/docs", soft_wrap=True)
     asyncio.run(_play(options, backstage, screen_for(console)))
     return FAILED
 

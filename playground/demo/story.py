@@ -123,8 +123,9 @@ class Story:
         self._board.note_sight(await self._door.look(CLUSTER_NAME))
         self._is_asking = True
         try:
+            self._screen.show(self.last_state)
             self._screen.pause()
-            self._screen.console.print(question(gate, self._board.state(time.time())))
+            self._screen.console.print(question(gate, self.last_state))
             verdict = await self._verdict(gate)
         finally:
             self._is_asking = False

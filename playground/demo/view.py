@@ -2,6 +2,7 @@
 
 from rich import box
 from rich.console import Group, RenderableType
+from rich.constrain import Constrain
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +24,7 @@ MODES = {
 STAGES = {"zookeeper": "yellow", "migration": "magenta", "kraft": "green"}
 
 WIDE_ENOUGH_FOR_PHASES = 98
+WIDEST = 120
 WIDE_ENOUGH_FOR_WORDS = 116
 PANEL_WIDTH = 28
 BODY_ROWS = len(PHASES) + 2
@@ -42,8 +44,10 @@ DOING = {
 
 def view(state: DemoState, width: int = 100, height: int = 30) -> RenderableType:
     """All of it, at most `height` rows high and made for `width` columns."""
+    width = min(width, WIDEST)
     room = max(FEWEST_LINES, height - HEADER_ROWS - BODY_ROWS - NOW_ROWS - 2)
-    return Group(_header(state), _body(state, width), _now(state), _story(state.lines[-room:], room))
+    parts = Group(_header(state), _body(state, width), _now(state), _story(state.lines[-room:], room))
+    return Constrain(parts, width)
 
 
 def clock(seconds: float) -> str:

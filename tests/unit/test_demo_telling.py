@@ -1,0 +1,285 @@
+"""What the demo makes of events, answers and counters: lines, phases, numbers, the report."""
+
+import json
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from domain.contracts import ClusterSight, Gauges
+from domain.decisions import GateName
+from domain.records import Event, NodeStatus, OpenGate
+from playground.acknowledgements import LoadCounters
+from playground.demo.asking import Verdict, ask, question
+from playground.demo.board import Board
+from playground.demo.door import MigrationSeen
+from playground.demo.report import report_of, summary
+from playground.demo.screen import LiveScreen, PlainScreen, screen_for
+from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone
+from playground.demo.witness import PATIENCE_SECONDS, Reconciliation
+from playground.demo.words import left_behind, line_of
+from playground.load_report import LoadReport, compare
+
+BEGAN = 1_000_000.0
+NODE = NodeStatus(name="broker-1", role="broker", mode="kraft", stage="kraft", is_ready=True)
+
+
+def event(kind: str, after: float = 0.0, seq: int = 1, **data: Any) -> Event:
+    at = datetime.fromtimestamp(BEGAN + after, UTC)
+    return Event(seq=seq, key=f"k{seq}", kind=kind, cluster="demo", migration_id="m", at=at, data=data, prev_hash="", hash="")
+
+
+def migration(**changes: Any) -> MigrationSeen:
+    answer = {
+        "id": "m",
+        "state": "running",
+        "phase": "SOAK",
+        "waiting": None,
+        "nodes": [NODE.model_copy(update={"restarts": 2}).model_dump()],
+        "gates": [],
+        "findings": [],
+        "outcome": None,
+        "ended_at": None,
+        "links": {"temporal_ui": "http://ui/workflows/x"},
+        "a field of tomorrow": 1,
+    }
+    return MigrationSeen.model_validate(answer | changes)
+
+
+def board() -> Board:
+    return Board(BEGAN, Addresses())
+
+
+@pytest.mark.parametrize(
+    ("told", "line", "tone"),
+    [
+        (event("phase-entered", phase="SOAK"), "phase SOAK", Tone.NEWS),
+        (
+            event("step-started", action="roll-node", node="broker-2", stage="kraft"),
+            "restart broker-2 with its file in stage kraft",
+            Tone.PLAIN,
+        ),
+        (
+            event("step-done", action="roll-node", node="broker-2", stage="kraft", seconds=9.4, attempt=2),
+            "broker-2 is back in stage kraft, proved well (9 s, attempt 2)",
+            Tone.GOOD,
+        ),
+        (
+            event("step-done", action="provision-controller", node="controller-3001", stage="migration", seconds=4, attempt=1),
+            "controller-3001 is up (4 s)",
+            Tone.GOOD,
+        ),
+        (
+            event("waiting", reason="node-down", objects=["broker-2"], for_people=False),
+            "waits: node-down (broker-2)",
+            Tone.PLAIN,
+        ),
+        (
+            event("rejected", gate="finalize", by="ann", reason="no {braces}"),
+            "finalize rejected by ann: no {braces}",
+            Tone.ALERT,
+        ),
+        (
+            event(
+                "refused",
+                outcome=None,
+                findings=[{"code": "PF07", "object": "broker-1", "observed": "3.7", "expected": "3.9", "fix": "upgrade"}],
+            ),
+            "refused, nothing was touched: PF07 broker-1: 3.7, expected 3.9",
+            Tone.ALERT,
+        ),
+    ],
+)
+def test_an_event_is_told_in_a_line(told: Event, line: str, tone: Tone) -> None:
+    assert line_of(told) == (line, tone)
+
+
+def test_what_the_audience_does_not_need_is_not_told() -> None:
+    assert line_of(event("call-accepted", path="/migrations")) is None
+    assert line_of(event("something of tomorrow")) is None
+    assert line_of(event("step-done", of="tomorrow")) == ("step-done", Tone.PLAIN)
+    assert line_of(event("waiting", reason="approval", objects=["finalize"], for_people=True)) is None
+
+
+def test_phases_add_up_also_when_one_is_entered_twice() -> None:
+    seen = board()
+    for seconds, phase in ((0, "COPYING"), (5, "DUAL_WRITE"), (7, "COPYING"), (10, "DUAL_WRITE")):
+        seen.note_event(event("phase-entered", seconds, phase=phase))
+    assert seen.phases(BEGAN + 30) == (PhaseTime("COPYING", 8.0), PhaseTime("DUAL_WRITE", 22.0))
+
+
+def test_the_last_phase_ends_with_the_migration() -> None:
+    seen = board()
+    seen.note_event(event("phase-entered", 3, phase="KRAFT"))
+    seen.note_migration(migration(state="succeeded", ended_at=datetime.fromtimestamp(BEGAN + 4, UTC)))
+    assert seen.phases(BEGAN + 90) == (PhaseTime("KRAFT", 1.0),)
+    assert board().phases(BEGAN) == ()
+
+
+def test_a_step_is_work_until_it_is_done_or_blocked() -> None:
+    seen = board()
+    seen.note_event(event("step-started", 2, action="roll-node", node="broker-2", stage="kraft"))
+    working = seen.state(BEGAN + 5).working
+    assert working is not None
+    assert (working.text, working.seconds) == ("restart broker-2 with its file in stage kraft", 3.0)
+    seen.note_event(event("step-blocked", 6, 2, node="broker-2", why="replicas are not in sync"))
+    assert seen.state(BEGAN + 7).working is None
+    assert seen.last_seq == 2
+
+
+def test_nodes_are_as_seen_now_with_the_restarts_that_the_migration_knows() -> None:
+    seen = board()
+    seen.note_migration(migration())
+    now = datetime.fromtimestamp(BEGAN + 1, UTC)
+    nodes = (NODE.model_copy(update={"mode": "hybrid"}),)
+    seen.note_sight(ClusterSight(cluster="demo", observed_at=now, phase=None, nodes=nodes, gauges=Gauges(), unknown=("kafka",)))
+    state = seen.state(BEGAN + 3)
+    assert (state.nodes[0].mode, state.nodes[0].restarts) == ("hybrid", 2)
+    assert (state.look_age_seconds, state.unknown) == (2.0, ("kafka",))
+
+
+def test_a_wait_keeps_its_age() -> None:
+    seen = board()
+    since = datetime.fromtimestamp(BEGAN, UTC)
+    wait = {"reason": "held", "means": "…", "since": since, "for": "people", "objects": [], "detail": "by ann"}
+    held = migration(state="held", waiting=wait)
+    seen.note_migration(held)
+    waiting = seen.state(BEGAN + 65).waiting
+    assert waiting is not None
+    assert (waiting.reason, waiting.seconds, waiting.detail) == ("held", 65.0, "by ann")
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    seen = board()
+    for second in range(20):
+        seen.note_load(LoadCounters(acknowledged=100 * second + 500), 7, 0, BEGAN + second)
+    assert seen.load.rate == 100.0
+    assert seen.load.read_back == 7
+
+
+def test_the_witness_misses_what_was_acknowledged_long_ago_and_not_read() -> None:
+    both = Reconciliation()
+    both.read("early")
+    for identifier in ("early", "lost", "read"):
+        both.acknowledged(identifier, now=0.0)
+    both.read("read")
+    both.acknowledged("fresh", now=PATIENCE_SECONDS)
+    assert both.missing(now=PATIENCE_SECONDS) == 0
+    assert both.missing(now=PATIENCE_SECONDS + 1) == 1
+    both.read("lost")
+    assert both.missing(now=PATIENCE_SECONDS + 1) == 0
+    assert both.read_back == 3
+
+
+def proof(**changes: Any) -> LoadReport:
+    return compare(**({"acknowledged": ["a", "b"], "read": ["a", "b", "b"]} | changes), unacknowledged=1,
+                   longest_pause_seconds=1.234, slowest_acknowledgement_seconds=2.0)  # fmt: skip
+
+
+def test_the_report_has_what_was_asked_for(tmp_path: Path) -> None:
+    report = report_of(migration(state="succeeded"), "KRAFT", (PhaseTime("SOAK", 1.26),), proof(), 99.96, 1234.5)
+    report.write(tmp_path / "report.json")
+    written = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert written == {
+        "state": "KRAFT",
+        "migration": "succeeded",
+        "seconds_total": 100.0,
+        "phases": {"SOAK": 1.3},
+        "restarts": {"broker-1": 2},
+        "acknowledged": 2,
+        "read_back": 2,
+        "lost": 0,
+        "duplicated": 1,
+        "unacknowledged": 1,
+        "longest_pause_seconds": 1.23,
+        "slowest_acknowledgement_seconds": 2.0,
+        "peak_rss_mib": 1234,
+    }
+
+
+@pytest.mark.parametrize(
+    ("phase", "load", "is_success"),
+    [
+        ("KRAFT", proof(), True),
+        ("KRAFT", proof(read=["a"]), False),
+        ("KRAFT", proof(acknowledged=[], read=[]), False),
+        ("SOAK", proof(), False),
+        (None, proof(), False),
+    ],
+)
+def test_success_is_kraft_and_nothing_lost(phase: str | None, load: LoadReport, is_success: bool) -> None:
+    report = report_of(migration(), phase, (), load, 1.0, 1.0)
+    assert report.is_success is is_success
+    console = Console(file=StringIO(), width=100, record=True)
+    console.print(summary(report))
+    assert f"{len(load.lost)} lost" in console.export_text()
+
+
+EVIDENCE = {
+    "cluster": "demo",
+    "cluster_id": "abc",
+    "claim": {"by": "kraft", "epoch": 13},
+    "guards": {"dual_write": "current", "registration": "agrees", "replication": "in-sync"},
+    "nodes": {
+        "controller-3001": {"mode": "migrating", "stage": "migration", "flag": "true", "file": "449fb821d10e" + "0" * 52}
+    },
+}
+GATE = OpenGate(name=GateName.FINALIZE, evidence_hash="d4" * 32, since=datetime.now(UTC), evidence=EVIDENCE)
+
+
+def test_the_approver_sees_the_evidence_and_what_cannot_be_undone() -> None:
+    console = Console(file=StringIO(), width=100, record=True, highlight=False)
+    gauges = Gauges(migration_state="MIGRATION", write_behind_lag=0, quorum_leader="controller-3001")
+    console.print(question(GATE, DemoState(1.0, "migrating", gauges=gauges, load=LoadSeen(acknowledged=1234))))
+    text = console.export_text()
+    for expected in ("controller-3001  migrating", "449fb821d10e", "MIGRATION", "ZkWriteBehindLag 0", "epoch 13", "d4" * 32):
+        assert expected in text
+    assert "unknown records behind" in text
+    assert "no way back to ZooKeeper" in text
+    assert "1,234 acknowledged" in text
+
+
+@pytest.mark.parametrize(
+    ("typed", "verdict"), [("yes\n", "approve"), ("what?\n\n No \n", "reject"), ("", "nobody"), ("yep\n", "nobody")]
+)
+def test_only_yes_and_no_are_answers(typed: str, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO(typed))
+    assert ask(Console(file=StringIO()), GATE) is Verdict(verdict)
+
+
+def test_who_said_no_is_told_what_is_left() -> None:
+    state = DemoState(1.0, "done", state="held", phase="SOAK", nodes=(NODE,), gauges=Gauges(migration_state="MIGRATION"))
+    said = left_behind(state)
+    assert "phase SOAK: broker-1 kraft" in said
+    assert "Nothing irreversible has happened" in said
+    assert "resume" in said
+    final = DemoState(1.0, "done", phase="FINALIZING", gauges=Gauges(migration_state="MIGRATION"))
+    assert "Nothing irreversible" not in left_behind(final)
+
+
+def test_elsewhere_than_in_a_terminal_lines_are_printed() -> None:
+    output = StringIO()
+    screen = screen_for(Console(file=output, width=100, highlight=False))
+    assert isinstance(screen, PlainScreen)
+    screen.tell(Line(65.0, "phase [SOAK]", Tone.NEWS))
+    screen.show(DemoState(70.0, "starting"))  # no load yet: nothing to say
+    screen.show(DemoState(71.0, "migrating", phase="SOAK", load=LoadSeen(acknowledged=5, longest_pause_seconds=0.5)))
+    screen.show(DemoState(72.0, "migrating", phase="SOAK", load=LoadSeen(acknowledged=6)))
+    assert output.getvalue().splitlines() == [
+        "  1:05 phase [SOAK]",
+        "  1:11 … SOAK: gauge unknown, ZkWriteBehindLag unknown, acknowledged 5, unread after 10 s 0, longest pause 0.5 s",
+    ]
+
+
+def test_in_a_terminal_the_view_is_redrawn_in_place_and_the_cursor_comes_back() -> None:
+    output = StringIO()
+    screen = screen_for(Console(file=output, width=100, height=30, force_terminal=True))
+    assert isinstance(screen, LiveScreen)
+    screen.show(DemoState(1.0, "starting"))
+    screen.show(DemoState(2.0, "starting"))
+    screen.pause()
+    assert output.getvalue().count("\x1b[?25l") == output.getvalue().count("\x1b[?25h") == 1
+    assert "0:02" in output.getvalue()
