@@ -1,9 +1,6 @@
 """`keeperless-api`: the API as a process."""
 
-import logging
-import os
 import signal
-import sys
 from typing import NoReturn
 
 import structlog
@@ -14,6 +11,7 @@ from api.app import create_app
 from api.audit import PRINCIPAL
 from api.logs import configure_logs
 from api.settings import ApiSettings
+from console.leaving import exit_cleanly
 from ledger.errors import LedgerMisuse
 
 STREAMS_END_WITHIN_SECONDS = 5
@@ -69,14 +67,6 @@ def _server(settings: ApiSettings) -> uvicorn.Server:
         )
     )
     return server
-
-
-def exit_cleanly(code: int) -> NoReturn:
-    """Leave without the interpreter's own tidying up, in which temporalio 1.35 may abort after correct work."""
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 if __name__ == "__main__":
