@@ -19,7 +19,7 @@ demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (YES=1 app
 
 .PHONY: demo-stop
 demo-stop: ## Stop what `make demo KEEP=1` left running
-	@$(RUN) playground.demo --stop
+	@$(RUN) playground.demo stop
 
 .PHONY: test
 test: setup ## The whole suite, real clusters included (ARGS="-k name" for a part of it)

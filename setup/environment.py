@@ -177,7 +177,7 @@ class Setup:
         return told.stdout.split() == [str(number) for number in sys.version_info[:2]]
 
     def _install(self, uv: str) -> None:
-        say("Installing the packages of requirements.lock (cold about 200 MB: mostly a JRE, Temporal's server, PostgreSQL)")
+        say("Installing the packages of requirements.lock (cold about 175 MB: mostly a JRE, Temporal's server, PostgreSQL)")
         pip = [uv, "pip"]
         place = ["--python", str(self.python)]
         lock = str(self._checkout / "requirements.lock")

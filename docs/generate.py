@@ -1,0 +1,128 @@
+"""`make docs`: writes the pages that are made from the code. `tests/docs` fails when a page is not what this would write."""
+
+import difflib
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from activities.settings import ActivitySettings
+from api.settings import ApiSettings
+from domain.cluster import Role
+from domain.decisions import NodeStage
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from playground.broker_properties import BrokerAddresses, render
+from playground.example import example_cluster
+
+DOCS = Path(__file__).parent
+
+STAGES_HEAD = """\
+# What is in a node's file, stage by stage
+
+Made from `domain/zk_to_kraft/node_config.py` by `make docs`. Do not edit.
+
+A node's properties file changes only just before that node restarts, only in the keys below, and the original stays beside
+it, named by its hash. Comments, order and the way a line is written are left as they are.
+"""
+
+
+def node_stages() -> str:
+    """The table of `node_config.py`, and what it does to the files of one broker and one controller."""
+    spec = example_cluster()
+    broker = spec.brokers[0]
+    before = render(BrokerAddresses(1, broker.host, 9092, broker.rack or "", Path(broker.log_dirs[0]), spec.zookeeper.connect))
+    hybrid = node_file(before, spec, broker, NodeStage.MIGRATION)
+    controller = spec.controllers[0]
+    created = controller_file(spec, controller, None, before)
+    finalized = node_file(created, spec, controller, NodeStage.KRAFT)
+    parts = [
+        STAGES_HEAD,
+        _table(),
+        _section("A broker: `zookeeper` → `migration` (roll 1)", _diff(before, hybrid)),
+        _section(
+            "The same broker: `migration` → `kraft` (roll 2)", _diff(hybrid, node_file(hybrid, spec, broker, NodeStage.KRAFT))
+        ),
+        _section("A controller as it is made: `migration`", created, "properties"),
+        _section("The same controller: `migration` → `kraft` (finalisation)", _diff(created, finalized)),
+    ]
+    return "\n".join(parts)
+
+
+def _table() -> str:
+    lines = ["| stage | role | " + " | ".join(f"`{f}`" for f in Feature) + " |", "|---|---|" + "---|" * len(Feature)]
+    for stage in NodeStage:
+        for role in Role:
+            if (stage, role) in FEATURES:
+                marks = " | ".join("yes" if feature in FEATURES[stage, role] else "-" for feature in Feature)
+                lines.append(f"| {stage} | {role} | {marks} |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, content: str, language: str = "diff") -> str:
+    return f"## {title}\n\n```{language}\n{content.rstrip()}\n```\n"
+
+
+def _diff(old: str, new: str) -> str:
+    """What a reviewer would see, without the file names."""
+    return "\n".join(list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:])
+
+
+CONFIGURATION_HEAD = """\
+# Configuration
+
+Made from the settings classes by `make docs`. Do not edit.
+
+Everything is an environment variable, read once, at the start. Durations are ISO 8601 (`PT10M`) or seconds. How Temporal is
+reached is said in Temporal's own words: `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`, or a
+profile in its configuration file, as Temporal's command line reads them.
+"""
+
+POLICY_HEAD = """\
+## The policy of a migration
+
+Given with `POST /migrations`, and kept by that migration to its end.
+"""
+
+
+def configuration() -> str:
+    """What an operator may set, with what each setting is for."""
+    parts = [
+        CONFIGURATION_HEAD,
+        "## `keeperless-api`\n",
+        _settings(ApiSettings, "KEEPERLESS_"),
+        "## `keeperless-activities`\n",
+        _settings(ActivitySettings, "KEEPERLESS_"),
+        "`keeperless-workflows` needs Temporal and nothing else.\n",
+        POLICY_HEAD,
+        _settings(MigrationPolicy, ""),
+    ]
+    return "\n".join(parts)
+
+
+def _settings(model: type[BaseModel], prefix: str) -> str:
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for name, field in model.model_fields.items():
+        called = f"{prefix}{name.upper()}" if prefix else name
+        lines.append(f"| `{called}` | {_default(field.default)} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    """As somebody would write it, on any machine."""
+    if isinstance(value, timedelta):
+        value = f"{value.total_seconds():g} s"
+    return "-" if value in {None, ()} else f"`{str(value).replace(str(Path.home()), '~')}`"
+
+
+PAGES = {"node-stages.md": node_stages, "configuration.md": configuration}
+
+
+def main() -> None:
+    for name, write in PAGES.items():
+        (DOCS / name).write_text(write(), encoding="utf-8")
+        print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()
