@@ -9,6 +9,7 @@ starting   `POST /migrations`, whatever crashed in between
 commands   what people ask a running migration for: delivered in order, and until it has arrived
 observing  one look at a cluster, by a worker
 caretaker  what has to be tried again and again: schema, commands, abandoned migrations, audit
-audit      edge   logs    every call: who, from where, with which outcome
-wiring     app   server   openapi   routes/
+audit      edge            every call: who, from where, with which outcome
+description   openapi      the contract as a document
+links      wiring   app   server   routes/
 """

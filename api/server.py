@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from api.app import create_app
 from api.audit import PRINCIPAL
-from api.logs import configure_logs
 from api.settings import ApiSettings
 from console.leaving import exit_cleanly
+from console.logs import configure_logs
 from ledger.errors import LedgerMisuse
 
 STREAMS_END_WITHIN_SECONDS = 5
@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 def main() -> NoReturn:
     """Serve until SIGINT or SIGTERM."""
-    configure_logs()
+    configure_logs("keeperless-api")
     try:
         code = serve()
     except SystemExit:  # uvicorn's way to say that the port is taken, after having logged it.

@@ -108,7 +108,7 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
 
 def test_logs_are_json_and_show_no_local_variables() -> None:
     program = (
-        "import structlog; from api.logs import configure_logs; configure_logs(); log = structlog.get_logger('x')\n"
+        "import structlog; from console.logs import configure_logs; configure_logs('x'); log = structlog.get_logger('x')\n"
         "def fail():\n    password = 'hunter' + str(2)\n    raise ValueError('wrong')\n"
         "try:\n    fail()\nexcept ValueError:\n    log.exception('it failed', cluster='orders')\n"
     )
@@ -116,5 +116,5 @@ def test_logs_are_json_and_show_no_local_variables() -> None:
     (line,) = done.stderr.splitlines()
     entry = json.loads(line)
     assert (entry["event"], entry["cluster"], entry["level"]) == ("it failed", "orders", "error")
-    assert entry["exception"][0]["exc_value"] == "wrong"
+    assert "ValueError: wrong" in entry["exception"]
     assert "hunter2" not in line
