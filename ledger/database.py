@@ -204,7 +204,8 @@ def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     """What a caller may do about an error of the database. Decided by class and code, never by text."""
     cause = error.orig if isinstance(error, exc.DBAPIError) else None
     code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
-    said = f"{type(cause or error).__name__}: {cause or error}"
+    # The first line only: PostgreSQL's details may show the row.
+    said = f"{type(cause or error).__name__}: {cause or error}".partition("\n")[0]
     if code in UNIQUE_VIOLATED:
         return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
     # SQLITE_ERROR is how SQLite says "no such table", although Python files it under OperationalError.

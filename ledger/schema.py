@@ -1,7 +1,9 @@
 """Brings a database to the newest version of the schema. The versions are in `ledger/alembic/versions`."""
 
 import asyncio
+import sqlite3
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -46,7 +48,7 @@ def _upgrade(url: str, timeouts: Timeouts) -> None:
     try:
         with _one_at_a_time:
             if engine.dialect.name == "sqlite":
-                _use_write_ahead_log(engine)
+                _use_write_ahead_log(engine, timeouts.lock)
             with engine.begin() as connection:
                 _exclude_other_processes(connection)
                 command.upgrade(_config(connection), "head")
@@ -81,7 +83,19 @@ def _exclude_other_processes(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
 
 
-def _use_write_ahead_log(engine: Engine) -> None:
-    """Readers do not block the writer, nor it them. The file remembers it, so this is done once, outside transactions."""
-    with engine.connect().execution_options(is_writer=False) as connection:
-        connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+def _use_write_ahead_log(engine: Engine, patience: timedelta) -> None:
+    """Readers do not block the writer, nor it them. The file remembers it, so this is done once, outside transactions.
+
+    While another process does the same, or writes, SQLite refuses at once whatever the busy timeout: so we wait.
+    """
+    deadline = time.monotonic() + patience.total_seconds()
+    while True:
+        try:
+            with engine.connect().execution_options(is_writer=False) as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+                return
+        except exc.OperationalError as error:
+            is_busy = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)

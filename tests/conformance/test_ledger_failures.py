@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import exc, text
 
-from domain.cluster import ClusterSpec
 from domain.errors import Transient
-from domain.records import EventDraft, MigrationRecord
+from domain.records import Command, CommandKind, EventDraft
+from ledger import commands
 from ledger.database import Database, Timeouts
 from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger
@@ -102,12 +102,13 @@ async def test_more_callers_than_connections(patient: SqlLedger, make_event: EVE
     assert len(await patient.events()) == 60
 
 
-async def test_errors_show_no_values(
-    ledger: SqlLedger, make_spec: Callable[..., ClusterSpec], make_migration: Callable[..., MigrationRecord]
-) -> None:
-    await ledger.put_cluster(make_spec(), NOW)
-    with pytest.raises(LedgerMisuse) as error:
-        await ledger.create_migration(make_migration(requested_by="swordfish", created_at=NOW.replace(tzinfo=None)))
+async def test_errors_show_no_values(database_url: str) -> None:
+    await upgrade(database_url)
+    orphan = Command(id="c1", migration_id="none", kind=CommandKind.HOLD, by="swordfish", via="api", at=NOW)
+    async with opened(database_url, PATIENT) as database:
+        with pytest.raises(LedgerMisuse) as error:
+            await database.write(lambda connection: commands.insert(connection, orphan))
+    assert isinstance(error.value.__cause__, exc.IntegrityError)
     assert "swordfish" not in f"{error.value} {error.value.__cause__}"
 
 
@@ -120,13 +121,27 @@ class TestPostgreSQLOnly:
             yield postgres.get_uri("failures")
             connection.execute("DROP DATABASE failures WITH (FORCE)")
 
+    @pytest.fixture
+    def server_processes(self, database_url: str) -> Iterator[list[psutil.Process]]:
+        """Those of this moment. Resumed in any case, before the database is dropped: also when the test is aborted."""
+        processes: list[psutil.Process] = []
+        yield processes
+        resume(processes)
+
     async def test_a_frozen_server(
-        self, impatient: SqlLedger, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER
+        self,
+        impatient: SqlLedger,
+        patient: SqlLedger,
+        postgres: Any,
+        server_processes: list[psutil.Process],
+        make_event: EVENT_MAKER,
     ) -> None:
         await impatient.record_event(make_event("before"))
-        with frozen(postgres.get_pid()):
-            for call in (impatient.record_event(make_event("during")), impatient.events(), impatient.ping()):
-                assert await seconds_until_unavailable(call) < SOON
+        server_processes += family_of(postgres.get_pid())
+        suspend(server_processes)
+        for call in (impatient.record_event(make_event("during")), impatient.events(), impatient.ping()):
+            assert await seconds_until_unavailable(call) < SOON
+        resume(server_processes)
         await patient.record_event(make_event("during"))
         await eventually(impatient.ping)
         assert [event.key for event in await patient.events()] == ["before", "during"]
@@ -171,17 +186,20 @@ class TestSqliteOnly:
         assert pragmas == ["wal", 2, 1]
 
 
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    """A server whose processes are all stopped: it accepts connections, through the kernel, and answers nothing."""
+def family_of(pid: int) -> list[psutil.Process]:
     server = psutil.Process(pid)
-    processes = [server, *server.children(recursive=True)]
-    try:
-        for process in processes:
-            process.suspend()
-        yield
-    finally:
-        for process in processes:
+    return [server, *server.children(recursive=True)]
+
+
+def suspend(processes: list[psutil.Process]) -> None:
+    """A frozen server accepts connections, through the kernel, and answers nothing."""
+    for process in processes:
+        process.suspend()
+
+
+def resume(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
             process.resume()
 
 

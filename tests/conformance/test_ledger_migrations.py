@@ -113,6 +113,18 @@ class TestCreatingMigrations:
             await ledger.create_migration(make_migration(spec_revision=1))
         assert refusal.value.revision == 2
 
+    async def test_a_changed_spec_and_a_migration_never_both_win(
+        self, ledger: SqlLedger, make_spec: SPEC_MAKER, make_migration: MIGRATION_MAKER
+    ) -> None:
+        for n in range(20):
+            await ledger.put_cluster(make_spec(name := f"c{n}", name), NOW)
+            change, start = await asyncio.gather(
+                ledger.put_cluster(make_spec(name, name, rack="b"), LATER),
+                ledger.create_migration(make_migration(cluster=name, cluster_id=name)),
+                return_exceptions=True,
+            )
+            assert isinstance(change, ActiveMigration) != isinstance(start, SpecHasChanged), (change, start)
+
     async def test_the_cluster_must_be_registered(self, ledger: SqlLedger, make_migration: MIGRATION_MAKER) -> None:
         with pytest.raises(NoSuchCluster):
             await ledger.create_migration(make_migration())
@@ -251,6 +263,19 @@ class TestStarts:
         stored = await ledger.migration(migration.id)
         assert stored is not None
         assert stored.ended_at is None
+
+    async def test_a_claim_and_a_failed_start_never_both_win(
+        self, ledger: SqlLedger, make_spec: SPEC_MAKER, make_migration: MIGRATION_MAKER
+    ) -> None:
+        for n in range(20):
+            await ledger.put_cluster(make_spec(name := f"c{n}", name), NOW)
+            await ledger.create_migration(record := make_migration(cluster=name, cluster_id=name))
+            generation, has_ended = await asyncio.gather(
+                ledger.claim(record.id, "run-1", NOW),
+                ledger.end_unstarted(record.id, MigrationState.FAILED, "no answer", NOW),
+            )
+            assert has_ended == (generation is None)
+            assert has_ended == (await ledger.active_migration(name) is None)
 
     async def test_an_end_is_a_terminal_state(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         with pytest.raises(LedgerMisuse):

@@ -1,7 +1,10 @@
 """The schema: one way to create it, whoever comes first, and the same as the code believes."""
 
 import asyncio
+import sqlite3
 import sys
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +12,14 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 import ledger
-from ledger.database import DEFAULT_TIMEOUTS, Database, sync_engine
-from ledger.errors import LedgerMisuse
+from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, sync_engine
+from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
 from ledger.schema import ADVISORY_LOCK, SCRIPTS, is_current, upgrade
-from ledger.tables import metadata
+from ledger.tables import metadata, migrations
 
 STARTS_ON_A_SIGN = """
 import asyncio, sys
@@ -78,6 +81,21 @@ async def test_on_postgresql_upgrades_wait_for_each_other(postgres: Any) -> None
     assert await is_current(postgres.get_uri())
 
 
+async def test_on_sqlite_an_upgrade_waits_for_who_writes_before_the_write_ahead_log(tmp_path: Path) -> None:
+    """SQLite itself does not wait here: changing the journal's mode fails at once."""
+    with closing(sqlite3.connect(path := tmp_path / "ledger.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        impatient = Timeouts(lock=timedelta(seconds=0.2))
+        with pytest.raises(LedgerUnavailable):
+            await upgrade(f"sqlite:///{path}", impatient)
+        patient_upgrade = asyncio.create_task(upgrade(f"sqlite:///{path}"))
+        await asyncio.wait({patient_upgrade}, timeout=0.3)
+        assert not patient_upgrade.done()
+        writer.execute("ROLLBACK")
+        await patient_upgrade
+    assert await is_current(f"sqlite:///{path}")
+
+
 async def waiting_process(url: str, name: str) -> asyncio.subprocess.Process:
     """A process that has imported everything, and opens the ledger when told to go."""
     pipe = asyncio.subprocess.PIPE
@@ -96,10 +114,19 @@ async def test_models_and_versions_agree(database_url: str) -> None:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         return list(compare_metadata(context, metadata))
 
+    def condition_of_active(connection: Connection) -> str:
+        """Alembic does not compare the conditions of partial indexes."""
+        indexes = {index["name"]: index for index in inspect(connection).get_indexes("migrations")}
+        condition = indexes["uq_migrations_active"]["dialect_options"][f"{connection.dialect.name}_where"]
+        return str(condition).strip("()").lower()
+
+    (active_index,) = (index for index in migrations.indexes if index.name == "uq_migrations_active")
     engine = sync_engine(database_url, DEFAULT_TIMEOUTS)
     try:
         with engine.connect() as connection:
             assert differences(connection) == []
+            assert condition_of_active(connection) == "ended_at is null"
+            assert str(active_index.dialect_options[connection.dialect.name]["where"]).lower() == "ended_at is null"
     finally:
         engine.dispose()
 
