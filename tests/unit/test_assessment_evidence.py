@@ -107,6 +107,13 @@ def test_material_changes_change_the_evidence(what: str) -> None:
     assert evidence_hash(MATERIAL[what]) != evidence_hash(SOAK)
 
 
+def test_a_mode_alone_changes_the_evidence() -> None:
+    seen = observation(Point.DUAL_WRITE)
+    booting = with_metrics(seen, 3001, active_controller_count=None)
+    before, after = (evidence_of(each, SPEC, POLICY, situation_of(each, SPEC, POLICY)) for each in (seen, booting))
+    assert {key for key in before if before[key] != after[key]} == {"nodes"}
+
+
 def test_all_material_changes_differ_from_each_other() -> None:
     assert len({evidence_hash(seen) for seen in MATERIAL.values()}) == len(MATERIAL)
 

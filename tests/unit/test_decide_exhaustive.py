@@ -144,18 +144,21 @@ TWO_AND_TWO = Product(
     2,
     BROKER_FIELDS
     | {
-        "mode": (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED, BrokerMode.DOWN),
+        "mode": (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED),
         "stage": tuple(NodeStage),
     },
     CONTROLLER_FIELDS
     | {
         "mode": (ControllerMode.ABSENT, ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.INTERRUPTED),
         "stage": (NodeStage.MIGRATION, NodeStage.KRAFT),
+        "is_flag_in_file": (True,),
     },
     CLUSTER_FIELDS
     | {
         "quorum": (QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION),
         "claim": (Claim.ZOOKEEPER, Claim.KRAFT),
+        "dual_write": (DualWrite.CURRENT, DualWrite.NOT_CURRENT),
+        "registration": (Registration.AGREES, Registration.DIFFERS),
         "replication": (Replication.IN_SYNC, Replication.CATCHING_UP),
     },
     TERMS_FIELDS | {"approval": (Approval.NONE, Approval.VALID, Approval.CONSUMED)},
@@ -230,6 +233,15 @@ def check_standbys_first(s: Any, step: Step) -> None:
     assert all(c.mode is ControllerMode.FINAL or c.is_leader for c in s.controllers)
 
 
+def check_begun_first(s: Any, step: Step) -> None:
+    """No node is begun while the file of another is ahead of its process."""
+    if finishes_interrupted(s, step) or step.action is StepAction.PROVISION_CONTROLLER:
+        return
+    begun = {b.id for b in s.brokers if STAGE_OF_MODE.get(b.mode, b.stage) is not b.stage}
+    begun |= {c.id for c in s.controllers if c.mode is ControllerMode.MIGRATING and c.stage is NodeStage.KRAFT}
+    assert not begun or step.node_id in begun
+
+
 def check_broker_roll(s: Any, step: Step) -> None:
     assert step.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}, "there is no way to roll forward to ZooKeeper"
     assert step.gate is None
@@ -277,6 +289,7 @@ def check_nothing_decisive_is_open(s: Any, step: Step) -> None:
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
     check_nothing_decisive_is_open(s, step)
+    check_begun_first(s, step)
     if step.action is StepAction.PROVISION_CONTROLLER:
         assert is_controller(step)
         check_provisioning(s, step)

@@ -353,3 +353,11 @@ def test_finalised_early_goes_forward_without_a_gate() -> None:
     worlds = list(led_to_the_end(mistake))
     assert not any(isinstance(decided(world), Gate) for world in worlds)
     assert dict(worlds[-1].starts) == expected_starts(beginning())
+
+
+def test_finalised_early_goes_forward_from_zookeeper_mode_too() -> None:
+    """Somebody put one broker back, and then the log became final: there is only one way for it."""
+    hybrid = next(w for w in led_to_the_end(beginning()) if phase_of(seen(w)) is Phase.DUAL_WRITE)
+    put_back = hybrid.with_node(replace(hybrid.node(1), file=NodeStage.ZOOKEEPER, process=NodeStage.ZOOKEEPER))
+    worlds = list(led_to_the_end(replace(put_back, log=QuorumState.POST_MIGRATION)))
+    assert dict(worlds[-1].starts) == expected_starts(beginning())

@@ -183,6 +183,14 @@ def test_what_did_not_answer_has_not_passed(part: str, case: str | None) -> None
     assert assessment.decision.objects == (f"{part} of something",)
 
 
+def test_nothing_at_all_may_be_unanswered() -> None:
+    """Also what no rule of `decide` looks at: a check might have."""
+    blind = HEALTHY.model_copy(update={"unanswered": (Unanswered(what="output of controller-3001", why="refused"),)})
+    decision = assess(blind, SPEC, POLICY, Ruling(), "name").decision
+    assert isinstance(decision, Wait)
+    assert decision.reason is WaitReason.PART_UNKNOWN
+
+
 def test_a_controller_node_that_does_not_answer_is_no_sign_of_a_begun_migration() -> None:
     seen = with_part(HEALTHY, 3001, process=None, disk=None)
     blind = seen.model_copy(update={"unanswered": (Unanswered(what="process of controller-3001", why="refused"),)})
