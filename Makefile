@@ -47,7 +47,7 @@ dependencies: setup ## Every import has its dependency, every dependency its imp
 
 .PHONY: audit
 audit: setup ## Known vulnerabilities of the locked packages (asks the package index's advisory service)
-	@$(RUN) pip_audit --require-hashes --disable-pip -r requirements.lock
+	@$(RUN) pip_audit --strict --require-hashes --disable-pip -r requirements.lock
 
 .PHONY: lock
 lock: ## Write requirements.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
