@@ -22,7 +22,7 @@ class MigrationKind(StrEnum):
 
 
 class MigrationState(StrEnum):
-    """A migration's life. The first six are active: a cluster has at most one active migration."""
+    """A migration's life. The first five are active: a cluster has at most one active migration."""
 
     PLANNING = "planning"
     RUNNING = "running"
