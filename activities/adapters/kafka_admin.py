@@ -1,22 +1,33 @@
-"""What brokers say through the Kafka protocol, by librdkafka's admin client. Works in ZooKeeper, hybrid and KRaft mode.
+"""What brokers say through the Kafka protocol, by kafka-python. Works in ZooKeeper, hybrid and KRaft mode.
 
-Metadata is one broker's answer, as every client gets it: a broker cut off from the controller can be behind and not know it.
-So a fresh client asks for each view (nothing is cached between views), a second request, usually to another broker, must
-agree about the cluster's id and its living brokers, and whoever decides also looks at each broker's own gauges.
+Not librdkafka: its admin requests end the whole process by an assertion when a broker answers with an empty list of brokers,
+as one does that has just started in KRaft mode (`rd_kafka_admin_response_parse`, 2.16.1, seen in a migration).
+
+Metadata is one broker's answer, and a broker cut off from the controller can be behind without knowing it. So nothing is kept
+between two views, and every broker that the answer lists must itself name the same brokers: else the view is `Transient`.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
-    AdminClient,
-    ClusterMetadata,
-    ConfigResource,
-    ResourceType,
+from kafka.errors import (
+    AuthorizationError,
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
+    for_code,
 )
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from activities.ports import SecretStore
 from domain.cluster import KafkaClientSpec
@@ -24,105 +35,196 @@ from domain.errors import Permanent, Transient
 from domain.observation import KafkaView, PartitionFault
 from domain.records import ClusterRecord
 
-T = TypeVar("T")
-
-CONFIG_BATCH = 500
-"""Topics whose configuration is asked for in one request: about 1 MiB of answer."""
+logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
 
 MIN_ISR = "min.insync.replicas"
+TOPIC_RESOURCE = 2
+CONFIG_BATCH = 1000
+"""Topics whose `min.insync.replicas` is asked for in one request: about 100 KiB of answer."""
 
-NEVER_WORKS = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    }
+MAX_ANSWER_BYTES = 100_000_000
+ANYBODY_THERE_SECONDS = 1.0
+
+NEVER_WORKS = (
+    AuthorizationError,
+    ClusterAuthorizationFailedError,
+    SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
 )
 
+SETTINGS = frozenset(
+    {
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.plain.username",
+        "sasl.plain.password",
+        "ssl.cafile",
+        "ssl.certfile",
+        "ssl.keyfile",
+        "ssl.password",
+        "ssl.crlfile",
+    }
+)
+"""What `client_properties` may hold: kafka-python's settings with dots. SCRAM takes its user from `sasl.plain.*`, too."""
 
-class LibrdkafkaAdmin:
-    """`KafkaAdmin`. `seconds` limits each request."""
+PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+
+
+class BrokerAdmin:
+    """`KafkaAdmin`. `seconds` limits each request; a view is at most four of them and one for each broker."""
 
     def __init__(self, secrets: SecretStore, seconds: float = 5.0) -> None:
         self._secrets = secrets
         self._seconds = seconds
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
-        return await asyncio.to_thread(self._view, cluster)
+        return await asyncio.to_thread(self._view, cluster.spec.kafka)
 
-    def _view(self, cluster: ClusterRecord) -> KafkaView:
-        """The client frees its threads and sockets when it goes out of scope here, in this thread."""
-        spec = cluster.spec.kafka
-        where = ",".join(spec.bootstrap_servers)
-        client = _Client(where, _settings(spec, self._secrets), self._seconds)
-        metadata = client.metadata()
-        second = client.brokers()
-        if second != (metadata.cluster_id, set(metadata.brokers)):
-            raise Transient(f"Kafka at {where}: two answers name different brokers; the cluster is changing, look again")
-        return view_of(metadata, client.min_isr(sorted(metadata.topics)))
+    def _view(self, spec: KafkaClientSpec) -> KafkaView:
+        settings = _settings(spec, self._secrets)
+        with _errors(spec), _connected(spec, settings, self._seconds) as client:
+            metadata = client.metadata(topics=None)
+            ensure_agreement(spec, client, metadata)
+            return view_of(metadata, client.min_isr([topic.name for topic in metadata.topics]))
+
+
+LibrdkafkaAdmin = BrokerAdmin
+"""The name under which the worker knew the first version."""
+
+
+class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has no types
+    """Connects as kafka-python does, and closes the socket when nobody lets it in, which kafka-python forgets."""
+
+    SCHEMES = ("direct",)
+
+    async def sock_connect(
+        self, net: NetworkSelector, sock: socket.socket, sockaddr: object, timeout_at: float | None = None
+    ) -> object:
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
+        except BaseException:
+            sock.close()
+            raise
+
+
+DIRECTLY = "direct://"
+"""Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
 
 
 class _Client:
-    """One librdkafka client; its errors become ours."""
+    """Connections to one cluster, driven by a thread of kafka-python's own. Its errors pass through."""
 
-    def __init__(self, where: str, settings: Mapping[str, str], seconds: float) -> None:
-        self._where = where
-        self._seconds = seconds
-        self._last_errors: set[int] = set()
-        try:
-            self._client = AdminClient({**settings, "error_cb": self._remember})  # type: ignore[dict-item]
-        except KafkaException as error:
-            names = ", ".join(sorted(settings))
-            raise Permanent(f"Kafka at {where}: a client property is not valid; given were {names}") from _bare(error)
+    def __init__(self, server: str, settings: Mapping[str, str], seconds: float) -> None:
+        limit = int(seconds * 1000)
+        configs: dict[str, Any] = {
+            **settings,
+            "client_id": "keeperless",
+            "bootstrap_servers": [server],
+            "request_timeout_ms": limit,
+            "socket_connection_setup_timeout_ms": limit,
+            "receive_message_max_bytes": MAX_ANSWER_BYTES,
+            "proxy_url": DIRECTLY,
+        }
+        self._limit = limit
+        self._net = NetworkSelector(**configs)
+        self._manager = KafkaConnectionManager(self._net, **configs)
 
-    def _remember(self, error: KafkaError) -> None:
-        self._last_errors.add(error.code())
+    def open(self) -> None:
+        self._net.start()
+        self._manager.bootstrap(self._limit)
 
-    def metadata(self) -> ClusterMetadata:
-        return self._call(lambda: self._client.list_topics(timeout=self._seconds))
+    def close(self) -> None:
+        self._manager.close()
+        self._net.close()
 
-    def brokers(self) -> tuple[object, set[int]]:
-        answer = self._call(self._client.describe_cluster(request_timeout=self._seconds).result)
-        return answer.cluster_id, {node.id for node in answer.nodes}
+    def metadata(self, topics: Sequence[str] | None, node_id: int | None = None) -> MetadataResponse:
+        """`None` means all topics. Without `node_id` any broker answers."""
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        return self._manager.run(self._manager.send, request, node_id)
 
     def min_isr(self, topics: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for start in range(0, len(topics), CONFIG_BATCH):
-            resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics[start : start + CONFIG_BATCH]]
-            answers = self._client.describe_configs(resources, request_timeout=self._seconds)
-            found |= {resource.name: int(self._call(answer.result)[MIN_ISR].value) for resource, answer in answers.items()}
+            resources = [(TOPIC_RESOURCE, name, [MIN_ISR]) for name in topics[start : start + CONFIG_BATCH]]
+            answer = self._manager.run(self._manager.send, DescribeConfigsRequest(resources=resources))
+            for result in answer.results:
+                if result.error_code:
+                    raise for_code(result.error_code)(f"configuration of topic {result.resource_name}")
+                found.update((result.resource_name, int(entry.value)) for entry in result.configs if entry.name == MIN_ISR)
         return found
 
-    def _call(self, call: Callable[[], T]) -> T:
+
+@contextmanager
+def _connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float) -> Iterator[_Client]:
+    """A client that one of the bootstrap servers let in; they are tried in turn, so that a frozen one costs its share only."""
+    failure: KafkaError | None = None
+    for server in filter(_is_anybody_there, spec.bootstrap_servers):
+        client = _Client(server, settings, seconds)
         try:
-            return call()
-        except KafkaException as error:
-            self._client.poll(0)  # delivers why connections failed, to error_cb
-            codes = {error.args[0].code(), *self._last_errors}
-            name = error.args[0].name()
-            if codes & NEVER_WORKS:
-                raise Permanent(f"Kafka at {self._where}: refused us ({name}); correct client_properties or ACLs") from error
-            raise Transient(f"Kafka at {self._where}: does not answer as expected ({name})") from error
+            client.open()
+        except KafkaError as error:
+            failure = error
+            client.close()
+            continue
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    if failure is not None:
+        raise failure
+    raise Transient(f"Kafka at {','.join(spec.bootstrap_servers)}: nobody listens")
 
 
-def _bare(error: KafkaException) -> Exception:
-    """librdkafka quotes the value of a bad property: keep the code, not the text."""
-    return RuntimeError(error.args[0].name())
+def _is_anybody_there(server: str) -> bool:
+    """Looked at first, because kafka-python tries a refused connection again until its time is over."""
+    host, _, port = server.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANYBODY_THERE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _errors(spec: KafkaClientSpec) -> Iterator[None]:
+    where = f"Kafka at {','.join(spec.bootstrap_servers)}"
+    try:
+        yield
+    except NEVER_WORKS as error:
+        raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
+    except KafkaError as error:
+        raise Transient(f"{where}: does not answer as expected ({type(error).__name__})") from error
+
+
+def ensure_agreement(spec: KafkaClientSpec, client: _Client, metadata: MetadataResponse) -> None:
+    """Every listed broker answers, and lists the same brokers of the same cluster."""
+    expected = _brokers(metadata)
+    for broker in sorted(metadata.brokers, key=lambda listed: listed.node_id):
+        who = f"Kafka at {','.join(spec.bootstrap_servers)}: broker {broker.node_id}"
+        if not _is_anybody_there(f"{broker.host}:{broker.port}"):
+            raise Transient(f"{who} is listed as alive and does not listen at {broker.host}:{broker.port}")
+        seen = _brokers(client.metadata(topics=[], node_id=broker.node_id))
+        if seen != expected:
+            raise Transient(f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again")
+
+
+def _brokers(metadata: MetadataResponse) -> tuple[str, frozenset[int]]:
+    return metadata.cluster_id, frozenset(broker.node_id for broker in metadata.brokers)
 
 
 def _settings(spec: KafkaClientSpec, secrets: SecretStore) -> dict[str, str]:
-    """librdkafka's names of properties (`security.protocol`, `sasl.username`, `ssl.ca.location` …)."""
+    """kafka-python's settings from `key=value` lines. Names may show in an error, values never do."""
     text = "" if spec.client_properties is None else secrets.resolve(spec.client_properties).reveal()
-    own = {"bootstrap.servers": ",".join(spec.bootstrap_servers), "client.id": "keeperless", "log_level": "0"}
-    return {**_properties(text), **own}
-
-
-def _properties(text: str) -> dict[str, str]:
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    given = {key.strip(): value.strip() for key, _, value in pairs}
+    unknown = sorted(given.keys() - SETTINGS)
+    if unknown:
+        raise Permanent(f"{spec.client_properties}: unknown properties {unknown}; expected some of {sorted(SETTINGS)}")
+    if given.get("security.protocol", "PLAINTEXT") not in PROTOCOLS:
+        raise Permanent(f"{spec.client_properties}: security.protocol is none of {sorted(PROTOCOLS)}")
+    return {key.replace(".", "_"): value for key, value in given.items()}
 
 
 @dataclass(frozen=True)
@@ -145,12 +247,13 @@ class Partition:
         return broker in self.in_sync and len(self.in_sync) - 1 < must_stay
 
 
-def view_of(metadata: ClusterMetadata, min_isr: Mapping[str, int]) -> KafkaView:
-    """From librdkafka's `ClusterMetadata` and each topic's `min.insync.replicas`."""
+def view_of(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> KafkaView:
+    """From one answer about all topics, and each topic's `min.insync.replicas`."""
     partitions = list(_partitions(metadata, min_isr))
+    cluster_id, alive = _brokers(metadata)
     return KafkaView(
-        cluster_id=metadata.cluster_id,
-        broker_ids=tuple(sorted(metadata.brokers)),
+        cluster_id=cluster_id,
+        broker_ids=tuple(sorted(alive)),
         topic_count=len(metadata.topics),
         partition_count=len(partitions),
         under_replicated=tuple(
@@ -159,21 +262,21 @@ def view_of(metadata: ClusterMetadata, min_isr: Mapping[str, int]) -> KafkaView:
             if p.replicas - p.in_sync
         ),
         offline=tuple(p.name for p in partitions if not p.has_leader),
-        needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(metadata.brokers)},
+        needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(alive)},
     )
 
 
-def _partitions(metadata: ClusterMetadata, min_isr: Mapping[str, int]) -> Iterator[Partition]:
+def _partitions(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> Iterator[Partition]:
     """A dead broker leaves the list of brokers before it leaves ISR and leadership: who is not listed is in neither."""
-    alive = frozenset(metadata.brokers)
-    for topic, found in sorted(metadata.topics.items()):
-        if found.error is not None:
-            raise Transient(f"topic {topic}: its metadata cannot be read now ({found.error.name()})")
-        for number, partition in sorted(found.partitions.items()):
+    _, alive = _brokers(metadata)
+    for topic in sorted(metadata.topics, key=lambda found: found.name):
+        if topic.error_code or topic.name not in min_isr:
+            raise Transient(f"topic {topic.name}: its metadata cannot be read now (error {topic.error_code})")
+        for partition in sorted(topic.partitions, key=lambda found: found.partition_index):
             yield Partition(
-                name=f"{topic}-{number}",
-                replicas=frozenset(partition.replicas),
-                in_sync=alive.intersection(partition.isrs),
-                has_leader=partition.leader in alive,
-                min_isr=min_isr[topic],
+                name=f"{topic.name}-{partition.partition_index}",
+                replicas=frozenset(partition.replica_nodes),
+                in_sync=alive.intersection(partition.isr_nodes),
+                has_leader=partition.leader_id in alive,
+                min_isr=min_isr[topic.name],
             )

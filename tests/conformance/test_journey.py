@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from activities.adapters.artefacts import DirectoryArtefacts
-from activities.adapters.kafka_admin import LibrdkafkaAdmin
+from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
@@ -156,7 +156,7 @@ async def real_journey(
         cast("Ledger", None),
         SpecDrivers(),
         KazooEnsembles(secrets),
-        LibrdkafkaAdmin(secrets),
+        BrokerAdmin(secrets),
         EndpointMetrics(),
         DirectoryArtefacts(tmp_path_factory.mktemp("artefacts")),
     )

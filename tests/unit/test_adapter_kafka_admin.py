@@ -1,0 +1,90 @@
+"""What a metadata answer means, without any broker."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from activities.adapters import kafka_admin
+from activities.adapters.kafka_admin import Partition, view_of
+from domain.errors import Transient
+from domain.observation import PartitionFault
+from playground.fakes.spec import fake_spec
+
+
+def answer(brokers: list[int], *partitions: tuple[list[int], list[int], int], error: int = 0) -> Any:
+    """A topic `orders` with (replicas, ISR, leader) for each partition."""
+    found = [
+        SimpleNamespace(partition_index=n, replica_nodes=replicas, isr_nodes=isr, leader_id=leader)
+        for n, (replicas, isr, leader) in enumerate(partitions)
+    ]
+    return SimpleNamespace(
+        cluster_id="abc",
+        brokers=[SimpleNamespace(node_id=b) for b in brokers],
+        topics=[SimpleNamespace(name="orders", error_code=error, partitions=found)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("replicas", "in_sync", "min_isr", "needed"),
+    [
+        (3, 3, 2, False),
+        (3, 2, 2, True),
+        (3, 3, 3, True),
+        (2, 2, 1, False),
+        (2, 2, 2, True),
+        (1, 1, 1, True),
+        (3, 1, 2, True),  # below its minimum already: the last one in sync stays
+        (2, 2, 3, False),  # no acks=all write can succeed, whoever runs
+        (2, 1, 3, True),
+    ],
+)
+def test_who_is_needed(replicas: int, in_sync: int, min_isr: int, needed: bool) -> None:
+    partition = Partition("orders-0", frozenset(range(replicas)), frozenset(range(in_sync)), True, min_isr)
+    assert partition.needs(0) is needed
+    assert not partition.needs(replicas), "a broker without a replica is not needed"
+
+
+def test_a_broker_that_is_not_listed_is_neither_in_sync_nor_leading() -> None:
+    view = view_of(answer([1, 3], ([1, 2, 3], [1, 2, 3], 1), ([2, 1], [2, 1], 2), ([2], [2], -1)), {"orders": 2})
+    assert view.under_replicated == tuple(PartitionFault(partition=f"orders-{n}", missing=(2,)) for n in range(3))
+    assert view.offline == ("orders-1", "orders-2")
+    assert view.needs == {1: ("orders-0", "orders-1"), 3: ("orders-0",)}
+
+
+def test_a_topic_that_cannot_be_read_makes_the_view_unknown() -> None:
+    with pytest.raises(Transient, match="orders"):
+        view_of(answer([1], error=5), {"orders": 1})
+    with pytest.raises(Transient, match="orders"):
+        view_of(answer([1], ([1], [1], 1)), {})
+
+
+class Brokers:
+    """Stands for the connections to brokers: each says which brokers it knows."""
+
+    def __init__(self, known: dict[int, list[int]]) -> None:
+        self._known = known
+
+    def metadata(self, topics: list[str] | None, node_id: int | None = None) -> Any:
+        assert topics == []
+        assert node_id is not None
+        return answer(self._known[node_id])
+
+
+@pytest.mark.parametrize(
+    ("known", "does_agree"), [({1: [1, 2], 2: [2, 1]}, True), ({1: [1, 2], 2: []}, False), ({1: [1, 2], 2: [2]}, False)]
+)
+def test_every_listed_broker_must_list_the_same(
+    monkeypatch: pytest.MonkeyPatch, known: dict[int, list[int]], does_agree: bool
+) -> None:
+    """A broker that has just started in KRaft mode lists nobody; one that is cut off lists who was there."""
+    monkeypatch.setattr(kafka_admin, "_is_anybody_there", lambda _server: True)
+    listed: Any = SimpleNamespace(
+        cluster_id="abc", brokers=[SimpleNamespace(node_id=b, host="127.0.0.1", port=1) for b in (1, 2)]
+    )
+    spec, client = fake_spec().kafka, cast("Any", Brokers(known))
+    if does_agree:
+        kafka_admin.ensure_agreement(spec, client, listed)
+        return
+    with pytest.raises(Transient, match="broker 2 lists brokers"):
+        kafka_admin.ensure_agreement(spec, client, listed)
