@@ -68,7 +68,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again.",
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
-    WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes.",
+    WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes. "
+    "If this lasts longer than a minute, restart the active controller: another takes over and writes what is missing.",
     WaitReason.CONTROLLER_LOST_ITS_FLAG: "ALARM: a controller runs without zookeeper.metadata.migration.enable before "
     "finalize was approved. If it becomes active, the migration is final. Give it the flag back and restart it now.",
     WaitReason.FINALIZATION_NOT_SEEN: "The controllers run without the flag; the quorum does not report it yet.",

@@ -218,6 +218,21 @@ def _chroot(connect: str) -> str:
     return connect.partition("/")[2].strip("/")
 
 
+def _listener_names(seen: Seen) -> Iterator[Finding]:
+    for broker in seen.spec.brokers:
+        listeners = seen.properties(broker.id).get("listeners", "")
+        names = {listener.partition("://")[0].strip().upper() for listener in listeners.split(",")}
+        if seen.spec.controller_listener in names:
+            yield Finding(
+                code="PF28",
+                object=seen.spec.node_name(broker.id),
+                observed=f"a listener of its own is called {seen.spec.controller_listener}",
+                expected="no listener of a broker has the name of the controllers' listener",
+                fix="Give the controllers' listener another name, controller_listener in the cluster's specification: "
+                "a KRaft broker refuses to start with it.",
+            )
+
+
 def _replicas(seen: Seen) -> Iterator[Finding]:
     for fault in seen.kafka.under_replicated[:20]:
         yield Finding(
@@ -291,6 +306,7 @@ CHECKS: tuple[Callable[[Seen], Iterator[Finding]], ...] = (
     _pending_work,
     _topic_ids,
     _connect_strings,
+    _listener_names,
     _replicas,
     _spareable,
     _authorizers,

@@ -106,6 +106,10 @@ CASES: dict[str, tuple[Observation, set[str]]] = {
     "an election of preferred leaders": (with_zookeeper(HEALTHY, is_preferred_election_pending=True), {"PF14"}),
     "a topic without id": (with_zookeeper(HEALTHY, topics_without_id=("old",)), {"PF17"}),
     "another chroot": (with_setting(1, "zookeeper.connect=127.0.0.1:2181/elsewhere"), {"PF20"}),
+    "a listener with the controllers' name": (
+        with_setting(1, "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9095"),
+        {"PF28"},
+    ),
     "a replica out of sync": (
         with_kafka(HEALTHY, under_replicated=(PartitionFault(partition="t-0", missing=(2,)),)),
         {"PF22"},
