@@ -1,7 +1,7 @@
 """`provision_controller`: a controller that did not exist: its file, its storage, its process.
 
     1. look again: the fence holds, and a fresh decision is this very step   (else: blocked, nothing touched)
-    2. write the file; it may already be there only if its bytes are just those
+    2. write the mark, then the file; it may already be there only if its bytes are just those
     3. format the storage, unless it is formatted for this cluster and this node
     4. start the process, unless it runs
     5. wait until it answers; the quorum's own readiness is the next decision's business
@@ -100,8 +100,6 @@ class Provisioning:
                 "It is not overwritten. Move it away, or name it as base_properties."
             )
         file = FileContent(wanted, source.mode, source.uid, source.gid)
-        if found is None:
-            await driver.write_file(controller.properties_file, file)
         sha256 = sha256_of(wanted)
         mark = RollMark(
             step_id=request.step_id,
@@ -111,7 +109,11 @@ class Provisioning:
             before_sha256=sha256,
             written_sha256=sha256,
         )
+        # The mark first: a file without it is somebody else's, and the preflight would refuse what we had begun.
+        await ensure_not_superseded(request.cluster, request.generation, self._ports)
         await write_mark(driver, controller.properties_file, mark, file)
+        if found is None:
+            await driver.write_file(controller.properties_file, file)
         return parse(source.content.decode(ENCODING)).get("inter.broker.protocol.version", SUPPORTED_RELEASE)
 
     async def _text(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent) -> str:

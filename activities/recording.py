@@ -6,6 +6,7 @@ from temporalio import activity
 
 from activities.observe import Ports
 from domain.contracts import ActivityName, Claim, ClaimRequest, RecordRequest
+from domain.errors import Permanent, Transient
 
 
 class Recording:
@@ -22,5 +23,12 @@ class Recording:
 
     @activity.defn(name=ActivityName.RECORD)
     async def record_progress(self, request: RecordRequest) -> None:
-        """Append events and set the progress."""
-        await self._ports.ledger.record(request.migration_id, request.events, request.progress)
+        """Append events and set the progress.
+
+        A ledger that refuses is like one that is down: the workflow has nothing else to say, and an attempt of this
+        activity costs no history, where a new activity every so often would fill it.
+        """
+        try:
+            await self._ports.ledger.record(request.migration_id, request.events, request.progress)
+        except Permanent as error:
+            raise Transient(str(error)) from error

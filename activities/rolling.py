@@ -3,11 +3,16 @@
     1. look again: the fence holds, and a fresh decision is this very step    (else: blocked, nothing touched)
     2. consume the approval, if the step is irreversible                      (before the write that it allows)
     3. archive the original, then write the mark: what ran, what the file is and will be
+       (a node that was restarted from this very file before and came up otherwise is not restarted again)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
     7. prove: expected mode, registered, unfenced, in sync, k looks in a row
     8. set the mark to proven
+
+Two attempts may run at once: a worker that was paused goes on beside the one that replaced it. So the mark is looked for
+once more after the process, and the process once more right before it is stopped: whoever comes second finds the first's
+mark or the first's process, and restarts nothing. Every write and every signal asks for the fence right before.
 
 A retry finds the mark with its own step id and goes on where the files and the process say it stopped; step 1 is not
 repeated, because a half-rolled node must be finished. Whoever dies between two lines leaves: before 3, nothing; before 4,
@@ -35,7 +40,7 @@ from activities.ports import FileContent, NodeDriver
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Unsafe
-from domain.observation import RollMark
+from domain.observation import Process, RollMark
 from domain.properties import ENCODING, changes
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
@@ -75,7 +80,7 @@ class Rolling:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
-                mark = await self._begin(request, target, mark)
+                mark = await self._begin(request, target)
             await self._write(request, target, mark)
             did_restart = await self._restart(request, target, mark)
             blocked = await self._prove(request, target, mark)
@@ -88,18 +93,23 @@ class Rolling:
                 changes=mark.changes,
             )
 
-    async def _begin(self, request: StepRequest, target: Target, left: RollMark | None) -> RollMark:
-        """Consume the approval, archive, and mark. `left`: the mark of an earlier roll, finished or not."""
-        if request.step.gate is not None:
-            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
-        file = await self._file(target)
+    async def _begin(self, request: StepRequest, target: Target) -> RollMark:
+        """Consume the approval, archive, and mark. What is there may be the mark of an earlier roll, finished or not."""
         process = await target.driver.process()
+        file = await self._file(target)
+        left = await read_mark(target.driver, target.node.properties_file)
+        if left is not None and left.step_id == request.step_id:
+            return left
+        _ensure_not_tried_before(target, left, request, process, file)
         is_ours_to_finish = (
             left is not None
             and not left.is_proven
             and left.stage == request.step.stage
             and left.before_identity == process.last_identity
         )
+        await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        if request.step.gate is not None:
+            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
         before_sha256 = left.before_sha256 if left is not None and is_ours_to_finish else sha256_of(file.content)
         original = left.original_sha256 if left is not None else None
         is_theirs = target.cluster.spec.role(target.node.id) is Role.BROKER
@@ -132,10 +142,11 @@ class Rolling:
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
+        await ensure_not_superseded(request.cluster, request.generation, self._ports)
         process = await target.driver.process()
         if process.is_running and process.identity == mark.before_identity:
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
             await target.driver.stop(request.policy.stop_deadline)
+            await ensure_not_superseded(request.cluster, request.generation, self._ports)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
             await target.driver.start()
@@ -155,6 +166,7 @@ class Rolling:
             good = good + 1 if not why else 0
             if good >= request.policy.stable_samples:
                 proven = mark.model_copy(update={"is_proven": True})
+                await ensure_not_superseded(request.cluster, request.generation, self._ports)
                 await write_mark(target.driver, target.node.properties_file, proven, await self._file(target))
                 return None
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
@@ -173,6 +185,24 @@ class Rolling:
     def _wanted(self, request: StepRequest, target: Target, file: FileContent) -> bytes:
         text = file.content.decode(ENCODING)
         return node_file(text, target.cluster.spec, target.node, request.step.stage).encode(ENCODING)
+
+
+def _ensure_not_tried_before(
+    target: Target, left: RollMark | None, request: StepRequest, process: Process, file: FileContent
+) -> None:
+    """Raise where a roll to this stage wrote this file, restarted the node, and the node still does not run in that stage."""
+    if (
+        left is not None
+        and not left.is_proven
+        and left.stage == request.step.stage
+        and left.written_sha256 == sha256_of(file.content)
+        and process.is_running
+        and process.identity != left.before_identity
+    ):
+        raise Unsafe(
+            f"{target.name} was restarted once from {target.node.properties_file}, which is in stage {left.stage}, and runs "
+            "otherwise. It is not restarted again. Make sure that its start command reads this file, and restart it yourself."
+        )
 
 
 LOG_LINES = 12

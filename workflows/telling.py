@@ -1,13 +1,35 @@
 """What a migration tells people: its progress record, its line of waiting, its page in Temporal's UI. Pure."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 
-from domain.contracts import Assessment
+from domain.contracts import ApprovalMessage, Assessment, HoldMessage
 from domain.decisions import WAIT_MEANS, Gate, Step, StepAction, Wait, WaitReason
-from domain.records import MigrationState, NodeStatus, Waiting
+from domain.records import EventDraft, MigrationState, NodeStatus, Waiting
+
+Message = TypeVar("Message", ApprovalMessage, HoldMessage)
 
 APPROVAL = "approval"
 """The reason of a wait for a person at a gate."""
+
+MAX_SAID = 500
+"""Characters kept of each thing that somebody says."""
+MAX_SUMMARY = 200
+"""Bytes of a summary; Temporal fails the whole task above 400."""
+
+
+def clean(message: Message) -> Message:
+    """What somebody sent, short and printable: whoever reaches Temporal can send anything, and we have to write it down.
+
+    A database refuses a NUL byte, and Temporal a large payload, every time anew: the migration would be stuck behind it.
+    """
+    said = {name: _printable(value) for name, value in message.model_dump().items() if value is not None}
+    return message.model_copy(update=said)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:MAX_SAID])
 
 
 def state_of(assessment: Assessment) -> MigrationState:
@@ -44,6 +66,12 @@ def summary_of(step: Step, node: str) -> str:
     return f"Restart {node} into stage {step.stage}" + (", final" if step.gate is not None else "")
 
 
+def summary_of_record(events: Sequence[EventDraft]) -> str:
+    """One line for Temporal's UI: what is recorded, as far as there is room."""
+    line = "Record: " + (", ".join(event.kind for event in events) or "progress")
+    return line if len(line) <= MAX_SUMMARY else f"{line[: MAX_SUMMARY - 4]} …"
+
+
 def name_of(assessment: Assessment, node_id: int) -> str:
     """A node's name, from its id."""
     return next((n.name for n in assessment.nodes if n.name.endswith(f"-{node_id}")), str(node_id))
@@ -76,6 +104,17 @@ def details_of(assessment: Assessment, waiting: Waiting | None, restarts: dict[s
     ]
     if assessment.gate is not None:
         lines += ["", f"Gate **{assessment.gate.name}**, evidence `{assessment.gate.evidence_hash}`"]
+    return "\n".join(lines)
+
+
+def details_of_error(phase: str | None, waiting: Waiting) -> str:
+    """The same page after an error, when there is nothing newer to show of the cluster."""
+    lines = (
+        f"### {phase or 'phase unknown'}",
+        "",
+        f"**Waiting: {waiting.reason}** — {waiting.means}",
+        f"```\n{waiting.detail}\n```",
+    )
     return "\n".join(lines)
 
 

@@ -12,12 +12,13 @@ At the end of every phase the run continues as new, so that its history stays sm
 """
 
 import asyncio
+import contextlib
 from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from domain.contracts import (
@@ -40,7 +41,17 @@ with workflow.unsafe.imports_passed_through():
     )
     from domain.decisions import WAIT_MEANS, Done, GateName, Refuse, Step, StepAction, Wait, WaitReason
     from domain.records import EventDraft, MigrationState, OpenGate, Progress, Waiting
-    from workflows.telling import details_of, name_of, state_of, summary_of, waiting_of, with_restarts
+    from workflows.telling import (
+        clean,
+        details_of,
+        details_of_error,
+        name_of,
+        state_of,
+        summary_of,
+        summary_of_record,
+        waiting_of,
+        with_restarts,
+    )
 
 PHASE = SearchAttributeKey.for_keyword("Phase")
 WAITING = SearchAttributeKey.for_keyword("Waiting")
@@ -56,6 +67,9 @@ WATCH_TIMEOUT = timedelta(days=1)
 STEP_MARGIN = timedelta(minutes=5)
 """What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
 
+MAX_DOUBLINGS = 8
+"""Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
+
 RECORD_AGAIN = timedelta(seconds=30)
 """Pause before a record that was refused, not merely unanswered, is tried again."""
 
@@ -67,6 +81,17 @@ ACTIVITY_OF = {
 
 class Superseded(Exception):
     """Another run holds the cluster."""
+
+
+def _looked_at(look: "asyncio.Task[Assessment]") -> None:
+    """Take the outcome of a watch that nobody waits for any more, so that its end is not logged as an error."""
+    if not look.cancelled():
+        look.exception()
+
+
+def _type_of(cause: BaseException | None) -> str:
+    named = cause.type if isinstance(cause, ApplicationError) else None
+    return named or type(cause).__name__
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -88,10 +113,13 @@ class ZkToKraftMigration:
         self._gate: OpenGate | None = None
         self._waiting: Waiting | None = None
         self._progress = Progress(state=MigrationState.PLANNING, phase=carried.phase)
+        self._is_progress_known = False
+        self._is_stopped = False
+        self._refused_in_a_row = 0
         self._unadopted: list[AdoptRequest] = []
         self._news = False
         self._outbox: list[EventDraft] = []
-        self._is_due = False
+        self._is_due = self._is_draining = False
         self._is_told = True
 
     @workflow.run
@@ -104,10 +132,11 @@ class ZkToKraftMigration:
             return await self._interpret()
         except Superseded:
             return "superseded"
-        except asyncio.CancelledError:
-            self._tell("cancelled", {"phase": self._phase})
-            self._progress = self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None})
-            await self._drain()
+        except (asyncio.CancelledError, ActivityError) as error:
+            # A cancellation comes as the one or the other, by what was awaited in that moment.
+            if not is_cancelled_exception(error):
+                raise
+            await self._end_cancelled()
             raise
         finally:
             telling.cancel()
@@ -117,13 +146,11 @@ class ZkToKraftMigration:
     async def _interpret(self) -> str:
         assessment: Assessment | None = None
         while True:
-            self._news = False
+            await workflow.wait_condition(lambda: not self._is_stopped)
+            assessment, self._news = None if self._news else assessment, False
             await self._adopt_messages()
             assessment = assessment or await self._look(ActivityName.ASSESS)
-            if assessment is None:
-                await workflow.wait_condition(lambda: self._news)
             if assessment is None or self._news:
-                assessment = None
                 continue
             self._note_phase(assessment)
             decision = assessment.decision
@@ -133,7 +160,7 @@ class ZkToKraftMigration:
             if isinstance(decision, Refuse | Done):
                 return await self._end(assessment)
             if isinstance(decision, Step):
-                await self._perform(decision, assessment)
+                await self._pace(await self._perform(decision, assessment))
                 assessment = None
             else:
                 assessment = await self._wait_for_change(assessment)
@@ -154,7 +181,7 @@ class ZkToKraftMigration:
         return claim.is_ours
 
     async def _look(self, activity: ActivityName, seen: str | None = None) -> Assessment | None:
-        """An assessment, or `None` after an error that a person has to look at: then the migration holds itself."""
+        """An assessment; `None` after news, or after an error that a person has to look at: then the migration stops."""
         is_watch = activity is ActivityName.WATCH
         look = workflow.start_activity(
             activity,
@@ -178,11 +205,12 @@ class ZkToKraftMigration:
             if is_watch:
                 await workflow.wait_condition(lambda: look.done() or self._news)
                 if not look.done():
+                    look.add_done_callback(_looked_at)
                     look.cancel()
                     return None
             assessment: Assessment = await look
         except ActivityError as error:
-            self._hold_after(error, str(activity))
+            self._stop_after(error, str(activity))
             return None
         return assessment
 
@@ -191,8 +219,8 @@ class ZkToKraftMigration:
         self._is_due = True
         return await self._look(ActivityName.WATCH, seen=assessment.digest)
 
-    async def _perform(self, step: Step, assessment: Assessment) -> None:
-        """Carry a step out. A cancellation waits for its end: half a restart is worse than either end."""
+    async def _perform(self, step: Step, assessment: Assessment) -> StepOutcome | None:
+        """Carry a step out; `None` after an error. A cancellation waits for its end: half a restart is worse than either."""
         node = name_of(assessment, step.node_id)
         self._step_count += 1
         self._tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
@@ -216,16 +244,31 @@ class ZkToKraftMigration:
             retry_policy=FOREVER,
             summary=summary_of(step, node),
         )
+        finishing = asyncio.create_task(self._finish(handle, step, node))
         try:
-            outcome = await asyncio.shield(handle)
+            return await asyncio.shield(finishing)
         except asyncio.CancelledError:
-            outcome = await handle
-            self._note_outcome(step, node, outcome)
+            await finishing
             raise
+
+    async def _finish(self, handle: "workflow.ActivityHandle[StepOutcome]", step: Step, node: str) -> StepOutcome | None:
+        try:
+            outcome = await handle
         except ActivityError as error:
-            self._hold_after(error, summary_of(step, node))
-            return
+            self._stop_after(error, summary_of(step, node))
+            return None
         self._note_outcome(step, node, outcome)
+        return outcome
+
+    async def _pace(self, outcome: StepOutcome | None) -> None:
+        """After a step that a guard refused pause, ever longer: a cluster that flickers must not fill history and record."""
+        if outcome is None or outcome.is_done:
+            self._refused_in_a_row = 0
+            return
+        pause = self._request.policy.poll_interval * 2**self._refused_in_a_row
+        self._refused_in_a_row = min(self._refused_in_a_row + 1, MAX_DOUBLINGS)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await workflow.wait_condition(lambda: self._news, timeout=pause, timeout_summary="The step was refused: pause")
 
     def _note_outcome(self, step: Step, node: str, outcome: StepOutcome) -> None:
         if outcome.did_restart:
@@ -237,14 +280,19 @@ class ZkToKraftMigration:
         else:
             self._tell("step-blocked", {**told, "why": outcome.blocked})
 
-    def _hold_after(self, error: ActivityError, what: str) -> None:
-        """An error that trying again cannot mend stops the migration where it is, until a person says resume."""
+    def _stop_after(self, error: ActivityError, what: str) -> None:
+        """An error that trying again cannot mend stops the migration where it is, until a person says resume.
+
+        More than a hold, which finalisation once begun does not obey: the same step would fail in a circle.
+        """
         cause = error.cause
         if isinstance(cause, ApplicationError) and cause.type == Superseded.__name__:
             raise Superseded from error
-        if not isinstance(cause, ApplicationError):
+        if is_cancelled_exception(error):
             raise error
-        self._is_held, self._held_because = True, f"{what}: {cause.message}"
+        why = cause.message if isinstance(cause, FailureError) else str(cause or error)
+        self._is_held, self._is_stopped, self._held_because = True, True, f"{what}: {why}"
+        self._tell("held", {"by": "keeperless", "reason": self._held_because, "error": _type_of(cause)})
         waiting = Waiting(
             reason=WaitReason.HELD,
             means=WAIT_MEANS[WaitReason.HELD],
@@ -252,16 +300,23 @@ class ZkToKraftMigration:
             detail=self._held_because,
             for_people=True,
         )
-        self._progress = self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting})
-        self._tell("held", {"by": "keeperless", "reason": self._held_because, "error": cause.type})
+        self._gate = None
+        self._show_waiting(waiting)
+        self._show(self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting, "gate": None}))
+        workflow.set_current_details(details_of_error(self._phase, waiting))
         self._is_due = True
+
+    async def _end_cancelled(self) -> None:
+        self._tell("cancelled", {"phase": self._phase})
+        self._show(self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None, "gate": None}))
+        await self._drain()
 
     async def _end(self, assessment: Assessment) -> str:
         is_done = isinstance(assessment.decision, Done)
         state = MigrationState.SUCCEEDED if is_done else MigrationState.REFUSED
         findings = assessment.decision.findings if isinstance(assessment.decision, Refuse) else ()
         outcome = assessment.decision.outcome if isinstance(assessment.decision, Done) else None
-        self._progress = self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome})
+        self._show(self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome}))
         self._tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._drain()
@@ -275,6 +330,9 @@ class ZkToKraftMigration:
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._drain()
+        while self._unadopted:
+            await self._adopt_messages()
+            await self._drain()
         carried = CarriedState(
             generation=self._generation,
             phase=self._phase,
@@ -305,14 +363,16 @@ class ZkToKraftMigration:
         elif self._gate is None or self._gate.evidence_hash != assessment.gate.evidence_hash:
             self._gate = assessment.gate.model_copy(update={"since": workflow.now()})
             self._tell("gate-opened", {"gate": self._gate.name, "evidence_hash": self._gate.evidence_hash})
-        self._progress = Progress(
-            state=state_of(assessment),
-            phase=self._phase,
-            waiting=self._waiting,
-            nodes=with_restarts(assessment.nodes, self._restarts),
-            gate=self._gate,
-            steps_done=assessment.steps_done,
-            steps_total=assessment.steps_total,
+        self._show(
+            Progress(
+                state=state_of(assessment),
+                phase=self._phase,
+                waiting=self._waiting,
+                nodes=with_restarts(assessment.nodes, self._restarts),
+                gate=self._gate,
+                steps_done=assessment.steps_done,
+                steps_total=assessment.steps_total,
+            )
         )
         workflow.set_current_details(details_of(assessment, self._waiting, self._restarts))
 
@@ -320,20 +380,26 @@ class ZkToKraftMigration:
         before = self._waiting
         is_same = before is not None and isinstance(assessment.decision, Wait) and before.reason == assessment.decision.reason
         since = before.since if before is not None and is_same else workflow.now()
-        self._waiting = waiting_of(assessment, since, self._held_because)
-        reason = self._waiting.reason if self._waiting is not None else None
-        if reason == (before.reason if before is not None else None):
-            return
-        workflow.upsert_search_attributes([WAITING.value_set(reason) if reason is not None else WAITING.value_unset()])
-        if self._waiting is not None:
-            self._tell("waiting", self._waiting.model_dump(mode="json"))
+        self._show_waiting(waiting_of(assessment, since, self._held_because))
+
+    def _show_waiting(self, waiting: Waiting | None) -> None:
+        """Tell a wait when it begins. The search attribute outlives a run, so it is compared with itself."""
+        before, self._waiting = self._waiting, waiting
+        reason = waiting.reason if waiting is not None else None
+        if reason != workflow.info().typed_search_attributes.get(WAITING):
+            workflow.upsert_search_attributes([WAITING.value_set(reason) if reason is not None else WAITING.value_unset()])
+        if waiting is not None and (before is None or before.reason != reason):
+            self._tell("waiting", waiting.model_dump(mode="json"))
+
+    def _show(self, progress: Progress) -> None:
+        self._progress, self._is_progress_known = progress, True
 
     def _tell(self, kind: str, data: dict[str, Any]) -> None:
-        """Put an event into the outbox. Its key makes it one event however often it is sent."""
+        """Put an event into the outbox. Its key makes it one event however often it is sent; after a reset it is another."""
         self._event_count += 1
         self._outbox.append(
             EventDraft(
-                key=f"{self._request.migration_id}:{self._event_count}",
+                key=f"{workflow.info().run_id}:{self._event_count}",
                 kind=kind,
                 cluster=self._request.cluster,
                 migration_id=self._request.migration_id,
@@ -345,13 +411,15 @@ class ZkToKraftMigration:
     async def _publish(self) -> None:
         """Send what the outbox holds, whenever that is due. A ledger that is down delays the record and nothing else."""
         while True:
-            await workflow.wait_condition(lambda: self._is_due)
+            await workflow.wait_condition(lambda: self._is_due or (self._is_draining and bool(self._outbox)))
             events, self._outbox = tuple(self._outbox), []
             self._is_due, self._is_told = False, False
             try:
                 await self._record(events)
                 self._is_told = True
-            except ActivityError:
+            except ActivityError as error:
+                if is_cancelled_exception(error):
+                    raise  # The run is over: a command after its last one would fail it for ever.
                 workflow.logger.exception("the ledger refuses the record; trying again")
                 self._outbox = [*events, *self._outbox]
                 await workflow.sleep(RECORD_AGAIN)
@@ -365,18 +433,19 @@ class ZkToKraftMigration:
                 cluster=self._request.cluster,
                 generation=self._generation,
                 events=events,
-                progress=self._progress,
+                progress=self._progress if self._is_progress_known else None,
             ),
             task_queue=TaskQueue.CLUSTER,
             start_to_close_timeout=LOOK_TIMEOUT,
             retry_policy=FOREVER,
-            summary="Record: " + (", ".join(event.kind for event in events) or "progress"),
+            summary=summary_of_record(events),
         )
 
     async def _drain(self) -> None:
-        """Wait until all that was told has been recorded."""
-        self._is_due = True
+        """Wait until all that was told has been recorded, what people say meanwhile included."""
+        self._is_due = self._is_draining = True
         await workflow.wait_condition(lambda: not self._is_due and self._is_told and not self._outbox)
+        self._is_draining = False
 
     # --- what people say -------------------------------------------------------------------------------------------
 
@@ -393,6 +462,7 @@ class ZkToKraftMigration:
     @workflow.update
     def approve(self, message: ApprovalMessage) -> str:
         """Approve an open gate. What counts is the command in the ledger; without one the message is adopted as a signal is."""
+        message = clean(message)
         if self._is_applied(message.command_id):
             return "approved before"
         self._take_approval(message)
@@ -406,6 +476,7 @@ class ZkToKraftMigration:
     @workflow.update
     def reject(self, message: ApprovalMessage) -> str:
         """Say no at an open gate: the migration is held, in a state with a way back, until somebody resumes it."""
+        message = clean(message)
         if self._is_applied(message.command_id):
             return "rejected before"
         self._gate = None
@@ -421,6 +492,7 @@ class ZkToKraftMigration:
     @workflow.update
     def hold(self, message: HoldMessage) -> str:
         """Finish the node in hand, start no other."""
+        message = clean(message)
         if not self._is_applied(message.command_id):
             self._hold(f"held by {message.by}: {message.reason}")
             self._tell("held", {"by": message.by, "reason": message.reason})
@@ -434,8 +506,9 @@ class ZkToKraftMigration:
     @workflow.update
     def resume(self, message: HoldMessage) -> str:
         """Go on after a hold."""
+        message = clean(message)
         if not self._is_applied(message.command_id):
-            self._is_held, self._held_because, self._news = False, "", True
+            self._is_held, self._is_stopped, self._held_because, self._news = False, False, "", True
             self._tell("resumed", {"by": message.by, "reason": message.reason})
         return "resumed"
 
@@ -447,14 +520,16 @@ class ZkToKraftMigration:
     @workflow.signal(name="approve")
     def approve_by_signal(self, message: ApprovalMessage) -> None:
         """The second door, for Temporal's own UI and CLI. Lenient: what makes no sense is told, never raised."""
+        message = clean(message)
         why = self._why_not_open(message)
         if why is not None:
             self._tell("signal-ignored", {"by": message.by, "gate": message.gate, "why": why})
+            self._is_due = True
         elif not self._is_applied(message.command_id):
             self._take_approval(message)
 
     def _require_open_gate(self, message: ApprovalMessage) -> None:
-        why = self._why_not_open(message)
+        why = self._why_not_open(clean(message))
         if why is not None:
             raise ApplicationError(why, type="GateNotOpen")
 
@@ -488,7 +563,19 @@ class ZkToKraftMigration:
     async def _adopt_messages(self) -> None:
         """Have bare messages written down as commands, where the server's settings allow them."""
         while self._unadopted:
-            message = self._unadopted.pop(0)
+            message = self._unadopted[0]
+            refused = await self._adopt(message)
+            self._unadopted.pop(0)
+            told = {"gate": message.gate, "by": message.by, "command": message.command_id}
+            if refused is None:
+                self._approvals[message.gate] = message.command_id
+                self._tell("approved", {**told, "reason": message.reason, "via": "temporal-signal"})
+            else:
+                self._tell("signal-ignored", {**told, "why": refused})
+
+    async def _adopt(self, message: AdoptRequest) -> str | None:
+        """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""
+        try:
             refused: str | None = await workflow.execute_activity(
                 ActivityName.ADOPT,
                 message,
@@ -498,12 +585,11 @@ class ZkToKraftMigration:
                 retry_policy=FOREVER,
                 summary=f"Write down the approval of {message.gate} that came as a message",
             )
-            told = {"gate": message.gate, "by": message.by, "command": message.command_id}
-            if refused is None:
-                self._approvals[message.gate] = message.command_id
-                self._tell("approved", {**told, "reason": message.reason, "via": "temporal-signal"})
-            else:
-                self._tell("signal-ignored", {**told, "why": refused})
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise
+            return f"it could not be written down: {error.cause}"
+        return refused
 
     def _hold(self, because: str) -> None:
         self._is_held, self._held_because, self._news = True, because, True

@@ -1,0 +1,137 @@
+"""What is called and what is there are the same: names and types, on both sides of every call."""
+
+import typing
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel
+from temporalio import activity, workflow
+
+from activities.observe import Ports
+from activities.settings import ActivitySettings
+from activities.worker import cluster_activities, watch_activities
+from domain import contracts
+from domain.contracts import (
+    WORKFLOW_TYPE,
+    ActivityName,
+    AdoptRequest,
+    ApprovalMessage,
+    Assessment,
+    AssessRequest,
+    Claim,
+    ClaimRequest,
+    ClusterSight,
+    HoldMessage,
+    MigrationInput,
+    MigrationStatus,
+    ObserveRequest,
+    RecordRequest,
+    StepOutcome,
+    StepRequest,
+)
+from domain.records import CommandKind
+from workflows.zk_to_kraft import ACTIVITY_OF, ZkToKraftMigration
+
+PORTS = cast("Ports", None)
+CALLS: dict[ActivityName, tuple[type, Any]] = {
+    ActivityName.CLAIM: (ClaimRequest, Claim),
+    ActivityName.ASSESS: (AssessRequest, Assessment),
+    ActivityName.WATCH: (AssessRequest, Assessment),
+    ActivityName.PROVISION_CONTROLLER: (StepRequest, StepOutcome),
+    ActivityName.ROLL_NODE: (StepRequest, StepOutcome),
+    ActivityName.RECORD: (RecordRequest, None),
+    ActivityName.OBSERVE: (ObserveRequest, ClusterSight),
+    ActivityName.ADOPT: (AdoptRequest, str | None),
+}
+
+
+def registered() -> dict[str, Callable[..., Any]]:
+    functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS)]
+    names = [activity._Definition.must_from_callable(function).name or "" for function in functions]
+    assert len(names) == len(set(names)), "an activity is served by one queue"
+    return dict(zip(names, functions, strict=True))
+
+
+def test_every_activity_that_is_named_is_registered_and_no_other() -> None:
+    assert registered().keys() == {name.value for name in ActivityName} == {name.value for name in CALLS}
+
+
+@pytest.mark.parametrize("name", ActivityName)
+def test_an_activity_takes_and_gives_what_the_contract_says(name: ActivityName) -> None:
+    hints = typing.get_type_hints(registered()[name])
+    result = hints.pop("return")
+    takes, gives = CALLS[name]
+    assert list(hints.values()) == [takes]
+    assert result in {gives, type(gives)}
+
+
+def test_a_watch_has_a_queue_of_its_own() -> None:
+    watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS)}
+    assert watching == {ActivityName.WATCH, ActivityName.OBSERVE}
+
+
+def test_every_action_has_its_activity() -> None:
+    assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
+    assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
+
+
+def test_the_workflow_takes_and_gives_what_the_contract_says() -> None:
+    definition = workflow._Definition.must_from_class(ZkToKraftMigration)
+    assert definition.name == WORKFLOW_TYPE
+    assert definition.arg_types == [MigrationInput]
+    assert definition.ret_type is str
+    messages = {"approve": ApprovalMessage, "reject": ApprovalMessage, "hold": HoldMessage, "resume": HoldMessage}
+    assert {name: update.arg_types for name, update in definition.updates.items()} == {n: [t] for n, t in messages.items()}
+    assert all(update.validator is not None for update in definition.updates.values())
+    assert {kind.value for kind in CommandKind} == messages.keys(), "the API sends a command as the update of its name"
+    assert {name: signal.arg_types for name, signal in definition.signals.items()} == {"approve": [ApprovalMessage]}
+    assert {name: query.ret_type for name, query in definition.queries.items()} == {"status": MigrationStatus}
+
+
+PAYLOADS = [
+    model
+    for model in vars(contracts).values()
+    if isinstance(model, type) and issubclass(model, contracts.Payload) and model is not contracts.Payload
+]
+
+
+def test_there_are_payloads() -> None:
+    assert len(PAYLOADS) > 12
+
+
+@pytest.mark.parametrize("model", PAYLOADS, ids=lambda model: model.__name__)
+def test_a_payload_tolerates_what_a_newer_program_adds(model: type[BaseModel]) -> None:
+    assert model.model_config.get("extra", "ignore") == "ignore"
+
+
+FIRST_FIELDS: dict[str, set[str]] = {
+    "AdoptRequest": {"migration_id", "command_id", "gate", "evidence_hash"},
+    "ApprovalMessage": set(),
+    "AssessRequest": {"migration_id", "cluster", "generation"},
+    "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
+    "CarriedState": {"generation"},
+    "Claim": {"is_ours", "generation"},
+    "ClaimRequest": {"migration_id", "first_run_id"},
+    "ClusterSight": {"cluster", "observed_at", "phase", "nodes", "gauges", "unknown"},
+    "Gauges": set(),
+    "HoldMessage": set(),
+    "MigrationInput": {"migration_id", "cluster"},
+    "MigrationStatus": {"migration_id", "progress", "generation"},
+    "ObserveRequest": {"cluster"},
+    "RecordRequest": {"migration_id", "cluster", "generation"},
+    "StepOutcome": {"is_done"},
+    "StepRequest": {"migration_id", "cluster", "generation", "step_id", "step"},
+}
+"""Fields that were there from the first day. Every later one needs a default: histories without it are still read."""
+
+
+@pytest.mark.parametrize("model", PAYLOADS, ids=lambda model: model.__name__)
+def test_a_payload_can_be_read_without_what_came_later(model: type[BaseModel]) -> None:
+    required = {name for name, field in model.model_fields.items() if field.is_required()}
+    assert required == FIRST_FIELDS[model.__name__], f"give the new field of {model.__name__} a default"
+
+
+def test_a_payload_with_a_field_too_many_is_read() -> None:
+    message = ApprovalMessage.model_validate_json('{"gate": "finalize", "by": "anna", "signature": "of a later release"}')
+    assert (message.gate, message.by, message.command_id) == ("finalize", "anna", None)

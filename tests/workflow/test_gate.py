@@ -1,0 +1,181 @@
+"""The gate `finalize`: who and what opens it, and all that does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from domain.contracts import ApprovalMessage
+from domain.decisions import GateName
+from domain.records import CommandKind
+from domain.zk_to_kraft.phases import Phase
+
+MakeApproval = Callable[..., ApprovalMessage]
+NOTHING_FINAL = {"controller-3001": 1}
+"""Started once, when it was created: not restarted."""
+
+
+@pytest.fixture
+async def gated(small: Any) -> Any:
+    """A world whose gate is open."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    return small
+
+
+async def refusal_of(asked: Any) -> str:
+    with pytest.raises(WorkflowUpdateFailedError) as failed:
+        await asked
+    assert isinstance(failed.value.cause, ApplicationError)
+    return failed.value.cause.message
+
+
+def is_untouched(world: Any) -> bool:
+    return bool(world.cluster.restarts | NOTHING_FINAL == world.cluster.restarts)
+
+
+async def test_an_approval_of_other_evidence_is_refused(gated: Any) -> None:
+    gate = await gated.until_gate()
+    why = await refusal_of(gated.approve("0" * 64))
+    assert gate.evidence_hash in why
+    assert is_untouched(gated)
+    assert not await gated.events("approved")
+
+
+async def test_an_approval_of_a_gate_that_is_not_open_is_refused(world: Any) -> None:
+    await world.register()
+    await world.start_workflow_worker()
+    await world.start()
+    assert "is not open" in await refusal_of(world.approve("0" * 64))
+
+
+async def test_a_second_approval_finds_the_gate_closed(gated: Any) -> None:
+    pause = gated.drivers.of[3001].pause("stop")
+    evidence_hash = (await gated.until_gate()).evidence_hash
+    assert await gated.approve(evidence_hash) == "approved"
+    await pause.is_reached.wait()
+    assert "is not open" in await refusal_of(gated.approve(evidence_hash))
+    gated.drivers.of[3001].release("stop")
+    assert await gated.result() == "succeeded"
+
+
+async def test_the_same_command_delivered_twice_is_one_approval(gated: Any, make_approval: MakeApproval) -> None:
+    gate = await gated.until_gate()
+    command = await gated.command(CommandKind.APPROVE, gate=GateName.FINALIZE, evidence_hash=gate.evidence_hash)
+    message = make_approval(gate.evidence_hash, command_id=command.id)
+    pause = gated.drivers.of[3001].pause("stop")
+    assert await gated.handle.execute_update("approve", message, id="first") == "approved"
+    await pause.is_reached.wait()
+    assert await gated.handle.execute_update("approve", message, id="second") == "approved before"
+    gated.drivers.of[3001].release("stop")
+    assert await gated.result() == "succeeded"
+    assert len(await gated.events("approved")) == 1
+
+
+async def test_a_rejection_holds_and_resume_opens_the_gate_again(gated: Any, make_approval: MakeApproval) -> None:
+    gate = await gated.until_gate()
+    assert await gated.say("reject", make_approval(gate.evidence_hash)) == "rejected"
+    progress = await gated.until_waiting("held")
+    assert progress.state == "held"
+    assert "rejected by anna" in progress.waiting.detail
+    assert progress.gate is None
+    assert "is not open" in await refusal_of(gated.approve(gate.evidence_hash))
+    assert await gated.resume() == "resumed"
+    assert await gated.approve_gate() == "approved"
+    assert await gated.result() == "succeeded"
+    assert [e.kind for e in await gated.events() if e.kind in {"gate-opened", "rejected", "resumed", "approved"}] == [
+        "gate-opened",
+        "rejected",
+        "resumed",
+        "gate-opened",
+        "approved",
+    ]
+
+
+async def test_a_bare_signal_counts_where_signals_are_trusted(small: Any, make_approval: MakeApproval) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin(are_signals_trusted=True)
+    gate = await small.until_gate()
+    await small.handle.signal("approve", make_approval(gate.evidence_hash))
+    assert await small.result() == "succeeded"
+    (command,) = await small.book.commands(small.migration_id)
+    assert (command.via, command.by, command.refused_because) == ("temporal-signal", "anna", None)
+    assert command.consumed_at is not None
+    (told,) = await small.events("approved")
+    assert told.data["via"] == "temporal-signal"
+
+
+async def test_a_bare_signal_is_told_and_ignored_where_they_are_not(gated: Any, make_approval: MakeApproval) -> None:
+    gate = await gated.until_gate()
+    await gated.handle.signal("approve", make_approval(gate.evidence_hash))
+    told = await gated.until_told("signal-ignored")
+    assert "signal_approvals is off" in told.data["why"]
+    assert is_untouched(gated)
+    assert not await gated.events("approved")
+    assert await gated.approve_gate() == "approved"
+    assert await gated.result() == "succeeded"
+
+
+async def test_signals_that_make_no_sense_are_told_and_harm_nothing(gated: Any, make_approval: MakeApproval) -> None:
+    """More of them than fit into a summary of Temporal's, the last with bytes that no database takes and no end."""
+    for _ in range(40):
+        await gated.handle.signal("approve", make_approval("", gate="nonsense"))
+    await gated.handle.signal("approve", {"gate": "finalize", "by": "x\0" * 100_000, "reason": ["not", "text"]})
+    await gated.handle.signal("approve", ApprovalMessage(gate="\0" * 100_000, by="\0", reason="r" * 100_000))
+    await gated.handle.signal("approve", "not even an object")
+    await gated.hold()
+    await gated.until_waiting("held")
+    await gated.until_told("signal-ignored", 41)
+    assert all(len(str(event.data)) < 3000 and "\0" not in str(event.data) for event in await gated.events())
+    await gated.resume()
+    assert await gated.approve_gate() == "approved"
+    assert await gated.result() == "succeeded"
+
+
+@pytest.mark.parametrize("forgery", ["nowhere", "of another migration", "of other evidence", "a hold", "refused"])
+async def test_a_forged_approval_moves_nothing(gated: Any, make_approval: MakeApproval, forgery: str) -> None:
+    """Who reaches Temporal directly can send whatever id they like: the ledger's word counts, right before the effect."""
+    gate = await gated.until_gate()
+    command_id = "no-such-command"
+    fields = {"gate": GateName.FINALIZE, "evidence_hash": gate.evidence_hash}
+    if forgery == "of another migration":
+        (earlier,) = [m for m in await gated.book.migrations() if m.id != gated.migration_id]
+        command_id = (await gated.command(CommandKind.APPROVE, **fields, migration_id=earlier.id)).id
+    elif forgery == "of other evidence":
+        command_id = (await gated.command(CommandKind.APPROVE, gate=GateName.FINALIZE, evidence_hash="0" * 64)).id
+    elif forgery == "a hold":
+        command_id = (await gated.command(CommandKind.HOLD, **fields)).id
+    elif forgery == "refused":
+        command_id = (await gated.command(CommandKind.APPROVE, **fields, refused_because="not allowed")).id
+    await gated.say("approve", make_approval(gate.evidence_hash, command_id=command_id))
+    await gated.until_told("gate-opened", 2)
+    assert is_untouched(gated)
+    assert (await gated.progress()).state == "waiting"
+    assert await gated.approve_gate() == "approved"
+    assert await gated.result() == "succeeded"
+
+
+async def test_evidence_that_changes_between_approval_and_effect_opens_the_gate_again(gated: Any) -> None:
+    """The approval is known to the workflow; the look right before the effect sees a file that somebody touched."""
+    gate = await gated.until_gate()
+    pause = gated.ledger.pause("command")
+    await gated.approve(gate.evidence_hash)
+    await pause.is_reached.wait()
+    broker = gated.cluster.nodes[2]
+    path = broker.spec.properties_file
+    file = broker.machine.read(path)
+    mark_path = f"{path.rpartition('/')[0]}/.keeperless/server.properties.mark"
+    broker.machine.remove(mark_path)
+    broker.machine.write(path, type(file)(file.content + b"# a note\n", file.mode, file.uid, file.gid))
+    gated.ledger.release("command")
+    await gated.until_told("gate-opened", 2)
+    again = await gated.until_gate()
+    assert again.evidence_hash != gate.evidence_hash
+    assert is_untouched(gated)
+    (command,) = await gated.book.commands(gated.migration_id)
+    assert command.consumed_at is None
+    assert await gated.approve(again.evidence_hash) == "approved"
+    assert await gated.result() == "succeeded"

@@ -1,0 +1,99 @@
+"""Hold and resume, whenever they come: the node in hand is finished, no other is started."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.client import WorkflowUpdateFailedError
+
+from domain.zk_to_kraft.phases import Phase
+
+
+async def test_a_hold_in_the_middle_of_a_roll_finishes_the_node_and_starts_no_other(small: Any) -> None:
+    await small.lead_to(Phase.DUAL_WRITE)
+    pause = small.drivers.of[1].pause("start")
+    await small.begin()
+    await pause.is_reached.wait()
+    before = small.cluster.restarts
+    assert await small.hold() == "held"
+    small.drivers.of[1].release("start")
+    progress = await small.until_waiting("held")
+    assert progress.state == "held"
+    assert "held by olga: lunch" in progress.waiting.detail
+    assert small.cluster.restarts == before | {"broker-1": before["broker-1"] + 1}
+    assert [e.data["node"] for e in await small.events("step-done")] == ["broker-1"]
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
+async def test_a_hold_that_arrives_while_we_look_starts_no_further_node(small: Any) -> None:
+    await small.lead_to(Phase.DUAL_WRITE)
+    pause = small.kafka.pause("view")
+    await small.begin()
+    await pause.is_reached.wait()
+    before = small.cluster.restarts
+    assert await small.hold() == "held"
+    small.kafka.release("view")
+    await small.until_waiting("held")
+    assert small.cluster.restarts == before
+    assert not await small.events("step-started")
+
+
+async def test_a_hold_that_comes_together_with_the_end_of_a_wait_starts_no_node(small: Any) -> None:
+    """Both reach the workflow in one task: nobody was there to take the first alone."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.cluster.faults.is_dual_write_stuck = True
+    small.cluster.advance(20)
+    await small.register()
+    await small.start_activity_workers()
+    async with asyncio.TaskGroup() as group:
+        async with small.make_workflow_worker():
+            await small.start()
+            await small.until_waiting("dual-write-not-current")
+        small.cluster.faults.is_dual_write_stuck = False
+        await small.until(small.has_watch_ended)
+        held = group.create_task(small.hold(command_id="the-hold"))
+        await small.until(lambda: small.is_update_waiting("the-hold"))
+        before = small.cluster.restarts
+        await small.start_workflow_worker()
+    assert held.result() == "held"
+    await small.until_waiting("held")
+    assert small.cluster.restarts == before
+    assert not await small.events("step-started")
+
+
+async def test_a_held_migration_shows_why_and_cannot_be_held_twice_nor_resumed_twice(small: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    with pytest.raises(WorkflowUpdateFailedError) as not_held:
+        await small.resume()
+    assert "nothing to resume" in str(not_held.value.cause)
+    await small.hold("waiting for the night")
+    with pytest.raises(WorkflowUpdateFailedError) as held:
+        await small.hold()
+    assert "waiting for the night" in str(held.value.cause)
+    progress = await small.until_waiting("held")
+    assert progress.gate is None
+    assert progress.waiting.for_people
+
+
+async def test_messages_around_the_end_of_a_phase_are_not_lost(small: Any, ledger_is_down: Exception) -> None:
+    """The ledger is slow just when a run hands over to the next; a hold and a resume and a hold come in that moment."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    await small.begin()
+    await small.until_told("step-started")
+    pause = small.ledger.pause("record")
+    await pause.is_reached.wait()
+    await small.hold("one")
+    await small.resume()
+    await small.hold("two")
+    small.ledger.release("record")
+    progress = await small.until_waiting("held")
+    assert progress.waiting.detail == "held by olga: two"
+    assert [e.data["reason"] for e in await small.events("held")] == ["one", "two"]
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+    assert len(await small.histories()) > 2

@@ -1,0 +1,143 @@
+"""The same words everywhere: search attributes, current details, the status query, the ledger. And no secret anywhere."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.testing import WorkflowEnvironment
+
+from domain.errors import Unsafe
+from domain.zk_to_kraft.phases import Phase
+from playground.temporal import SEARCH_ATTRIBUTES
+
+SECRET = "hunter2-do-not-tell"
+
+
+async def test_a_waiting_migration_says_so_in_temporal_too(small: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    gate = await small.until_gate()
+    assert await small.until(lambda: small.search_attribute("Waiting")) == "approval"
+    assert await small.search_attribute("Phase") == "SOAK"
+    assert await small.search_attribute("MigrationId") == small.migration_id
+    details = await small.current_details()
+    assert "### SOAK" in details
+    assert "**Waiting: approval**" in details
+    assert gate.evidence_hash in details
+    assert "| broker-2 | kraft | kraft | yes | 0 |" in details
+    status = await small.status()
+    assert status.progress == await small.progress()
+    assert (status.migration_id, status.generation) == (small.migration_id, 2)
+    print(details)
+
+
+async def test_nothing_is_shown_as_waiting_that_goes_on(small: Any) -> None:
+    """The wait ends together with a phase, and so with a run: the next run has to take the word away."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.cluster.faults.is_dual_write_stuck = True
+    small.cluster.advance(20)
+    pause = small.drivers.of[1].pause("stop")
+    await small.begin()
+    await small.until_waiting("dual-write-not-current")
+    assert await small.search_attribute("Waiting") == "dual-write-not-current"
+    small.cluster.faults.is_dual_write_stuck = False
+    await pause.is_reached.wait()
+    assert await small.search_attribute("Waiting") is None
+    assert await small.search_attribute("Phase") == "DUAL_WRITE"
+    assert len(await small.histories()) > 1
+    small.drivers.of[1].release("stop")
+
+
+async def test_no_secret_leaves_its_node(small: Any, count_events: Callable[..., dict[str, int]]) -> None:
+    for node_id in (1, 2, 3):
+        node = small.cluster.nodes[node_id]
+        path = node.spec.properties_file
+        file = node.machine.read(path)
+        lines = f"password.encoder.secret={SECRET}\nssl.keystore.password={SECRET}\n".encode()
+        node.machine.write(path, type(file)(file.content + lines, file.mode, file.uid, file.gid))
+    await small.begin()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+    assert SECRET.encode() in small.cluster.nodes[3001].machine.read("/etc/controller-3001/server.properties").content
+    told = [history.to_json() for history in await small.histories()]
+    told += [event.model_dump_json() for event in await small.book.events()]
+    told += [migration.model_dump_json() for migration in await small.book.migrations()]
+    told += [command.model_dump_json() for command in await small.book.commands(small.migration_id)]
+    told += [content.decode() for content in small.artefacts.kept.values()]
+    assert len(small.artefacts.kept) > 10
+    assert not [text for text in told if SECRET in text]
+    assert "password.encoder.secret=***" not in told[0]
+
+
+# ---- a month at the gate ----
+
+
+@pytest.fixture
+async def skipping(temporal_path: str) -> AsyncIterator[WorkflowEnvironment]:
+    """The real server with its time skipping switched on: each workflow has a clock of its own."""
+    attributes = [part for name in SEARCH_ATTRIBUTES for part in ("--search-attribute", f"{name}=Keyword")]
+    async with await WorkflowEnvironment.start_time_skipping_v2(
+        dev_server_existing_path=temporal_path,
+        dev_server_extra_args=["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true", *attributes],
+        dev_server_startup_timeout=timedelta(seconds=60),
+        data_converter=pydantic_data_converter,
+    ) as environment:
+        yield environment
+
+
+async def test_a_month_of_waiting_for_a_person_costs_no_history(
+    skipping: WorkflowEnvironment, make_world: Callable[..., Any]
+) -> None:
+    """A pending activity keeps this server from skipping, and at the gate there is always one: the watch. So the month is
+    spent held after an error, where nothing is pending, and the gate's own month is the next two tests' business.
+    """
+    world = make_world(controllers=1, client=skipping.client)
+    await world.lead_to(Phase.SOAK)
+    world.ledger.faults["cluster"] = Unsafe("somebody else is here")
+    await world.begin()
+    await world.until_waiting("held")
+    await world.until(lambda: world.is_quiet(0.2))
+    before = len((await world.handle.fetch_history()).events)
+    assert await skipping.fast_forward(world.handle, timedelta(days=30))
+    after = (await world.handle.fetch_history()).events
+    print(f"a month held: {before} events before, {len(after)} after")
+    assert len(after) - before <= 3
+    world.ledger.faults.clear()
+    await world.resume()
+    held, resumed = await world.until_told("held"), await world.until_told("resumed")
+    assert resumed.at - held.at >= timedelta(days=30)
+    await world.approve_gate()
+    assert await world.result() == "succeeded"
+
+
+async def test_at_the_gate_no_timer_runs_and_attempts_cost_no_history(small: Any) -> None:
+    """A watch that ends after a day, or dies with its worker, is another attempt at the same activity."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    await small.until(lambda: small.is_quiet(0.2))
+    before = (await small.handle.fetch_history()).events
+    small.kafka.faults["view"] = RuntimeError("an attempt ends")
+    asked = small.kafka.calls.count("view")
+    await small.until(lambda: small.has_asked(small.kafka, "view", asked + 2))
+    assert len((await small.handle.fetch_history()).events) == len(before)
+    assert not [e for e in before if e.event_type == EventType.EVENT_TYPE_TIMER_STARTED]
+    small.kafka.faults.clear()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
+async def test_a_watch_costs_no_history_however_long_it_looks(small: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    await small.until(lambda: small.is_quiet(0.2))
+    events, looks = len((await small.handle.fetch_history()).events), small.kafka.calls.count("view")
+    await small.until(lambda: small.has_asked(small.kafka, "view", looks + 20))
+    assert len((await small.handle.fetch_history()).events) == events
+    print(f"20 looks at the gate, {events} events before and after")
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
