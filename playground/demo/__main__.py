@@ -11,7 +11,7 @@ import sys
 from domain.errors import KeeperlessError
 from playground import processes
 from playground.demo.directory import Busy, DemoDirectory
-from playground.demo.guardian import Guardian, say
+from playground.demo.guardian import INTERRUPTED, Guardian, say
 from playground.demo.leftovers import stop_all
 from playground.demo.options import Options, options_of
 
@@ -30,6 +30,8 @@ def main() -> int:
     except KeeperlessError as error:
         say(f"The demo does not start. {error}")
         return NOTHING_STARTED
+    except KeyboardInterrupt:  # before the guardian took over: nothing of this run exists yet
+        return INTERRUPTED
 
 
 def run(options: Options, directory: DemoDirectory) -> int:

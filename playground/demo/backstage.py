@@ -4,7 +4,6 @@ Nothing is stopped here: that is the guardian's work, also after an interruption
 """
 
 import asyncio
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from playground import processes
 from playground.cache import Announce
 from playground.cluster import PlaygroundCluster
+from playground.demo.census import Census
 from playground.demo.directory import DemoDirectory
-from playground.demo.leftovers import processes_of
 from playground.demo.witness import Witness
 from playground.load import Load
 from playground.ports import PortLease
@@ -35,6 +34,7 @@ class Backstage:
     services: Services
     load: Load
     witness: Witness
+    census: Census
     memory: processes.PeakMemory
 
     async def start(self, announce: Announce) -> None:
@@ -67,7 +67,7 @@ def prepared(directory: DemoDirectory, announce: Announce) -> Backstage:
     cluster = PlaygroundCluster(directory.cluster, name=CLUSTER_NAME, announce=announce)
     lease = PortLease(5)
     temporal = TemporalServer(directory.temporal, TemporalPorts.leased(lease), program)
-    us = (os.getpid(), os.getppid())
+    census = Census(directory.path)
     return Backstage(
         directory=directory,
         cluster=cluster,
@@ -75,7 +75,8 @@ def prepared(directory: DemoDirectory, announce: Announce) -> Backstage:
         services=Services(directory.services, temporal.address, lease.take(), temporal.ui_url),
         load=Load(cluster.bootstrap_servers, directory.load),
         witness=Witness(cluster.bootstrap_servers, directory.load),
-        memory=processes.PeakMemory(lambda: [*us, *(process.pid for process in processes_of(directory.path))]),
+        census=census,
+        memory=processes.PeakMemory(census.pids),
     )
 
 

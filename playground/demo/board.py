@@ -98,6 +98,7 @@ class Board:
             seconds=now - self.began_at,
             doing=self.doing,
             addresses=self.addresses,
+            migration_id=self._migration.id if self._migration is not None else "",
             state=self._migration.state if self._migration is not None else "",
             phase=self._phases[-1][0] if self._phases else None,
             phases=self.phases(now),

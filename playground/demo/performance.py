@@ -64,7 +64,7 @@ def _end(options: Options, backstage: Backstage, screen: Screen, story: Story, r
         save_picture(options.picture, story.last_state, summary(report))
     console.print(f"Report: {directory.report}", soft_wrap=True)
     if not report.is_success:
-        console.print(story.left_behind(), soft_wrap=True)
+        console.print(story.left_behind(), markup=False)
     if options.keep:
         _keep(backstage, console)
     return 0 if report.is_success else FAILED

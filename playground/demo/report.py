@@ -27,6 +27,9 @@ class DemoReport:
     seconds_total: float
     phases: dict[str, float]
     restarts: dict[str, int]
+    """As counted from outside, by the processes that lived."""
+    restarts_told: dict[str, int]
+    """As the migration tells it. The same, or one of us is wrong."""
     acknowledged: int
     read_back: int
     lost: int
@@ -48,6 +51,7 @@ def report_of(
     migration: MigrationSeen,
     phase: str | None,
     phases: tuple[PhaseTime, ...],
+    restarts: dict[str, int],
     load: LoadReport,
     seconds_total: float,
     peak_rss_mib: float,
@@ -57,7 +61,8 @@ def report_of(
         migration=migration.state,
         seconds_total=round(seconds_total, 1),
         phases={spent.name: round(spent.seconds, 1) for spent in phases},
-        restarts={node.name: node.restarts for node in migration.nodes},
+        restarts=restarts,
+        restarts_told={node.name: node.restarts for node in migration.nodes},
         acknowledged=load.acknowledged,
         read_back=load.read_back,
         lost=len(load.lost),
@@ -74,7 +79,6 @@ def summary(report: DemoReport) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    restarts = ", ".join(f"{name} {count}×" for name, count in report.restarts.items() if count) or "none"
     grid.add_row(
         "cluster", Text(f"{report.state}, migration {report.migration}", "bold green" if report.is_success else "bold red")
     )
@@ -82,11 +86,19 @@ def summary(report: DemoReport) -> RenderableType:
     grid.add_row(
         "pauses", f"longest {report.longest_pause_seconds} s; slowest message {report.slowest_acknowledgement_seconds} s"
     )
-    grid.add_row("restarts", restarts)
+    grid.add_row("restarts", _restarts(report))
     grid.add_row("time", _time(report))
     grid.add_row("memory", f"{report.peak_rss_mib} MiB at most, all processes together")
     style = "green" if report.is_success else "red"
     return Panel(grid, title="summary", title_align="left", box=box.ROUNDED, border_style=style)
+
+
+def _restarts(report: DemoReport) -> Text:
+    counted = Text(", ".join(f"{name} {count}×" for name, count in report.restarts.items() if count) or "none")
+    if report.restarts != report.restarts_told:
+        told = ", ".join(f"{name} {count}×" for name, count in report.restarts_told.items())
+        counted.append(f"; the migration tells otherwise: {told}", "bold red")
+    return counted
 
 
 def _time(report: DemoReport) -> str:

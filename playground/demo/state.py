@@ -90,6 +90,7 @@ class DemoState:
     seconds: float
     doing: str
     addresses: Addresses = field(default_factory=Addresses)
+    migration_id: str = ""
     state: str = ""
     phase: str | None = None
     phases: tuple[PhaseTime, ...] = ()

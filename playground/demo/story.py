@@ -161,7 +161,8 @@ class Story:
         now = time.time()
         state = self._board.state(now)
         peak = await asyncio.to_thread(self._stage.memory.stop)
-        return report_of(migration, state.phase, state.phases, proof, now - self._board.began_at, peak)
+        restarts = self._stage.census.restarts()
+        return report_of(migration, state.phase, state.phases, restarts, proof, now - self._board.began_at, peak)
 
     # --- what is shown ---------------------------------------------------------------------------------------------
 

@@ -82,5 +82,5 @@ def left_behind(state: DemoState) -> str:
             f"ZooKeeper, too (ZkWriteBehindLag {state.gauges.write_behind_lag})."
         )
     if state.state == "held":
-        lines.append("The migration is held: POST /migrations/{id}/resume would lead to the gate again.")
+        lines.append(f"The migration is held: POST /migrations/{state.migration_id}/resume leads to the gate again.")
     return "\n".join(lines)

@@ -1,6 +1,7 @@
 """No process is left behind, and no stranger's is touched: real processes, real signals."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from domain.errors import Permanent
 from playground import processes
+from playground.demo.census import Census, node_of
 from playground.demo.directory import Busy, DemoDirectory
 from playground.demo.leftovers import is_ours, processes_of, stop_all
 
@@ -231,9 +233,28 @@ def test_stop_interrupts_a_demo_that_is_running(directory: DemoDirectory) -> Non
     assert f"process {holder.pid}" in stop.stdout
 
 
-def test_memory_counts_what_is_ours(directory: DemoDirectory) -> None:
-    node = a_node(directory)
-    processes.wait_until(lambda: bool(processes_of(directory.path)), "the node to be seen", 5)
-    assert processes.resident_mib(process.pid for process in processes_of(directory.path)) > 0
-    stop_all(directory.path)
-    node.wait(10)
+@pytest.fixture
+def java(tmp_path: Path) -> str:
+    """A program of that name, which sleeps; a copy, because a link's target may look at its own name."""
+    path = tmp_path / "java"
+    path.write_bytes(Path(shutil.which("bash") or "").read_bytes())
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_census_counts_starts_and_not_looks(directory: DemoDirectory, java: str) -> None:
+    census = Census(directory.path)
+    properties = str(directory.path / "cluster" / "broker-1" / "server.properties")
+    for _ in range(3):
+        node = subprocess.Popen([java, "-c", "while :; do sleep 0.2; done", "kafka.Kafka", properties])
+        processes.wait_until(lambda pid=node.pid: pid in census.pids(), "the node to be seen", 5)
+        assert {os.getpid(), os.getppid(), node.pid} <= set(census.pids())
+        node.kill()
+        node.wait()
+    assert census.restarts() == {"broker-1": 2}
+
+
+def test_only_brokers_and_controllers_are_nodes() -> None:
+    assert node_of(["/jre/bin/java", "-Xmx1g", "kafka.Kafka", "/x/broker-1/server.properties"]) == "broker-1"
+    assert node_of(["/jre/bin/java", "kafka.tools.StorageTool", "format", "-c", "/x/broker-1/server.properties"]) is None
+    assert node_of(["sh", "-c", "exec", "start", "java", "kafka.Kafka", "/x/broker-1/server.properties"]) is None

@@ -53,6 +53,16 @@ def test_nothing_is_cut_off_from_a_hundred_columns_on(width: int) -> None:
     assert "…" not in text
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("mode", ["zookeeper", "in-transition", "interrupted", "migrating"])
+def test_the_widest_words_leave_readiness_and_restarts_their_room(width: int, mode: str) -> None:
+    node = NodeStatus(name="controller-3002", role="controller", mode=mode, stage="zookeeper", is_ready=False, restarts=7)
+    (row,) = (row for row in rendered(changed(nodes=(node,)), width).split("\n") if "controller-3002" in row)
+    cells = row.split("controller-3002")[1].split("│")[0].split()
+    assert cells[1:] == ["zookeeper", "no" if width == 120 else "✘", "7"]
+    assert "…" not in row
+
+
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (140, 50)])
 def test_it_fills_its_height_and_no_more_than_its_width(width: int, height: int) -> None:
     rows = rendered(STATE, width, height).rstrip("\n").split("\n")

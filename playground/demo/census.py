@@ -1,0 +1,49 @@
+"""Counts the demo's processes from outside: who lives now, and how often each node was really started.
+
+The migration tells how often it restarted a node. This is the second opinion: every broker and controller process that was
+ever seen, known by its pid and the moment of its start.
+"""
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import psutil
+
+from playground.demo.leftovers import processes_of
+
+NODE_CLASS = "kafka.Kafka"
+Identity = tuple[int, float]
+
+
+class Census:
+    """Belongs to the thread that calls `pids`, once a second or so: no Kafka node lives shorter than that."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._seen: dict[str, set[Identity]] = defaultdict(set)
+
+    def pids(self) -> list[int]:
+        """Of everything that belongs to the demo: what it has started, itself, and its guardian."""
+        living = processes_of(self._directory)
+        for process in living:
+            name = node_of(process.info["cmdline"])
+            if name is not None:
+                self._seen[name].add(_identity(process))
+        return [os.getpid(), os.getppid(), *(process.pid for process in living)]
+
+    def restarts(self) -> dict[str, int]:
+        """By node: how often it was started again, after its first start."""
+        return {name: len(identities) - 1 for name, identities in sorted(self._seen.items())}
+
+
+def node_of(arguments: list[str]) -> str | None:
+    """The name of the broker or controller that a command line runs: that of its properties file's folder."""
+    if Path(arguments[0]).name != "java" or arguments[-2:-1] != [NODE_CLASS]:
+        return None
+    return Path(arguments[-1]).parent.name
+
+
+def _identity(process: psutil.Process) -> Identity:
+    """psutil remembers the time of the start: it is asked once, also when the process ends meanwhile."""
+    return process.pid, process.create_time()
