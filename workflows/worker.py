@@ -16,7 +16,9 @@ from domain.contracts import TaskQueue
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 RUNNER = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules("domain", "workflows.telling", "pydantic")
+    restrictions=SandboxRestrictions.default.with_passthrough_modules(
+        "domain", "workflows.orders", "workflows.outbox", "workflows.telling", "pydantic"
+    )
 )
 CACHED_WORKFLOWS = 200
 """A cached workflow takes about 0.75 MiB; a migration waits nearly always, and is read again from its history in no time."""

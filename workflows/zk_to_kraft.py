@@ -1,7 +1,8 @@
 """`ZkToKraftMigration`: the interpreter. It asks for an assessment, does what it says, and asks again.
 
-It holds what people have said (approvals, hold), the last assessment, and nothing else of the cluster: the cluster is the
-truth, and looking at it is an activity's work. So a fix of a decision reaches running migrations without touching this.
+It holds what people have said (`Orders`), what is to be told (`Outbox`), the last assessment, and nothing else of the
+cluster: the cluster is the truth, and looking at it is an activity's work. So a fix of a decision reaches running migrations
+without touching this.
 
     assess ──► Step    perform it (one activity), assess again
            ──► Wait    watch until the decision changes or somebody says something, assess again
@@ -14,7 +15,6 @@ At the end of every phase the run continues as new, so that its history stays sm
 import asyncio
 import contextlib
 from datetime import timedelta
-from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy, SearchAttributeKey
@@ -40,7 +40,9 @@ with workflow.unsafe.imports_passed_through():
         TaskQueue,
     )
     from domain.decisions import WAIT_MEANS, Done, GateName, Refuse, Step, StepAction, Wait, WaitReason
-    from domain.records import EventDraft, MigrationState, OpenGate, Progress, Waiting
+    from domain.records import ACTIVE_STATES, EventDraft, MigrationState, OpenGate, Progress, Waiting
+    from workflows.orders import Orders
+    from workflows.outbox import Outbox
     from workflows.telling import (
         clean,
         details_of,
@@ -69,9 +71,6 @@ STEP_MARGIN = timedelta(minutes=5)
 
 MAX_DOUBLINGS = 8
 """Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
-
-RECORD_AGAIN = timedelta(seconds=30)
-"""Pause before a record that was refused, not merely unanswered, is tried again."""
 
 ACTIVITY_OF = {
     StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
@@ -103,29 +102,22 @@ class ZkToKraftMigration:
         carried = request.carried or CarriedState(generation=0)
         self._request = request
         self._generation = carried.generation
-        self._approvals = dict(carried.approvals)
-        self._applied = list(carried.applied_commands)
+        self._orders = Orders.of(carried)
         self._restarts = dict(carried.restarts)
-        self._is_held, self._held_because = carried.is_held, carried.held_because
         self._phase = carried.phase
         self._began_in_phase = carried.phase
-        self._step_count, self._event_count = carried.step_count, carried.event_count
+        self._step_count = carried.step_count
+        self._outbox = Outbox(request.cluster, request.migration_id, carried.event_count)
         self._gate: OpenGate | None = None
         self._waiting: Waiting | None = None
         self._progress = Progress(state=MigrationState.PLANNING, phase=carried.phase)
         self._is_progress_known = False
-        self._is_stopped = False
         self._refused_in_a_row = 0
-        self._unadopted: list[AdoptRequest] = []
-        self._news = False
-        self._outbox: list[EventDraft] = []
-        self._is_due = self._is_draining = False
-        self._is_told = True
 
     @workflow.run
     async def run(self, request: MigrationInput) -> str:
         """Runs to the end of the migration, or of a phase. Gives the migration's final state."""
-        telling = asyncio.create_task(self._publish())
+        telling = asyncio.create_task(self._outbox.deliver(self._record))
         try:
             if request.carried is None and not await self._claim():
                 return "superseded"
@@ -146,11 +138,11 @@ class ZkToKraftMigration:
     async def _interpret(self) -> str:
         assessment: Assessment | None = None
         while True:
-            await workflow.wait_condition(lambda: not self._is_stopped)
-            assessment, self._news = None if self._news else assessment, False
+            await workflow.wait_condition(lambda: not self._orders.is_stopped)
+            assessment, self._orders.has_news = None if self._orders.has_news else assessment, False
             await self._adopt_messages()
             assessment = assessment or await self._look(ActivityName.ASSESS)
-            if assessment is None or self._news:
+            if assessment is None or self._orders.has_news:
                 continue
             self._note_phase(assessment)
             decision = assessment.decision
@@ -177,7 +169,7 @@ class ZkToKraftMigration:
         )
         self._generation = claim.generation
         if claim.is_ours:
-            self._tell("claimed", {"generation": claim.generation})
+            self._outbox.tell("claimed", {"generation": claim.generation})
         return claim.is_ours
 
     async def _look(self, activity: ActivityName, seen: str | None = None) -> Assessment | None:
@@ -189,8 +181,8 @@ class ZkToKraftMigration:
                 migration_id=self._request.migration_id,
                 cluster=self._request.cluster,
                 generation=self._generation,
-                approvals=self._approvals,
-                is_held=self._is_held,
+                approvals=self._orders.approvals,
+                is_held=self._orders.is_held,
                 policy=self._request.policy,
                 seen=seen,
             ),
@@ -203,7 +195,7 @@ class ZkToKraftMigration:
         )
         try:
             if is_watch:
-                await workflow.wait_condition(lambda: look.done() or self._news)
+                await workflow.wait_condition(lambda: look.done() or self._orders.has_news)
                 if not look.done():
                     look.add_done_callback(_looked_at)
                     look.cancel()
@@ -216,15 +208,15 @@ class ZkToKraftMigration:
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
         """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
-        self._is_due = True
+        self._outbox.send_soon()
         return await self._look(ActivityName.WATCH, seen=assessment.digest)
 
     async def _perform(self, step: Step, assessment: Assessment) -> StepOutcome | None:
         """Carry a step out; `None` after an error. A cancellation waits for its end: half a restart is worse than either."""
         node = name_of(assessment, step.node_id)
         self._step_count += 1
-        self._tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
-        self._is_due = True
+        self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
+        self._outbox.send_soon()
         policy = self._request.policy
         handle = workflow.start_activity(
             ACTIVITY_OF[step.action],
@@ -234,7 +226,7 @@ class ZkToKraftMigration:
                 generation=self._generation,
                 step_id=f"{self._request.migration_id}/{self._step_count}",
                 step=step,
-                approvals=self._approvals,
+                approvals=self._orders.approvals,
                 policy=policy,
             ),
             result_type=StepOutcome,
@@ -268,7 +260,9 @@ class ZkToKraftMigration:
         pause = self._request.policy.poll_interval * 2**self._refused_in_a_row
         self._refused_in_a_row = min(self._refused_in_a_row + 1, MAX_DOUBLINGS)
         with contextlib.suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(lambda: self._news, timeout=pause, timeout_summary="The step was refused: pause")
+            await workflow.wait_condition(
+                lambda: self._orders.has_news, timeout=pause, timeout_summary="The step was refused: pause"
+            )
 
     def _note_outcome(self, step: Step, node: str, outcome: StepOutcome) -> None:
         if outcome.did_restart:
@@ -276,9 +270,9 @@ class ZkToKraftMigration:
         told = {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage}
         told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
         if outcome.is_done:
-            self._tell("step-done", {**told, "changes": list(outcome.changes)})
+            self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
         else:
-            self._tell("step-blocked", {**told, "why": outcome.blocked})
+            self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
 
     def _stop_after(self, error: ActivityError, what: str) -> None:
         """An error that trying again cannot mend stops the migration where it is, until a person says resume.
@@ -291,25 +285,27 @@ class ZkToKraftMigration:
         if is_cancelled_exception(error):
             raise error
         why = cause.message if isinstance(cause, FailureError) else str(cause or error)
-        self._is_held, self._is_stopped, self._held_because = True, True, f"{what}: {why}"
-        self._tell("held", {"by": "keeperless", "reason": self._held_because, "error": _type_of(cause)})
+        self._orders.stop(f"{what}: {why}")
+        self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
         waiting = Waiting(
             reason=WaitReason.HELD,
             means=WAIT_MEANS[WaitReason.HELD],
             since=workflow.now(),
-            detail=self._held_because,
+            detail=self._orders.held_because,
             for_people=True,
         )
         self._gate = None
         self._show_waiting(waiting)
         self._show(self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting, "gate": None}))
         workflow.set_current_details(details_of_error(self._phase, waiting))
-        self._is_due = True
+        self._outbox.send_soon()
 
     async def _end_cancelled(self) -> None:
-        self._tell("cancelled", {"phase": self._phase})
-        self._show(self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None, "gate": None}))
-        await self._drain()
+        """A migration that had ended before the cancellation came stays what it was."""
+        if self._progress.state in ACTIVE_STATES:
+            self._outbox.tell("cancelled", {"phase": self._phase})
+            self._show(self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None, "gate": None}))
+        await self._outbox.drain()
 
     async def _end(self, assessment: Assessment) -> str:
         is_done = isinstance(assessment.decision, Done)
@@ -317,9 +313,9 @@ class ZkToKraftMigration:
         findings = assessment.decision.findings if isinstance(assessment.decision, Refuse) else ()
         outcome = assessment.decision.outcome if isinstance(assessment.decision, Done) else None
         self._show(self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome}))
-        self._tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
+        self._outbox.tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
         await workflow.wait_condition(workflow.all_handlers_finished)
-        await self._drain()
+        await self._outbox.drain()
         return state
 
     async def _continue_as_new_between_phases(self, assessment: Assessment) -> None:
@@ -329,20 +325,20 @@ class ZkToKraftMigration:
         if not has_ended and not workflow.info().is_continue_as_new_suggested():
             return
         await workflow.wait_condition(workflow.all_handlers_finished)
-        await self._drain()
-        while self._unadopted:
+        await self._outbox.drain()
+        while self._orders.unadopted:
             await self._adopt_messages()
-            await self._drain()
+            await self._outbox.drain()
         carried = CarriedState(
             generation=self._generation,
             phase=self._phase,
             step_count=self._step_count,
             restarts=self._restarts,
-            approvals=self._approvals,
-            applied_commands=tuple(self._applied),
-            is_held=self._is_held,
-            held_because=self._held_because,
-            event_count=self._event_count,
+            approvals=self._orders.approvals,
+            applied_commands=tuple(self._orders.applied),
+            is_held=self._orders.is_held,
+            held_because=self._orders.held_because,
+            event_count=self._outbox.count,
         )
         workflow.continue_as_new(self._request.model_copy(update={"carried": carried}))
 
@@ -351,7 +347,7 @@ class ZkToKraftMigration:
     def _note_phase(self, assessment: Assessment) -> None:
         if assessment.phase is None or assessment.phase == self._phase:
             return
-        self._tell("phase-entered", {"phase": assessment.phase, "from": self._phase})
+        self._outbox.tell("phase-entered", {"phase": assessment.phase, "from": self._phase})
         self._phase = assessment.phase
         workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
 
@@ -362,7 +358,7 @@ class ZkToKraftMigration:
             self._gate = None
         elif self._gate is None or self._gate.evidence_hash != assessment.gate.evidence_hash:
             self._gate = assessment.gate.model_copy(update={"since": workflow.now()})
-            self._tell("gate-opened", {"gate": self._gate.name, "evidence_hash": self._gate.evidence_hash})
+            self._outbox.tell("gate-opened", {"gate": self._gate.name, "evidence_hash": self._gate.evidence_hash})
         self._show(
             Progress(
                 state=state_of(assessment),
@@ -380,7 +376,7 @@ class ZkToKraftMigration:
         before = self._waiting
         is_same = before is not None and isinstance(assessment.decision, Wait) and before.reason == assessment.decision.reason
         since = before.since if before is not None and is_same else workflow.now()
-        self._show_waiting(waiting_of(assessment, since, self._held_because))
+        self._show_waiting(waiting_of(assessment, since, self._orders.held_because))
 
     def _show_waiting(self, waiting: Waiting | None) -> None:
         """Tell a wait when it begins. The search attribute outlives a run, so it is compared with itself."""
@@ -389,41 +385,10 @@ class ZkToKraftMigration:
         if reason != workflow.info().typed_search_attributes.get(WAITING):
             workflow.upsert_search_attributes([WAITING.value_set(reason) if reason is not None else WAITING.value_unset()])
         if waiting is not None and (before is None or before.reason != reason):
-            self._tell("waiting", waiting.model_dump(mode="json"))
+            self._outbox.tell("waiting", waiting.model_dump(mode="json"))
 
     def _show(self, progress: Progress) -> None:
         self._progress, self._is_progress_known = progress, True
-
-    def _tell(self, kind: str, data: dict[str, Any]) -> None:
-        """Put an event into the outbox. Its key makes it one event however often it is sent; after a reset it is another."""
-        self._event_count += 1
-        self._outbox.append(
-            EventDraft(
-                key=f"{workflow.info().run_id}:{self._event_count}",
-                kind=kind,
-                cluster=self._request.cluster,
-                migration_id=self._request.migration_id,
-                at=workflow.now(),
-                data=data,
-            )
-        )
-
-    async def _publish(self) -> None:
-        """Send what the outbox holds, whenever that is due. A ledger that is down delays the record and nothing else."""
-        while True:
-            await workflow.wait_condition(lambda: self._is_due or (self._is_draining and bool(self._outbox)))
-            events, self._outbox = tuple(self._outbox), []
-            self._is_due, self._is_told = False, False
-            try:
-                await self._record(events)
-                self._is_told = True
-            except ActivityError as error:
-                if is_cancelled_exception(error):
-                    raise  # The run is over: a command after its last one would fail it for ever.
-                workflow.logger.exception("the ledger refuses the record; trying again")
-                self._outbox = [*events, *self._outbox]
-                await workflow.sleep(RECORD_AGAIN)
-                self._is_due = True
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:
         await workflow.execute_activity(
@@ -441,12 +406,6 @@ class ZkToKraftMigration:
             summary=summary_of_record(events),
         )
 
-    async def _drain(self) -> None:
-        """Wait until all that was told has been recorded, what people say meanwhile included."""
-        self._is_due = self._is_draining = True
-        await workflow.wait_condition(lambda: not self._is_due and self._is_told and not self._outbox)
-        self._is_draining = False
-
     # --- what people say -------------------------------------------------------------------------------------------
 
     @workflow.query
@@ -456,65 +415,65 @@ class ZkToKraftMigration:
             migration_id=self._request.migration_id,
             progress=self._progress,
             generation=self._generation,
-            applied_commands=tuple(self._applied),
+            applied_commands=tuple(self._orders.applied),
         )
 
     @workflow.update
     def approve(self, message: ApprovalMessage) -> str:
         """Approve an open gate. What counts is the command in the ledger; without one the message is adopted as a signal is."""
         message = clean(message)
-        if self._is_applied(message.command_id):
+        if self._orders.is_repeated(message.command_id):
             return "approved before"
         self._take_approval(message)
         return "approved"
 
     @approve.validator
     def _validate_approve(self, message: ApprovalMessage) -> None:
-        if message.command_id not in self._applied:
+        if not self._orders.is_known(message.command_id):
             self._require_open_gate(message)
 
     @workflow.update
     def reject(self, message: ApprovalMessage) -> str:
         """Say no at an open gate: the migration is held, in a state with a way back, until somebody resumes it."""
         message = clean(message)
-        if self._is_applied(message.command_id):
+        if self._orders.is_repeated(message.command_id):
             return "rejected before"
         self._gate = None
-        self._hold(f"{message.gate} rejected by {message.by}: {message.reason}")
-        self._tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
+        self._orders.hold(f"{message.gate} rejected by {message.by}: {message.reason}")
+        self._outbox.tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
         return "rejected"
 
     @reject.validator
     def _validate_reject(self, message: ApprovalMessage) -> None:
-        if message.command_id not in self._applied:
+        if not self._orders.is_known(message.command_id):
             self._require_open_gate(message)
 
     @workflow.update
     def hold(self, message: HoldMessage) -> str:
         """Finish the node in hand, start no other."""
         message = clean(message)
-        if not self._is_applied(message.command_id):
-            self._hold(f"held by {message.by}: {message.reason}")
-            self._tell("held", {"by": message.by, "reason": message.reason})
+        if not self._orders.is_repeated(message.command_id):
+            self._orders.hold(f"held by {message.by}: {message.reason}")
+            self._outbox.tell("held", {"by": message.by, "reason": message.reason})
         return "held"
 
     @hold.validator
     def _validate_hold(self, message: HoldMessage) -> None:
-        if self._is_held and message.command_id not in self._applied:
-            raise ApplicationError(f"held already: {self._held_because}", type="AlreadyHeld")
+        if self._orders.is_held and not self._orders.is_known(message.command_id):
+            raise ApplicationError(f"held already: {self._orders.held_because}", type="AlreadyHeld")
 
     @workflow.update
     def resume(self, message: HoldMessage) -> str:
         """Go on after a hold."""
         message = clean(message)
-        if not self._is_applied(message.command_id):
-            self._is_held, self._is_stopped, self._held_because, self._news = False, False, "", True
-            self._tell("resumed", {"by": message.by, "reason": message.reason})
+        if not self._orders.is_repeated(message.command_id):
+            self._orders.resume()
+            self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
         return "resumed"
 
     @resume.validator
     def _validate_resume(self, message: HoldMessage) -> None:
-        if not self._is_held and message.command_id not in self._applied:
+        if not self._orders.is_held and not self._orders.is_known(message.command_id):
             raise ApplicationError("not held: there is nothing to resume", type="NotHeld")
 
     @workflow.signal(name="approve")
@@ -523,9 +482,9 @@ class ZkToKraftMigration:
         message = clean(message)
         why = self._why_not_open(message)
         if why is not None:
-            self._tell("signal-ignored", {"by": message.by, "gate": message.gate, "why": why})
-            self._is_due = True
-        elif not self._is_applied(message.command_id):
+            self._outbox.tell("signal-ignored", {"by": message.by, "gate": message.gate, "why": why})
+            self._outbox.send_soon()
+        elif not self._orders.is_repeated(message.command_id):
             self._take_approval(message)
 
     def _require_open_gate(self, message: ApprovalMessage) -> None:
@@ -544,11 +503,13 @@ class ZkToKraftMigration:
     def _take_approval(self, message: ApprovalMessage) -> None:
         gate = GateName(message.gate)
         if message.command_id is not None:
-            self._approvals[gate] = message.command_id
-            self._tell("approved", {"gate": gate, "by": message.by, "reason": message.reason, "command": message.command_id})
+            self._orders.approvals[gate] = message.command_id
+            self._outbox.tell(
+                "approved", {"gate": gate, "by": message.by, "reason": message.reason, "command": message.command_id}
+            )
         else:
-            command_id = f"{workflow.info().run_id}/message-{self._event_count}"
-            self._unadopted.append(
+            command_id = f"{workflow.info().run_id}/message-{self._outbox.count}"
+            self._orders.unadopted.append(
                 AdoptRequest(
                     migration_id=self._request.migration_id,
                     command_id=command_id,
@@ -558,20 +519,20 @@ class ZkToKraftMigration:
                     reason=message.reason,
                 )
             )
-        self._gate, self._news = None, True
+        self._gate, self._orders.has_news = None, True
 
     async def _adopt_messages(self) -> None:
         """Have bare messages written down as commands, where the server's settings allow them."""
-        while self._unadopted:
-            message = self._unadopted[0]
+        while self._orders.unadopted:
+            message = self._orders.unadopted[0]
             refused = await self._adopt(message)
-            self._unadopted.pop(0)
+            self._orders.unadopted.pop(0)
             told = {"gate": message.gate, "by": message.by, "command": message.command_id}
             if refused is None:
-                self._approvals[message.gate] = message.command_id
-                self._tell("approved", {**told, "reason": message.reason, "via": "temporal-signal"})
+                self._orders.approvals[message.gate] = message.command_id
+                self._outbox.tell("approved", {**told, "reason": message.reason, "via": "temporal-signal"})
             else:
-                self._tell("signal-ignored", {**told, "why": refused})
+                self._outbox.tell("signal-ignored", {**told, "why": refused})
 
     async def _adopt(self, message: AdoptRequest) -> str | None:
         """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""
@@ -590,15 +551,3 @@ class ZkToKraftMigration:
                 raise
             return f"it could not be written down: {error.cause}"
         return refused
-
-    def _hold(self, because: str) -> None:
-        self._is_held, self._held_because, self._news = True, because, True
-
-    def _is_applied(self, command_id: str | None) -> bool:
-        """True for a command seen before; otherwise remembers it."""
-        if command_id is None:
-            return False
-        if command_id in self._applied:
-            return True
-        self._applied.append(command_id)
-        return False

@@ -341,6 +341,10 @@ class World:
     async def status(self) -> MigrationStatus:
         return await self.handle.query("status", result_type=MigrationStatus)
 
+    async def has_ended_inside(self, state: str) -> bool:
+        """The workflow knows, whether or not it could tell the ledger."""
+        return (await self.status()).progress.state == state
+
     async def until_told(self, kind: str, count: int = 1, **data: Any) -> Event:
         """The last of `count` events of a kind that carry these data."""
 

@@ -67,3 +67,20 @@ async def test_a_cancel_at_any_other_moment_is_told_too(small: Any, moment: str)
     await ensure_cancelled(small)
     if moment == "looking":
         small.kafka.release("view")
+
+
+async def test_a_cancel_after_the_end_does_not_undo_it(small: Any, ledger_is_down: Exception) -> None:
+    """The cluster is on KRaft, and the ledger cannot be told yet: the run waits for it, and is cancelled."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    small.ledger.faults["record"] = ledger_is_down
+    await small.approve_gate()
+    await small.until(lambda: small.has_ended_inside("succeeded"))
+    await small.handle.cancel()
+    await small.until(small.is_cancel_requested)
+    small.ledger.faults.clear()
+    with pytest.raises(WorkflowFailureError):
+        await small.result()
+    assert (await small.progress()).state == "succeeded"
+    assert not await small.events("cancelled")

@@ -1,0 +1,67 @@
+"""Events on their way to the ledger, in order, each once. A ledger that is down delays the record and nothing else."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+from domain.records import EventDraft
+
+RECORD_AGAIN = timedelta(seconds=30)
+"""Pause before a record that was refused for good, not merely unanswered, is tried again."""
+
+
+class Outbox:
+    """What a run tells. Events are gathered, and sent together when somebody says so: a record costs history.
+
+    `count` goes on from run to run.
+    """
+
+    def __init__(self, cluster: str, migration_id: str, count: int) -> None:
+        self._cluster, self._migration_id = cluster, migration_id
+        self.count = count
+        self._events: list[EventDraft] = []
+        self._is_due = self._is_draining = self._is_under_way = False
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        """Keep an event. Its key makes it one event however often it is sent; after a reset of the run it is another."""
+        self.count += 1
+        self._events.append(
+            EventDraft(
+                key=f"{workflow.info().run_id}:{self.count}",
+                kind=kind,
+                cluster=self._cluster,
+                migration_id=self._migration_id,
+                at=workflow.now(),
+                data=data,
+            )
+        )
+
+    def send_soon(self) -> None:
+        """Send what is there, or the progress alone, as soon as the record before is done."""
+        self._is_due = True
+
+    async def deliver(self, record: Callable[[tuple[EventDraft, ...]], Awaitable[None]]) -> None:
+        """Runs beside the interpreter, to the end of the run."""
+        while True:
+            await workflow.wait_condition(lambda: self._is_due or (self._is_draining and bool(self._events)))
+            events, self._events = tuple(self._events), []
+            self._is_due, self._is_under_way = False, True
+            try:
+                await record(events)
+                self._is_under_way = False
+            except ActivityError as error:
+                if is_cancelled_exception(error):
+                    raise  # The run is over: a command after its last one would fail it for ever.
+                workflow.logger.exception("the ledger refuses the record; trying again")
+                self._events = [*events, *self._events]
+                await workflow.sleep(RECORD_AGAIN)
+                self._is_due = True
+
+    async def drain(self) -> None:
+        """Wait until all that was told has been recorded, what people say meanwhile included."""
+        self._is_due = self._is_draining = True
+        await workflow.wait_condition(lambda: not (self._is_due or self._is_under_way or self._events))
+        self._is_draining = False
