@@ -24,6 +24,7 @@ from jgo.maven import Artifact, MavenContext
 
 from domain.errors import Permanent, Transient
 from playground.cache import Announce, cache_directory, only_one_process, silent
+from playground.maven_settings import mirror_of_central
 
 LOCK_FILE = Path(__file__).with_name("jars.lock.toml")
 AGENTS = frozenset({"jolokia-agent-jvm", "jmx_prometheus_javaagent"})
@@ -133,9 +134,9 @@ def _fetch_all(jars: tuple[LockedJar, ...], repository: Path, announce: Announce
 
 
 def maven_context(repository: Path) -> MavenContext:
-    """jgo with the repositories of its own configuration: `central = …` there replaces Maven Central by a mirror."""
+    """jgo with the mirror that Maven's settings name, if any, and the repositories of jgo's own configuration before that."""
     settings = GlobalSettings.load()
-    remotes = {"central": MAVEN_CENTRAL_URL} | settings.repositories
+    remotes = {"central": mirror_of_central() or MAVEN_CENTRAL_URL} | settings.repositories
     return MavenContext(repo_cache=repository, remote_repos=remotes, timeout=60)
 
 
@@ -162,8 +163,8 @@ def _download(artifact: Artifact) -> Path:
         return Path(artifact.resolve())
     except (OSError, RuntimeError) as error:  # requests' errors are OSErrors; jgo raises RuntimeError for "not found"
         raise Transient(
-            f"{artifact.filename} could not be fetched ({error}). Check the network, or name a mirror in jgo's "
-            "configuration (~/.config/jgo.conf: section [repositories], central = URL); what is fetched already is kept"
+            f"{artifact.filename} could not be fetched ({error}). Check the network, or name a mirror in Maven's "
+            "settings (~/.m2/settings.xml, mirrorOf central); what is fetched already is kept"
         ) from error
 
 
