@@ -81,7 +81,7 @@ class Traveller:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             seen = await observe(self._record, self._ports)
-            if is_wanted(seen):
+            if is_wanted(seen) and self._versions_are_known(seen):
                 return seen
             assert time.monotonic() < deadline, seen.model_dump_json(indent=1)
 
@@ -113,6 +113,11 @@ class Traveller:
             await driver.start()
             assert (await driver.process()).last_identity != before.identity
             await self._until(lambda o: is_healthy(o, self._spec) and quorum_leader(o, self._spec) is not None)
+
+    def _versions_are_known(self, seen: Observation) -> bool:
+        """A node registers app-info last of all: for a moment it has every gauge and no version yet."""
+        through_jolokia = [node for node in self._spec.nodes if node.metrics.kind == "jolokia"]
+        return all(m.kafka_version for node in through_jolokia if (m := seen.node(node.id).metrics) is not None)
 
     def _gauges(self, seen: Observation) -> set[MigrationGauge | None]:
         return {m.migration_gauge if (m := seen.node(c.id).metrics) else None for c in self._spec.controllers}

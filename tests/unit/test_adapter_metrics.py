@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -83,12 +84,11 @@ async def serve() -> AsyncIterator[Serve]:
     """Starts a server that gives one answer (text, or a function of the request's body); its URL."""
     servers: list[asyncio.Server] = []
 
-    async def start(answer: str | Callable[[bytes], str], status: int = 200, delay: float = 0.0) -> str:
+    async def start(answer: str | Callable[[bytes], str], status: int = 200) -> str:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             length = next((int(h.partition(":")[2]) for h in head.splitlines() if h.startswith("content-length:")), 0)
             body = await reader.readexactly(length)
-            await asyncio.sleep(delay)
             text = (answer if isinstance(answer, str) else answer(body)).encode()
             writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % (status, len(text)) + text)
             await writer.drain()
@@ -192,7 +192,7 @@ async def test_malformed_pages_of_the_exporter_are_transient(serve: Serve, page:
 
 @pytest.mark.parametrize("kind", [JolokiaEndpoint, PrometheusEndpoint])
 async def test_no_answer_is_transient(serve: Serve, kind: type[JolokiaEndpoint] | type[PrometheusEndpoint]) -> None:
-    bad = [await serve("[]", status=500), await serve("[]", delay=5), "http://127.0.0.1:1/closed"]
-    for url in bad:
-        with pytest.raises(Transient):
-            await read(kind(url=url), seconds=0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for url in (await serve("[]", status=500), f"http://127.0.0.1:{silent.getsockname()[1]}/", "http://127.0.0.1:1/closed"):
+            with pytest.raises(Transient):
+                await read(kind(url=url), seconds=0.3)
