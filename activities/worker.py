@@ -14,7 +14,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.worker import Worker
 
 from activities.adapters.artefacts import DirectoryArtefacts
-from activities.adapters.kafka_admin import LibrdkafkaAdmin
+from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
@@ -69,7 +69,7 @@ async def run(settings: ActivitySettings) -> None:
             ledger=await stack.enter_async_context(open_ledger(settings.ledger_url)),
             drivers=SpecDrivers(),
             zookeepers=KazooEnsembles(secrets),
-            kafka=LibrdkafkaAdmin(secrets),
+            kafka=BrokerAdmin(secrets),
             metrics=EndpointMetrics(),
             artefacts=DirectoryArtefacts(settings.artefacts),
         )

@@ -88,10 +88,6 @@ class BrokerAdmin:
             return view_of(metadata, client.min_isr([topic.name for topic in metadata.topics]))
 
 
-LibrdkafkaAdmin = BrokerAdmin
-"""The name under which the worker knew the first version."""
-
-
 class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has no types
     """Connects as kafka-python does, and closes the socket when nobody lets it in, which kafka-python forgets."""
 
