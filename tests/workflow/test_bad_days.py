@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 
 from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.phases import Phase
@@ -128,9 +129,14 @@ async def test_a_step_that_is_refused_again_and_again_is_asked_for_ever_more_slo
     small.flicker()
     await small.begin()
     await small.until_told("step-blocked", 4)
-    at = [e.at for e in await small.events("step-blocked")]
-    pauses = [(b - a).total_seconds() for a, b in itertools.pairwise(at)]
-    print(f"seconds between steps that were refused: {pauses}")
+    timers = [
+        event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
+        for event in (await small.handle.fetch_history()).events
+        if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED
+    ]
+    print(f"pauses between steps that were refused: {[pause.total_seconds() for pause in timers]}")
+    assert all(later == 2 * earlier for earlier, later in itertools.pairwise(timers))
+    assert len(timers) > 2
     small.kafka.changes.clear()
     await small.approve_gate()
     assert await small.result() == "succeeded"

@@ -99,7 +99,7 @@ async def test_a_month_of_waiting_for_a_person_costs_no_history(
     world.ledger.faults["cluster"] = Unsafe("somebody else is here")
     await world.begin()
     await world.until_waiting("held")
-    await world.until(lambda: world.is_quiet(0.2))
+    await world.until(lambda: world.is_quiet(0.5))
     before = len((await world.handle.fetch_history()).events)
     assert await skipping.fast_forward(world.handle, timedelta(days=30))
     after = (await world.handle.fetch_history()).events
@@ -118,11 +118,12 @@ async def test_at_the_gate_no_timer_runs_and_attempts_cost_no_history(small: Any
     await small.lead_to(Phase.SOAK)
     await small.begin()
     await small.until_gate()
-    await small.until(lambda: small.is_quiet(0.2))
-    before = (await small.handle.fetch_history()).events
     small.kafka.faults["view"] = RuntimeError("an attempt ends")
     asked = small.kafka.calls.count("view")
-    await small.until(lambda: small.has_asked(small.kafka, "view", asked + 2))
+    await small.until(lambda: small.has_asked(small.kafka, "view", asked + 1))
+    await small.until(lambda: small.is_quiet(0.5))
+    before = (await small.handle.fetch_history()).events
+    await small.until(lambda: small.has_asked(small.kafka, "view", asked + 3))
     assert len((await small.handle.fetch_history()).events) == len(before)
     assert not [e for e in before if e.event_type == EventType.EVENT_TYPE_TIMER_STARTED]
     small.kafka.faults.clear()
@@ -134,7 +135,7 @@ async def test_a_watch_costs_no_history_however_long_it_looks(small: Any) -> Non
     await small.lead_to(Phase.SOAK)
     await small.begin()
     await small.until_gate()
-    await small.until(lambda: small.is_quiet(0.2))
+    await small.until(lambda: small.is_quiet(0.5))
     events, looks = len((await small.handle.fetch_history()).events), small.kafka.calls.count("view")
     await small.until(lambda: small.has_asked(small.kafka, "view", looks + 20))
     assert len((await small.handle.fetch_history()).events) == events

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
 from domain.zk_to_kraft.phases import Phase
@@ -78,14 +79,27 @@ async def test_a_cluster_goes_from_zookeeper_to_kraft(
 
 
 def events_of_restarts(history: WorkflowHistory) -> list[int]:
-    """For each `roll_node` of a run: the events from its scheduling up to the next step's, or to the run's end."""
+    """For each `roll_node` of a run: the events from its scheduling up to the next step's, or to the run's end.
+
+    Without the late end of what was scheduled before it: the watch that an approval cancelled.
+    """
     steps = [
         place
         for place, event in enumerate(history.events)
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
         and event.activity_task_scheduled_event_attributes.activity_type.name == "roll_node"
     ]
-    return [end - start for start, end in itertools.pairwise([*steps, len(history.events)])]
+    return [
+        sum(scheduled_by(event) >= history.events[begin].event_id for event in history.events[begin:end])
+        for begin, end in itertools.pairwise([*steps, len(history.events)])
+    ]
+
+
+def scheduled_by(event: HistoryEvent) -> int:
+    """The id of the event that scheduled the activity which this event is about; else the event's own."""
+    attributes = getattr(event, event.WhichOneof("attributes") or "")
+    is_of_activity = EventType.Name(event.event_type).startswith("EVENT_TYPE_ACTIVITY_TASK_")
+    return getattr(attributes, "scheduled_event_id", event.event_id) if is_of_activity else event.event_id
 
 
 async def test_runs_hand_over_all_that_matters(small: Any) -> None:
