@@ -60,8 +60,11 @@ class NodeDriver(Protocol):
     async def start(self) -> None:
         """Start the process, detached from us. Running already is fine. Does not wait for it to serve."""
 
-    async def stop(self, deadline: timedelta) -> None:
-        """Ask the process to stop cleanly and wait. Not running is fine. `Transient` after the deadline; never kills."""
+    async def stop(self, identity: str, deadline: timedelta) -> None:
+        """Ask the process with this identity to stop cleanly, and wait. Gone already is fine, and its successor is left alone.
+
+        `Transient` after the deadline; never kills.
+        """
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         """The last lines that the process printed; empty when there are none."""

@@ -39,7 +39,7 @@ from activities.observe import Ports, observe
 from activities.ports import FileContent, NodeDriver
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
-from domain.errors import Unsafe
+from domain.errors import Transient, Unsafe
 from domain.observation import Process, RollMark
 from domain.properties import ENCODING, changes
 from domain.records import ClusterRecord
@@ -144,14 +144,21 @@ class Rolling:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
         await ensure_not_superseded(request.cluster, request.generation, self._ports)
         process = await target.driver.process()
-        if process.is_running and process.identity == mark.before_identity:
-            await target.driver.stop(request.policy.stop_deadline)
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        if process.identity is not None and process.identity == mark.before_identity:
+            await target.driver.stop(process.identity, request.policy.stop_deadline)
+            await self._ensure_not_superseded_for_sure(request)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
             await target.driver.start()
             return True
         return process.identity != mark.before_identity
+
+    async def _ensure_not_superseded_for_sure(self, request: StepRequest) -> None:
+        """The fence again, but a ledger that is silent does not keep a node down that we have just stopped."""
+        try:
+            await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        except Transient as error:
+            activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
 
     async def _prove(self, request: StepRequest, target: Target, mark: RollMark) -> str | None:
         """Look until the node is proven k times in a row, it has died, or the deadline is over: why it is not proven."""

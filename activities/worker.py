@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -34,6 +35,8 @@ from ledger.ledger import open_ledger
 
 GRACE = timedelta(seconds=20)
 """After SIGTERM: time for what is short. A roll under way is cut off and taken up by the next worker where it stood."""
+THREADS = 64
+"""For blocking calls: files, ZooKeeper, Kafka. Python's own default is six on two cores: one look uses more than that."""
 HEARTBEAT_THROTTLE = timedelta(seconds=5)
 """Heartbeats that the SDK may hold back; its own default of a minute would hide a stalled attempt for as long."""
 
@@ -58,6 +61,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
 async def run(settings: ActivitySettings) -> None:
     """Serve both queues until SIGINT or SIGTERM."""
     log = structlog.get_logger()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="blocking"))
     config = ClientConfig.load_client_connect_config()
     config.setdefault("target_host", "localhost:7233")
     secrets = EnvironmentAndFileSecrets()

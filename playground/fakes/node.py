@@ -155,8 +155,8 @@ class FakeDriver:
         if self._node.spec.id in self._faults.dies_at_start:
             self._node.die(*self._faults.dies_at_start[self._node.spec.id])
 
-    async def stop(self, deadline: timedelta) -> None:
-        if self._node.process is None:
+    async def stop(self, identity: str, deadline: timedelta) -> None:
+        if self._node.process is None or self._node.process.identity != identity:
             return
         if self._node.spec.id in self._faults.ignores_stop:
             raise Transient(f"process {self._node.process.identity}: has not stopped after SIGTERM; it is left alone")

@@ -108,7 +108,7 @@ class Traveller:
             text = node_file(file.content.decode(ENCODING), self._spec, node, stage).encode(ENCODING)
             await driver.write_file(node.properties_file, FileContent(text, file.mode, file.uid, file.gid))
             before = await driver.process()
-            await driver.stop(timedelta(seconds=60))
+            await driver.stop((await driver.process()).identity or "", timedelta(seconds=60))
             assert (await driver.process()).last_identity == before.identity
             await driver.start()
             assert (await driver.process()).last_identity != before.identity

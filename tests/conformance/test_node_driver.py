@@ -175,7 +175,7 @@ async def test_a_node_that_never_ran(nodes: Nodes) -> None:
     driver = nodes.serving()
     process = await driver.process()
     assert (process.is_running, process.identity, process.last_identity, process.started_at) == (False, None, None, None)
-    await driver.stop(DEADLINE)
+    await driver.stop((await driver.process()).identity or "", DEADLINE)
     assert await driver.output_tail(5) == ()
 
 
@@ -204,7 +204,7 @@ async def test_stop_keeps_the_identity_and_a_start_changes_it(nodes: Nodes) -> N
     await driver.start()
     before = await driver.process()
     for _ in range(2):
-        await driver.stop(DEADLINE)
+        await driver.stop((await driver.process()).identity or "", DEADLINE)
         stopped = await driver.process()
         assert (stopped.is_running, stopped.identity, stopped.last_identity) == (False, None, before.identity)
     await driver.start()
@@ -230,7 +230,7 @@ async def test_a_process_that_does_not_stop_is_left_alone(nodes: Nodes) -> None:
     before = await driver.process()
     await _output_of(driver)
     with pytest.raises(Transient):
-        await driver.stop(timedelta(milliseconds=300))
+        await driver.stop((await driver.process()).identity or "", timedelta(milliseconds=300))
     assert await driver.process() == before
 
 
@@ -292,7 +292,7 @@ async def test_a_node_started_by_others_keeps_its_identity_when_stopped(
     assert before.identity is not None
     assert before.identity.startswith(f"{outsider.pid}@")
     assert not (local.directory / "run" / "node.pid.identity").exists(), "looking must not write"
-    await driver.stop(DEADLINE)
+    await driver.stop((await driver.process()).identity or "", DEADLINE)
     assert (await driver.process()).last_identity == before.identity
 
 
@@ -328,7 +328,7 @@ async def test_a_recycled_pid_is_neither_ours_nor_touched(local: LocalNodes) -> 
     (local.directory / "run" / "node.pid").write_text(str(stranger.pid))
     try:
         assert not (await driver.process()).is_running
-        await driver.stop(DEADLINE)
+        await driver.stop((await driver.process()).identity or "", DEADLINE)
         assert stranger.is_running()
         await driver.start()
         assert (await driver.process()).is_running
@@ -336,7 +336,7 @@ async def test_a_recycled_pid_is_neither_ours_nor_touched(local: LocalNodes) -> 
     finally:
         stranger.kill()
         stranger.wait()
-        await driver.stop(DEADLINE)
+        await driver.stop((await driver.process()).identity or "", DEADLINE)
 
 
 async def test_a_node_is_detached_and_sees_its_own_environment_only(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +354,7 @@ async def test_a_node_is_detached_and_sees_its_own_environment_only(local: Local
     output = local_node(local.directory, "").driver.service.output_file
     assert targets.output.split()[:3] == ["/dev/null", output, output]
     assert ".lock" not in targets.output
-    await driver.stop(DEADLINE)
+    await driver.stop((await driver.process()).identity or "", DEADLINE)
 
 
 async def test_a_starter_killed_at_any_moment_leaves_no_lock_and_no_second_process(local: LocalNodes) -> None:
@@ -368,7 +368,7 @@ async def test_a_starter_killed_at_any_moment_leaves_no_lock_and_no_second_proce
     await driver.start()
     assert (await driver.process()).is_running
     assert len(local.alive()) == 1
-    await driver.stop(DEADLINE)
+    await driver.stop((await driver.process()).identity or "", DEADLINE)
 
 
 async def test_a_command_that_does_not_exist_is_a_start_that_died(local: LocalNodes) -> None:
@@ -428,6 +428,6 @@ async def test_a_stop_waits_for_the_very_process(local: LocalNodes) -> None:
     await driver.start()
     await _output_of(driver)
     began = asyncio.get_running_loop().time()
-    await driver.stop(DEADLINE)
+    await driver.stop((await driver.process()).identity or "", DEADLINE)
     assert asyncio.get_running_loop().time() - began > 0.3
     assert not (await driver.process()).is_running

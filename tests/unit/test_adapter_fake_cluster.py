@@ -61,7 +61,7 @@ async def roll(cluster: FakeCluster, node_id: int, stage: NodeStage) -> None:
     assert file is not None
     text = node_file(file.content.decode(ENCODING), cluster.spec, node, stage)
     await driver.write_file(node.properties_file, FileContent(text.encode(ENCODING), file.mode, 0, 0))
-    await driver.stop(LIMIT)
+    await driver.stop((await driver.process()).identity or "", LIMIT)
     await driver.start()
 
 
@@ -77,7 +77,9 @@ async def in_dual_write() -> FakeCluster:
 
 async def test_a_restart_shows_as_starting_then_out_of_sync_then_well() -> None:
     cluster = FakeCluster()
-    await cluster.driver(cluster.spec.node(2)).stop(LIMIT)
+    await cluster.driver(cluster.spec.node(2)).stop(
+        (await cluster.driver(cluster.spec.node(2)).process()).identity or "", LIMIT
+    )
     down = await look(cluster)
     assert down.kafka is not None
     assert down.kafka.broker_ids == (1, 3)

@@ -42,8 +42,8 @@ class ComposedDriver:
     async def start(self) -> None:
         await self._service.start()
 
-    async def stop(self, deadline: timedelta) -> None:
-        await self._service.stop(deadline)
+    async def stop(self, identity: str, deadline: timedelta) -> None:
+        await self._service.stop(identity, deadline)
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         return await self._service.output_tail(lines)

@@ -79,10 +79,10 @@ class PidFileProcess:
         if done.exit_code != 0:
             raise Permanent(f"{service.pid_file}: cannot start the process: {(done.errors or done.output).strip()[-500:]}")
 
-    async def stop(self, deadline: timedelta) -> None:
+    async def stop(self, identity: str, deadline: timedelta) -> None:
         pid, remembered = await self._pid(), await self._remembered()
         running = await self._running(pid)
-        if running is None:
+        if running is None or running.identity != identity:
             return
         if remembered != running.identity:
             await self._remember(running.identity)
