@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage
-from domain.decisions import WAIT_MEANS, Gate, Step, StepAction, Wait, WaitReason
+from domain.decisions import WAIT_MEANS, Done, Gate, Refuse, Step, StepAction, Wait, WaitReason
 from domain.records import EventDraft, MigrationState, NodeStatus, Waiting
 
 Message = TypeVar("Message", ApprovalMessage, HoldMessage)
@@ -81,14 +81,14 @@ def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int]) -> tu
     return tuple(node.model_copy(update={"restarts": restarts.get(node.name, 0)}) for node in nodes)
 
 
-def details_of(assessment: Assessment, waiting: Waiting | None, restarts: dict[str, int]) -> str:
-    """The page that Temporal's UI shows of a running migration (Markdown)."""
+def details_of(cluster: str, assessment: Assessment, waiting: Waiting | None, restarts: dict[str, int]) -> str:
+    """The page that Temporal's UI shows of a migration (Markdown)."""
     gauges = assessment.gauges
     lines = [
-        f"### {assessment.phase or 'phase unknown'}",
+        f"### Cluster {cluster}, from ZooKeeper to KRaft: {assessment.phase or 'phase unknown'}",
         f"{assessment.steps_done} of {assessment.steps_total} steps done",
         "",
-        f"**Waiting: {waiting.reason}** — {waiting.means}" if waiting is not None else "Working.",
+        f"**Waiting: {waiting.reason}** — {waiting.means}" if waiting is not None else _doing(assessment),
         ", ".join(waiting.objects) if waiting is not None else "",
         f"```\n{waiting.detail}\n```" if waiting is not None and waiting.detail else "",
         "",
@@ -105,6 +105,19 @@ def details_of(assessment: Assessment, waiting: Waiting | None, restarts: dict[s
     if assessment.gate is not None:
         lines += ["", f"Gate **{assessment.gate.name}**, evidence `{assessment.gate.evidence_hash}`"]
     return "\n".join(lines)
+
+
+def _doing(assessment: Assessment) -> str:
+    match assessment.decision:
+        case Done(outcome=outcome):
+            return f"**Finished: {outcome}**"
+        case Refuse(findings=findings):
+            found = "; ".join(f"{f.code} {f.object}: {f.observed}" for f in findings)
+            return f"**Refused**, nothing was touched: {found}"
+        case Step() as step:
+            return f"Working: {summary_of(step, name_of(assessment, step.node_id))}."
+        case _:
+            return "Working."
 
 
 def details_of_error(phase: str | None, waiting: Waiting) -> str:

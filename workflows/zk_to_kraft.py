@@ -370,7 +370,7 @@ class ZkToKraftMigration:
                 steps_total=assessment.steps_total,
             )
         )
-        workflow.set_current_details(details_of(assessment, self._waiting, self._restarts))
+        workflow.set_current_details(details_of(self._request.cluster, assessment, self._waiting, self._restarts))
 
     def _note_waiting(self, assessment: Assessment) -> None:
         before = self._waiting

@@ -24,7 +24,7 @@ async def test_a_waiting_migration_says_so_in_temporal_too(small: Any) -> None:
     assert await small.search_attribute("Phase") == "SOAK"
     assert await small.search_attribute("MigrationId") == small.migration_id
     details = await small.current_details()
-    assert "### SOAK" in details
+    assert "### Cluster orders, from ZooKeeper to KRaft: SOAK" in details
     assert "**Waiting: approval**" in details
     assert gate.evidence_hash in details
     assert "| broker-2 | kraft | kraft | yes | 0 |" in details
