@@ -100,12 +100,15 @@ async def ensure_not_superseded(cluster: str, generation: int, ports: Ports) -> 
 
 
 async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
-    """Why the step may not be taken any more: `None` when a fresh look decides the very same one."""
-    assessment, _ = await look_and_decide(request, ports)
-    if assessment.decision == request.step:
-        return None
-    reason = getattr(assessment.decision, "reason", assessment.decision.decision)
-    return f"a fresh look right before the effect decides otherwise: {reason}"
+    """Why the step may not be taken any more: `None` when `request.looks` fresh looks in a row decide the very same one."""
+    for look in range(request.looks):
+        if look:
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+        assessment, _ = await look_and_decide(request, ports)
+        if assessment.decision != request.step:
+            reason = getattr(assessment.decision, "reason", assessment.decision.decision)
+            return f"a fresh look right before the effect decides otherwise: {reason}"
+    return None
 
 
 def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:

@@ -55,6 +55,7 @@ class CarriedState(Payload):
     applied_commands: tuple[str, ...] = ()
     is_held: bool = False
     held_because: str = ""
+    is_settled: bool = False
     event_count: int = 0
 
 
@@ -126,7 +127,11 @@ class Assessment(Payload):
 
 
 class StepRequest(Payload):
-    """`step_id` is the same for every attempt at this step and unlike any other step's."""
+    """`step_id` is the same for every attempt at this step and unlike any other step's.
+
+    `looks`: how many looks in a row must decide this very step before it is taken. One, where the step before has just been
+    proven; more, where something had to be waited for.
+    """
 
     migration_id: str
     cluster: str
@@ -134,6 +139,7 @@ class StepRequest(Payload):
     step_id: str
     step: Step
     approvals: dict[GateName, str] = Field(default_factory=dict)
+    looks: int = 1
     policy: MigrationPolicy = MigrationPolicy()
 
 

@@ -27,10 +27,10 @@ class MigrationPolicy(BaseModel):
         description="Consecutive good observations that prove a restarted node well. One sample can be luck.",
     )
     restart_deadline: timedelta = Field(
-        default=timedelta(minutes=10),
+        default=timedelta(minutes=1),
         gt=timedelta(0),
-        description="After this time a node that was restarted and is not yet proven is reported as a wait with its log's end. "
-        "Nothing else happens at the deadline: it is how long we look before we say so.",
+        description="After this time a node that was restarted and is not yet proven is reported as a wait that names what is "
+        "missing. Nothing else happens at the deadline: it is how long we look before we say so.",
     )
     stop_deadline: timedelta = Field(
         default=timedelta(minutes=6),

@@ -113,6 +113,7 @@ class ZkToKraftMigration:
         self._progress = Progress(state=MigrationState.PLANNING, phase=carried.phase)
         self._is_progress_known = False
         self._refused_in_a_row = 0
+        self._is_settled = carried.is_settled
 
     @workflow.run
     async def run(self, request: MigrationInput) -> str:
@@ -208,6 +209,7 @@ class ZkToKraftMigration:
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
         """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
+        self._is_settled = False
         self._outbox.send_soon()
         return await self._look(ActivityName.WATCH, seen=assessment.digest)
 
@@ -227,6 +229,7 @@ class ZkToKraftMigration:
                 step_id=f"{self._request.migration_id}/{self._step_count}",
                 step=step,
                 approvals=self._orders.approvals,
+                looks=1 if self._is_settled else policy.stable_samples,
                 policy=policy,
             ),
             result_type=StepOutcome,
@@ -249,6 +252,7 @@ class ZkToKraftMigration:
         except ActivityError as error:
             self._stop_after(error, summary_of(step, node))
             return None
+        self._is_settled = outcome.is_done and step.action is StepAction.ROLL_NODE
         self._note_outcome(step, node, outcome)
         return outcome
 
@@ -338,6 +342,7 @@ class ZkToKraftMigration:
             applied_commands=tuple(self._orders.applied),
             is_held=self._orders.is_held,
             held_because=self._orders.held_because,
+            is_settled=self._is_settled,
             event_count=self._outbox.count,
         )
         workflow.continue_as_new(self._request.model_copy(update={"carried": carried}))

@@ -46,7 +46,7 @@ def test_a_broker_that_does_not_come_up_stops_everything_else_until_it_is_mended
 def test_a_node_that_does_not_answer_is_waited_for_by_name(rig: Rig) -> None:
     """A controller is stopped in its tracks (SIGSTOP): no metrics, no quorum member. Then it goes on."""
     rig.register()
-    migration_id = rig.migrate()
+    migration_id = rig.migrate(restart_deadline="PT20S")
     rig.await_event(
         migration_id,
         lambda e: e["kind"] == "step-started" and e["data"]["action"] == "roll-node",
