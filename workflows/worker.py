@@ -17,7 +17,7 @@ from workflows.zk_to_kraft import ZkToKraftMigration
 
 RUNNER = SandboxedWorkflowRunner(
     restrictions=SandboxRestrictions.default.with_passthrough_modules(
-        "domain", "workflows.orders", "workflows.outbox", "workflows.telling", "pydantic"
+        "domain", "workflows.calls", "workflows.orders", "workflows.outbox", "workflows.telling", "pydantic"
     )
 )
 CACHED_WORKFLOWS = 200

@@ -14,10 +14,9 @@ At the end of every phase the run continues as new, so that its history stays sm
 
 import asyncio
 import contextlib
-from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy, SearchAttributeKey
+from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -27,20 +26,15 @@ with workflow.unsafe.imports_passed_through():
         AdoptRequest,
         ApprovalMessage,
         Assessment,
-        AssessRequest,
         CarriedState,
-        Claim,
-        ClaimRequest,
         HoldMessage,
         MigrationInput,
         MigrationStatus,
-        RecordRequest,
         StepOutcome,
-        StepRequest,
-        TaskQueue,
     )
     from domain.decisions import WAIT_MEANS, Done, GateName, Refuse, Step, StepAction, Wait, WaitReason
     from domain.records import ACTIVE_STATES, EventDraft, MigrationState, OpenGate, Progress, Waiting
+    from workflows.calls import Calls
     from workflows.orders import Orders
     from workflows.outbox import Outbox
     from workflows.telling import (
@@ -50,7 +44,6 @@ with workflow.unsafe.imports_passed_through():
         name_of,
         state_of,
         summary_of,
-        summary_of_record,
         waiting_of,
         with_restarts,
     )
@@ -58,24 +51,8 @@ with workflow.unsafe.imports_passed_through():
 PHASE = SearchAttributeKey.for_keyword("Phase")
 WAITING = SearchAttributeKey.for_keyword("Waiting")
 
-FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
-"""A thing that does not answer is asked again until it does: a migration waits, it does not fail."""
-
-LOOK_TIMEOUT = timedelta(minutes=2)
-HEARTBEAT = timedelta(seconds=20)
-"""How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
-WATCH_TIMEOUT = timedelta(days=1)
-"""A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
-STEP_MARGIN = timedelta(minutes=5)
-"""What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
-
 MAX_DOUBLINGS = 8
 """Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
-
-ACTIVITY_OF = {
-    StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
-    StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
-}
 
 
 class Superseded(Exception):
@@ -101,7 +78,7 @@ class ZkToKraftMigration:
     def __init__(self, request: MigrationInput) -> None:
         carried = request.carried or CarriedState(generation=0)
         self._request = request
-        self._generation = carried.generation
+        self._calls = Calls(request, carried.generation)
         self._orders = Orders.of(carried)
         self._restarts = dict(carried.restarts)
         self._phase = carried.phase
@@ -142,7 +119,7 @@ class ZkToKraftMigration:
             await workflow.wait_condition(lambda: not self._orders.is_stopped)
             assessment, self._orders.has_news = None if self._orders.has_news else assessment, False
             await self._adopt_messages()
-            assessment = assessment or await self._look(ActivityName.ASSESS)
+            assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
                 continue
             self._note_phase(assessment)
@@ -159,59 +136,34 @@ class ZkToKraftMigration:
                 assessment = await self._wait_for_change(assessment)
 
     async def _claim(self) -> bool:
-        claim: Claim = await workflow.execute_activity(
-            ActivityName.CLAIM,
-            ClaimRequest(migration_id=self._request.migration_id, first_run_id=workflow.info().first_execution_run_id),
-            result_type=Claim,
-            task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=LOOK_TIMEOUT,
-            retry_policy=FOREVER,
-            summary=f"Claim cluster {self._request.cluster} for this migration",
-        )
-        self._generation = claim.generation
+        claim = await self._calls.claim()
         if claim.is_ours:
             self._outbox.tell("claimed", {"generation": claim.generation})
         return claim.is_ours
 
-    async def _look(self, activity: ActivityName, seen: str | None = None) -> Assessment | None:
-        """An assessment; `None` after news, or after an error that a person has to look at: then the migration stops."""
-        is_watch = activity is ActivityName.WATCH
-        look = workflow.start_activity(
-            activity,
-            AssessRequest(
-                migration_id=self._request.migration_id,
-                cluster=self._request.cluster,
-                generation=self._generation,
-                approvals=self._orders.approvals,
-                is_held=self._orders.is_held,
-                policy=self._request.policy,
-                seen=seen,
-            ),
-            result_type=Assessment,
-            task_queue=TaskQueue.WATCH if is_watch else TaskQueue.CLUSTER,
-            start_to_close_timeout=WATCH_TIMEOUT if is_watch else LOOK_TIMEOUT,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=FOREVER,
-            summary=f"Watch: {self._waiting.reason}" if is_watch and self._waiting else "Look at the cluster and decide",
-        )
+    async def _look(self) -> Assessment | None:
+        """An assessment; `None` after an error that a person has to look at: then the migration stops."""
         try:
-            if is_watch:
-                await workflow.wait_condition(lambda: look.done() or self._orders.has_news)
-                if not look.done():
-                    look.add_done_callback(_looked_at)
-                    look.cancel()
-                    return None
-            assessment: Assessment = await look
+            return await self._calls.assess(self._orders)
         except ActivityError as error:
-            self._stop_after(error, str(activity))
+            self._stop_after(error, ActivityName.ASSESS)
             return None
-        return assessment
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
         """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
         self._is_settled = False
         self._outbox.send_soon()
-        return await self._look(ActivityName.WATCH, seen=assessment.digest)
+        watch = self._calls.watch(self._orders, assessment.digest, self._waiting.reason if self._waiting else "a change")
+        try:
+            await workflow.wait_condition(lambda: watch.done() or self._orders.has_news)
+            if watch.done():
+                return await watch
+        except ActivityError as error:
+            self._stop_after(error, ActivityName.WATCH)
+            return None
+        watch.add_done_callback(_looked_at)
+        watch.cancel()
+        return None
 
     async def _perform(self, step: Step, assessment: Assessment) -> StepOutcome | None:
         """Carry a step out; `None` after an error. A cancellation waits for its end: half a restart is worse than either."""
@@ -219,26 +171,8 @@ class ZkToKraftMigration:
         self._step_count += 1
         self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
         self._outbox.send_soon()
-        policy = self._request.policy
-        handle = workflow.start_activity(
-            ACTIVITY_OF[step.action],
-            StepRequest(
-                migration_id=self._request.migration_id,
-                cluster=self._request.cluster,
-                generation=self._generation,
-                step_id=f"{self._request.migration_id}/{self._step_count}",
-                step=step,
-                approvals=self._orders.approvals,
-                looks=1 if self._is_settled else policy.stable_samples,
-                policy=policy,
-            ),
-            result_type=StepOutcome,
-            task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=FOREVER,
-            summary=summary_of(step, node),
-        )
+        looks = 1 if self._is_settled else self._request.policy.stable_samples
+        handle = self._calls.perform(step, self._step_count, node, self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, node))
         try:
             return await asyncio.shield(finishing)
@@ -334,7 +268,7 @@ class ZkToKraftMigration:
             await self._adopt_messages()
             await self._outbox.drain()
         carried = CarriedState(
-            generation=self._generation,
+            generation=self._calls.generation,
             phase=self._phase,
             step_count=self._step_count,
             restarts=self._restarts,
@@ -396,20 +330,7 @@ class ZkToKraftMigration:
         self._progress, self._is_progress_known = progress, True
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:
-        await workflow.execute_activity(
-            ActivityName.RECORD,
-            RecordRequest(
-                migration_id=self._request.migration_id,
-                cluster=self._request.cluster,
-                generation=self._generation,
-                events=events,
-                progress=self._progress if self._is_progress_known else None,
-            ),
-            task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=LOOK_TIMEOUT,
-            retry_policy=FOREVER,
-            summary=summary_of_record(events),
-        )
+        await self._calls.record(events, self._progress if self._is_progress_known else None)
 
     # --- what people say -------------------------------------------------------------------------------------------
 
@@ -419,7 +340,7 @@ class ZkToKraftMigration:
         return MigrationStatus(
             migration_id=self._request.migration_id,
             progress=self._progress,
-            generation=self._generation,
+            generation=self._calls.generation,
             applied_commands=tuple(self._orders.applied),
         )
 
@@ -542,17 +463,8 @@ class ZkToKraftMigration:
     async def _adopt(self, message: AdoptRequest) -> str | None:
         """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""
         try:
-            refused: str | None = await workflow.execute_activity(
-                ActivityName.ADOPT,
-                message,
-                result_type=str,
-                task_queue=TaskQueue.CLUSTER,
-                start_to_close_timeout=LOOK_TIMEOUT,
-                retry_policy=FOREVER,
-                summary=f"Write down the approval of {message.gate} that came as a message",
-            )
+            return await self._calls.adopt(message)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
             return f"it could not be written down: {error.cause}"
-        return refused

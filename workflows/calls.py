@@ -1,0 +1,153 @@
+"""`Calls`: what the interpreter asks of activities: queue, time limits, retries, and the line that Temporal's UI shows."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+from domain.contracts import (
+    ActivityName,
+    AdoptRequest,
+    Assessment,
+    AssessRequest,
+    Claim,
+    ClaimRequest,
+    MigrationInput,
+    RecordRequest,
+    StepOutcome,
+    StepRequest,
+    TaskQueue,
+)
+from domain.decisions import Step, StepAction
+from domain.records import EventDraft, Progress
+from workflows.orders import Orders
+from workflows.telling import summary_of, summary_of_record
+
+FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
+"""A thing that does not answer is asked again until it does: a migration waits, it does not fail."""
+
+LOOK_TIMEOUT = timedelta(minutes=2)
+HEARTBEAT = timedelta(seconds=20)
+"""How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
+WATCH_TIMEOUT = timedelta(days=1)
+"""A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
+STEP_MARGIN = timedelta(minutes=5)
+"""What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
+
+ACTIVITY_OF = {
+    StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
+    StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
+}
+
+
+@dataclass
+class Calls:
+    """`generation` is known once the cluster has been claimed; every later call carries it."""
+
+    request: MigrationInput
+    generation: int
+
+    async def claim(self) -> Claim:
+        """Take the cluster for this chain of runs."""
+        claim: Claim = await workflow.execute_activity(
+            ActivityName.CLAIM,
+            ClaimRequest(migration_id=self.request.migration_id, first_run_id=workflow.info().first_execution_run_id),
+            result_type=Claim,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            retry_policy=FOREVER,
+            summary=f"Claim cluster {self.request.cluster} for this migration",
+        )
+        self.generation = claim.generation
+        return claim
+
+    def assess(self, orders: Orders) -> "workflow.ActivityHandle[Assessment]":
+        """Look once."""
+        return workflow.start_activity(
+            ActivityName.ASSESS,
+            self._assess_request(orders, seen=None),
+            result_type=Assessment,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary="Look at the cluster and decide",
+        )
+
+    def watch(self, orders: Orders, seen: str, awaited: str) -> "workflow.ActivityHandle[Assessment]":
+        """Look until the decision's digest is not `seen` any more."""
+        return workflow.start_activity(
+            ActivityName.WATCH,
+            self._assess_request(orders, seen),
+            result_type=Assessment,
+            task_queue=TaskQueue.WATCH,
+            start_to_close_timeout=WATCH_TIMEOUT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary=f"Watch: {awaited}",
+        )
+
+    def perform(self, step: Step, number: int, node: str, orders: Orders, looks: int) -> "workflow.ActivityHandle[StepOutcome]":
+        """Carry out the step with this number, which is the same for all its attempts."""
+        policy = self.request.policy
+        return workflow.start_activity(
+            ACTIVITY_OF[step.action],
+            StepRequest(
+                migration_id=self.request.migration_id,
+                cluster=self.request.cluster,
+                generation=self.generation,
+                step_id=f"{self.request.migration_id}/{number}",
+                step=step,
+                approvals=orders.approvals,
+                looks=looks,
+                policy=policy,
+            ),
+            result_type=StepOutcome,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary=summary_of(step, node),
+        )
+
+    async def record(self, events: tuple[EventDraft, ...], progress: Progress | None) -> None:
+        """Have the ledger write down what happened."""
+        await workflow.execute_activity(
+            ActivityName.RECORD,
+            RecordRequest(
+                migration_id=self.request.migration_id,
+                cluster=self.request.cluster,
+                generation=self.generation,
+                events=events,
+                progress=progress,
+            ),
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            retry_policy=FOREVER,
+            summary=summary_of_record(events),
+        )
+
+    async def adopt(self, message: AdoptRequest) -> str | None:
+        """Make a command of a bare message: why it does not count, or `None` when it does."""
+        refused: str | None = await workflow.execute_activity(
+            ActivityName.ADOPT,
+            message,
+            result_type=str,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            retry_policy=FOREVER,
+            summary=f"Write down the approval of {message.gate} that came as a message",
+        )
+        return refused
+
+    def _assess_request(self, orders: Orders, seen: str | None) -> AssessRequest:
+        return AssessRequest(
+            migration_id=self.request.migration_id,
+            cluster=self.request.cluster,
+            generation=self.generation,
+            approvals=orders.approvals,
+            is_held=orders.is_held,
+            policy=self.request.policy,
+            seen=seen,
+        )
