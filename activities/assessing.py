@@ -71,7 +71,7 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
     """What the ledger knows of the approval that the workflow accepted. A message alone moves nothing."""
-    is_held = isinstance(request, AssessRequest) and request.is_held
+    is_held = request.is_held if isinstance(request, AssessRequest) else await _is_held_in_ledger(request, ports)
     command_id = request.approvals.get(GateName.FINALIZE)
     command = await ports.ledger.command(command_id) if command_id is not None else None
     if (
@@ -83,6 +83,16 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
     ):
         return Ruling(is_held=is_held)
     return Ruling(approved_hash=command.evidence_hash, is_consumed=command.consumed_at is not None, is_held=is_held)
+
+
+async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
+    """Whether the newest order is to hold. A step may have been waiting for a worker since before it was given."""
+    orders = [
+        command.kind
+        for command in await ports.ledger.commands(request.migration_id)
+        if command.kind is not CommandKind.APPROVE and command.refused_because is None
+    ]
+    return bool(orders) and orders[-1] is not CommandKind.RESUME
 
 
 async def registered(name: str, ports: Ports) -> ClusterRecord:

@@ -163,6 +163,9 @@ class Ledger(Protocol):
 
     async def command(self, command_id: str) -> Command | None: ...
 
+    async def commands(self, migration_id: str) -> Sequence[Command]:
+        """A migration's commands, oldest first."""
+
     async def add_command(self, command: Command) -> None:
         """Write a command; one with the same id is the same command."""
 

@@ -159,9 +159,7 @@ class Provisioning:
         ]
         done = await driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
         if done.exit_code != 0:
-            raise Transient(
-                f"controller-{controller.id}: kafka-storage format failed: {done.errors[-500:] or done.output[-500:]}"
-            )
+            raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {done.errors[-500:] or done.output[-500:]}")
 
 
 def java(environment: dict[str, str]) -> str:

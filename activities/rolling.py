@@ -1,29 +1,32 @@
 """`roll_node`: one node, from its look before to its proof afterwards. One activity, safe to run any number of times.
 
-    1. look again: the fence holds, and a fresh decision is this very step    (else: blocked, nothing touched)
-    2. consume the approval, if the step is irreversible                      (before the write that it allows)
-    3. archive the original, then write the mark: what ran, what the file is and will be
-       (a node that was restarted from this very file before and came up otherwise is not restarted again)
+    1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+    2. archive the original, then write the mark: what ran, what the file is and will be
+    3. consume the approval, if the step is irreversible                      (just before the write that it allows)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
     7. prove: expected mode, registered, unfenced, in sync, k looks in a row
     8. set the mark to proven
 
-Two attempts may run at once: a worker that was paused goes on beside the one that replaced it. So the mark is looked for
-once more after the process, and the process once more right before it is stopped: whoever comes second finds the first's
-mark or the first's process, and restarts nothing. Every write and every signal asks for the fence right before.
+A node that was restarted from this very file before and came up otherwise is not restarted again.
 
-A retry finds the mark with its own step id and goes on where the files and the process say it stopped; step 1 is not
-repeated, because a half-rolled node must be finished. Whoever dies between two lines leaves: before 3, nothing; before 4,
-an unused mark; before 5, a new file under an old process; before 6, a stopped node whose pid file still names the old
-process; before 8, a node that runs and proves itself again.
+Two attempts may run at once: a worker that was paused goes on beside the one that replaced it. So the mark is looked for once
+more after the process, a look that has grown old allows nothing, and only the process that the mark names is ever stopped:
+whoever comes second finds the first's mark or the first's process, and restarts nothing. Every write and every signal asks for
+the fence right before.
+
+A retry finds the mark with its own step id and goes on where the files and the process say it stopped. Step 1 is repeated as
+long as the node still runs as it was found: it can wait. Once it has been stopped it must be finished, whatever else has
+happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps an approval that is
+marked as consumed and counts as before; before 5, a new file under an old process; before 6, a stopped node whose pid file
+still names the old process; before 8, a node that runs and proves itself again.
 """
 
 import asyncio
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
@@ -76,11 +79,16 @@ class Rolling:
             node = cluster.spec.node(request.step.node_id)
             target = Target(cluster, node, self._ports.drivers.driver(node))
             mark = await read_mark(target.driver, node.properties_file)
-            if mark is None or mark.step_id != request.step_id:
+            if mark is None or not await self._has_left(request, target, mark):
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+                looked_at = seconds_since_boot()
                 mark = await self._begin(request, target)
+                await self._write(request, target, mark)
+                if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
+                    old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
+                    return StepOutcome(is_done=False, blocked=old, attempt=activity.info().attempt)
             await self._write(request, target, mark)
             did_restart = await self._restart(request, target, mark)
             blocked = await self._prove(request, target, mark)
@@ -92,6 +100,13 @@ class Rolling:
                 attempt=activity.info().attempt,
                 changes=mark.changes,
             )
+
+    async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
+        """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
+
+        A node that still runs as it was found can wait: it is looked at again, however much was written for it.
+        """
+        return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
     async def _begin(self, request: StepRequest, target: Target) -> RollMark:
         """Consume the approval, archive, and mark. What is there may be the mark of an earlier roll, finished or not."""
@@ -108,8 +123,6 @@ class Rolling:
             and left.before_identity == process.last_identity
         )
         await ensure_not_superseded(request.cluster, request.generation, self._ports)
-        if request.step.gate is not None:
-            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
         before_sha256 = left.before_sha256 if left is not None and is_ours_to_finish else sha256_of(file.content)
         original = left.original_sha256 if left is not None else None
         is_theirs = target.cluster.spec.role(target.node.id) is Role.BROKER
@@ -138,6 +151,8 @@ class Rolling:
             return
         wanted = self._wanted(request, target, file)
         await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        if request.step.gate is not None:
+            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
         await target.driver.write_file(target.node.properties_file, FileContent(wanted, file.mode, file.uid, file.gid))
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
@@ -145,13 +160,22 @@ class Rolling:
         await ensure_not_superseded(request.cluster, request.generation, self._ports)
         process = await target.driver.process()
         if process.identity is not None and process.identity == mark.before_identity:
-            await target.driver.stop(process.identity, request.policy.stop_deadline)
+            await self._stop(target, process.identity, request.policy.stop_deadline)
             await self._ensure_not_superseded_for_sure(request)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
             await target.driver.start()
             return True
         return process.identity != mark.before_identity
+
+    async def _stop(self, target: Target, identity: str, deadline: timedelta) -> None:
+        begun = time.monotonic()
+        try:
+            await target.driver.stop(identity, deadline)
+        except Transient as error:
+            if time.monotonic() - begun < deadline.total_seconds():
+                raise
+            raise Unsafe(f"{target.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
 
     async def _ensure_not_superseded_for_sure(self, request: StepRequest) -> None:
         """The fence again, but a ledger that is silent does not keep a node down that we have just stopped."""
@@ -211,6 +235,15 @@ def _ensure_not_tried_before(
             "otherwise. It is not restarted again. Make sure that its start command reads this file, and restart it yourself."
         )
 
+
+def seconds_since_boot() -> float:
+    """A clock that goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+MAX_AGE_OF_A_LOOK = 20.0
+"""Seconds between a look and the stop that it allows: as long as a worker may be silent before another takes over. A worker
+that was paused in between must not act on what it saw before."""
 
 LOG_LINES = 12
 """Lines of a dead node's output that are shown to people."""

@@ -10,13 +10,18 @@ from collections.abc import Mapping
 
 import javaproperties
 
+from domain.errors import Permanent
+
 ENCODING = "latin-1"
 """`java.util.Properties` reads streams as ISO-8859-1; bytes above 127 survive an edit unchanged."""
 
 
 def parse(text: str) -> dict[str, str]:
     """Keys and values as Java sees them: escapes resolved, the last of repeated keys wins."""
-    return {str(key): str(value) for key, value in javaproperties.loads(text).items()}
+    try:
+        return {str(key): str(value) for key, value in javaproperties.loads(text).items()}
+    except ValueError as error:
+        raise Permanent("a properties file holds \\u without four hexadecimal digits after it: Java refuses it too") from error
 
 
 def edit(text: str, assignments: Mapping[str, str], removals: frozenset[str] = frozenset()) -> str:

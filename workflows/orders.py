@@ -40,6 +40,11 @@ class Orders:
         self.applied.append(command_id)
         return False
 
+    def withdraw(self, gate: GateName) -> None:
+        """An approval that somebody has said no to since must not come back when the evidence does."""
+        self.approvals.pop(gate, None)
+        self.unadopted = [message for message in self.unadopted if message.gate is not gate]
+
     def hold(self, because: str) -> None:
         self.is_held, self.held_because, self.has_news = True, because, True
 

@@ -224,6 +224,7 @@ class ZkToKraftMigration:
             raise error
         why = cause.message if isinstance(cause, FailureError) else str(cause or error)
         self._orders.stop(f"{what}: {why}")
+        self._is_settled = False
         self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
         waiting = Waiting(
             reason=WaitReason.HELD,
@@ -365,6 +366,7 @@ class ZkToKraftMigration:
         if self._orders.is_repeated(message.command_id):
             return "rejected before"
         self._gate = None
+        self._orders.withdraw(GateName(message.gate))
         self._orders.hold(f"{message.gate} rejected by {message.by}: {message.reason}")
         self._outbox.tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
         return "rejected"

@@ -47,7 +47,9 @@ def assess(
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation)
     evidence_hash = hash_of(evidence)
-    decision = _decide(observation, spec, policy, situation, _terms(observation, spec, policy, ruling, evidence_hash))
+    decision = _decide(
+        observation, spec, policy, situation, _terms(observation, situation, spec, policy, ruling, evidence_hash)
+    )
     gate = OpenGate(
         name=decision.name, evidence_hash=evidence_hash, since=observation.ended_at, evidence=evidence
     ) if isinstance(decision, Gate) else None  # fmt: skip
@@ -87,9 +89,18 @@ def digest_of(phase: Phase | None, decision: Decision) -> str:
     return hash_of({"phase": phase, "decision": told})
 
 
-def _terms(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, evidence_hash: str) -> Terms:
+def _terms(
+    observation: Observation,
+    situation: Situation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    ruling: Ruling,
+    evidence_hash: str,
+) -> Terms:
+    """A consumed approval outlives its evidence only once a controller shows that its effect has begun."""
     approval = Approval.NONE
-    if ruling.is_consumed:
+    has_begun = any(c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT for c in situation.controllers)
+    if ruling.is_consumed and has_begun:
         approval = Approval.CONSUMED
     elif ruling.approved_hash is not None:
         approval = Approval.VALID if ruling.approved_hash == evidence_hash else Approval.STALE

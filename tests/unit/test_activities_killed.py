@@ -415,3 +415,52 @@ async def test_a_node_that_ignores_its_file_is_restarted_once_only(
     with pytest.raises(Unsafe, match="restarted once"):
         await again.attempt(cluster, KillAfter())
     assert node.starts == 2
+
+
+async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:
+    """Killed after the mark, or after the file; meanwhile another node has died. A node that can wait is not stopped."""
+    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node_id].process is None:
+        return
+    _, calls = await untouched(scene)
+    found = scene.cluster.nodes[scene.request.step.node_id].process.identity
+    other = next(b.id for b in scene.cluster.spec.brokers if b.id != scene.request.step.node_id)
+    tried = 0
+    for count in range(len(calls.calls)):
+        cluster = scene.copy()
+        with suppress(Killed):
+            await scene.attempt(cluster, KillAfter(count))
+        process = cluster.nodes[scene.request.step.node_id].process
+        if process is None or process.identity != found:
+            continue
+        tried += 1
+        cluster.kill(other)
+        outcome = await scene.attempt(cluster, KillAfter())
+        assert not outcome.is_done, f"after {calls.calls[:count][-1:]}"
+        assert cluster.nodes[scene.request.step.node_id].process.identity == found
+    assert tried > 3
+
+
+async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) -> None:
+    """The step had been scheduled, and waited for a worker. Finalisation that has begun is the one exception."""
+    has_begun = scene.request.step.gate is not None and scene.request.step.node_id != 3002
+    order = Command(id="hold", migration_id="m1", kind=CommandKind.HOLD, by="anna", via="api", at=NOW)
+    await scene.ledger.add_command(order)
+    cluster = scene.copy()
+    outcome = await scene.attempt(cluster, KillAfter())
+    assert outcome.is_done is has_begun
+    await scene.ledger.add_command(order.model_copy(update={"id": "resume", "kind": CommandKind.RESUME}))
+    assert (await scene.attempt(scene.copy(), KillAfter())).is_done
+
+
+async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node_id].process is None:
+        return
+    clock = iter((0.0, 21.0))
+    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: next(clock))
+    cluster = scene.copy()
+    before = cluster.nodes[scene.request.step.node_id].process.identity
+    outcome = await scene.attempt(cluster, KillAfter())
+    assert "older than 20 s" in (outcome.blocked or "")
+    assert cluster.nodes[scene.request.step.node_id].process.identity == before
+    monkeypatch.undo()
+    assert (await scene.attempt(cluster, KillAfter())).is_done

@@ -1,5 +1,6 @@
 """Evidence, digests, and any observation whatever: what an approval binds to, what a watch wakes for, what never raises."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -149,10 +150,27 @@ def test_an_approval_on_evidence_that_has_changed_opens_nothing() -> None:
     assert assessment.decision.evidence_hash != evidence_hash(SOAK)
 
 
-def test_a_consumed_approval_needs_no_evidence_any_more() -> None:
+def test_a_consumed_approval_counts_as_any_other_until_a_controller_shows_its_effect() -> None:
+    """Whoever consumed it may have died before the first write: new evidence and a hold still matter."""
     moved = with_zookeeper(SOAK, controller=ControllerZnode(broker_id=LEADER, kraft_epoch=8, is_ephemeral=False))
     ruling = Ruling(approved_hash=evidence_hash(SOAK), is_consumed=True)
-    assert judged(moved, ruling).decision.decision == "step"
+    assert judged(SOAK, ruling).decision.decision == "step"
+    assert isinstance(judged(moved, ruling).decision, Gate)
+    held = judged(SOAK, replace(ruling, is_held=True)).decision
+    assert isinstance(held, Wait)
+    assert held.reason is WaitReason.HELD
+
+
+def test_a_consumed_approval_needs_no_evidence_once_finalisation_has_begun() -> None:
+    """The first standby has its new file, and runs as before: a kill between write and stop."""
+    standby = next(c.id for c in SPEC.controllers if c.id != LEADER)
+    begun = with_file(SOAK, standby, text_at(SPEC, standby, NodeStage.KRAFT))
+    ruling = Ruling(approved_hash=evidence_hash(SOAK), is_consumed=True, is_held=True)
+    decision = judged(begun, ruling).decision
+    assert (decision.decision, getattr(decision, "node_id", None)) == ("step", standby)
+    unapproved = judged(begun).decision
+    assert isinstance(unapproved, Wait)
+    assert unapproved.reason is WaitReason.CONTROLLER_LOST_ITS_FLAG
 
 
 def test_the_soak_is_awaited() -> None:

@@ -31,7 +31,8 @@ from domain.contracts import (
     StepRequest,
 )
 from domain.records import CommandKind
-from workflows.zk_to_kraft import ACTIVITY_OF, ZkToKraftMigration
+from workflows.calls import ACTIVITY_OF
+from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
 CALLS: dict[ActivityName, tuple[type, Any]] = {

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.errors import Permanent
 from domain.properties import changes, edit, parse, rename
 
 FILE = """\
@@ -178,3 +179,10 @@ def test_changes_are_shown_without_secrets() -> None:
     assert shown[-1] == "+ b=3"
     assert not any(value in line for line in shown for value in secrets.values())
     assert "- ssl.keystore.key=***" in shown
+
+
+def test_a_file_that_java_cannot_read_is_refused_in_our_own_words() -> None:
+    """An unfinished unicode escape: Java's reader throws, and so the node would not start. The value is not shown."""
+    with pytest.raises(Permanent, match="four hexadecimal digits") as refused:
+        parse("ssl.keystore.password=C:\\users\n")
+    assert "users" not in str(refused.value)

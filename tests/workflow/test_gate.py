@@ -135,7 +135,7 @@ async def test_signals_that_make_no_sense_are_told_and_harm_nothing(gated: Any, 
     assert await gated.result() == "succeeded"
 
 
-@pytest.mark.parametrize("forgery", ["nowhere", "of another migration", "of other evidence", "a hold", "refused"])
+@pytest.mark.parametrize("forgery", ["nowhere", "of another migration", "of other evidence", "a resume", "refused"])
 async def test_a_forged_approval_moves_nothing(gated: Any, make_approval: MakeApproval, forgery: str) -> None:
     """Who reaches Temporal directly can send whatever id they like: the ledger's word counts, right before the effect."""
     gate = await gated.until_gate()
@@ -146,8 +146,8 @@ async def test_a_forged_approval_moves_nothing(gated: Any, make_approval: MakeAp
         command_id = (await gated.command(CommandKind.APPROVE, **fields, migration_id=earlier.id)).id
     elif forgery == "of other evidence":
         command_id = (await gated.command(CommandKind.APPROVE, gate=GateName.FINALIZE, evidence_hash="0" * 64)).id
-    elif forgery == "a hold":
-        command_id = (await gated.command(CommandKind.HOLD, **fields)).id
+    elif forgery == "a resume":
+        command_id = (await gated.command(CommandKind.RESUME, **fields)).id
     elif forgery == "refused":
         command_id = (await gated.command(CommandKind.APPROVE, **fields, refused_because="not allowed")).id
     await gated.say("approve", make_approval(gate.evidence_hash, command_id=command_id))
@@ -178,4 +178,28 @@ async def test_evidence_that_changes_between_approval_and_effect_opens_the_gate_
     (command,) = await gated.book.commands(gated.migration_id)
     assert command.consumed_at is None
     assert await gated.approve(again.evidence_hash) == "approved"
+    assert await gated.result() == "succeeded"
+
+
+async def test_a_rejection_withdraws_an_approval_given_before(gated: Any, make_approval: MakeApproval) -> None:
+    """Approved on one evidence, rejected on another, and then the first evidence is back: nobody's yes stands any more."""
+    gate = await gated.until_gate()
+    broker = gated.cluster.nodes[2]
+    path = broker.spec.properties_file
+    file = broker.machine.read(path)
+    pause = gated.ledger.pause("command")
+    await gated.approve(gate.evidence_hash)
+    await pause.is_reached.wait()
+    broker.machine.write(path, type(file)(file.content + b"# a note\n", file.mode, file.uid, file.gid))
+    gated.ledger.release("command")
+    await gated.until_told("gate-opened", 2)
+    again = await gated.until_gate()
+    assert await gated.say("reject", make_approval(again.evidence_hash)) == "rejected"
+    broker.machine.write(path, file)
+    await gated.until_waiting("held")
+    assert await gated.resume() == "resumed"
+    await gated.until_told("gate-opened", 3)
+    assert (await gated.until_gate()).evidence_hash == gate.evidence_hash
+    assert is_untouched(gated)
+    assert await gated.approve(gate.evidence_hash) == "approved"
     assert await gated.result() == "succeeded"

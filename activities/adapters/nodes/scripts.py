@@ -20,14 +20,14 @@ read -r stat </proc/$$/stat || exit 1
 ticks=$(field_22 ${stat##*) })
 echo "$$" >"$pid_file.new" && mv -f "$pid_file.new" "$pid_file" || exit 1
 echo "$$@$ticks" >"$identity_file.new" && mv -f "$identity_file.new" "$identity_file" || exit 1
-echo born
+(echo born) 2>/dev/null
 exec >>"$output_file" 2>&1 9>&-
 exec "$@"
 """
 """The new process, in a session of its own: says who it is, then becomes the node. It holds the lock (9) until then.
 
 Its command line names the properties file from its first moment, as one of the arguments. A command that cannot be executed
-is a start that died at once: the reason is in the output file.
+is a start that died at once: the reason is in the output file. A subshell says `born`: nobody may be listening any more.
 """
 
 SIGNAL = r"""
