@@ -1,13 +1,14 @@
 """`observe`: one look at everything, all parts at once. What does not answer is named, and never stops the look."""
 
 import asyncio
+import re
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from activities.node_files import look_at_disk
-from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDrivers, ZooKeepers
+from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError
@@ -15,6 +16,9 @@ from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.records import ClusterRecord
 
 T = TypeVar("T")
+
+KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
+"""Kafka's core jar: Scala's version, then Kafka's."""
 
 LAST_LINES = 12
 """Lines kept of what a dead process printed last."""
@@ -62,6 +66,13 @@ async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) 
         return None
 
 
+async def _installed_version(driver: NodeDriver, kafka_home: str) -> str | None:
+    """Kafka's version by the name of its jar, for nodes whose metrics tell no text (the Prometheus exporter's)."""
+    names = await driver.list_dir(f"{kafka_home}/libs") or ()
+    found = {match[1] for name in names if (match := KAFKA_JAR.fullmatch(name))}
+    return found.pop() if len(found) == 1 else None
+
+
 async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperView:
     tree = await ports.zookeepers.connect(cluster)
     try:
@@ -86,6 +97,9 @@ async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, un
         return view
     if process.is_running:
         metrics = await _answer(f"metrics of {name}", ports.metrics.read(node.metrics), unanswered)
+        if metrics is not None and metrics.kafka_version is None:
+            version = await _answer(f"installation of {name}", _installed_version(driver, node.kafka_home), unanswered)
+            metrics = metrics.model_copy(update={"kafka_version": version})
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:
         return view

@@ -19,11 +19,14 @@ from playground.temporal import TemporalPorts, TemporalServer
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """Everything up, seeded and under load. On a failure the ends of our own logs are printed."""
+    """Everything up, seeded and under load, two of the nodes with the Prometheus exporter instead of Jolokia.
+
+    On a failure the ends of our own logs are printed.
+    """
     with ExitStack() as stack:
         lease = PortLease(5)
         stack.callback(lease.close)
-        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", announce=print))
+        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print))
         temporal = stack.enter_context(TemporalServer(tmp_path / "temporal", TemporalPorts.leased(lease)))
         seed(cluster.bootstrap_servers)
         services = stack.enter_context(Services(tmp_path / "services", temporal.address, lease.take(), temporal.ui_url))
