@@ -163,7 +163,7 @@ class Ledger(Protocol):
 
     async def command(self, command_id: str) -> Command | None: ...
 
-    async def commands(self, migration_id: str) -> Sequence[Command]:
+    async def commands(self, migration_id: str) -> list[Command]:
         """A migration's commands, oldest first."""
 
     async def add_command(self, command: Command) -> None:
