@@ -89,7 +89,8 @@ class Rolling:
                 if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
                     old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
                     return StepOutcome(is_done=False, blocked=old, attempt=activity.info().attempt)
-            await self._write(request, target, mark)
+            else:
+                await self._write(request, target, mark)
             did_restart = await self._restart(request, target, mark)
             blocked = await self._prove(request, target, mark)
             return StepOutcome(
