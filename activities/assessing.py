@@ -16,10 +16,10 @@ from domain.contracts import (
     StepRequest,
 )
 from domain.decisions import GateName
-from domain.errors import Permanent, Superseded, Unsafe
+from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
-from domain.zk_to_kraft.assessment import Ruling, sight_of
+from domain.zk_to_kraft.assessment import GivenApproval, Ruling, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
 
 
@@ -34,7 +34,7 @@ class Assessing:
         """Observe, store, classify, decide."""
         async with heartbeating():
             assessment, observation = await look_and_decide(request, self._ports)
-            await self._ports.artefacts.put(observation)
+            await self._keep(request, observation)
             return assessment
 
     @activity.defn(name=ActivityName.WATCH)
@@ -44,9 +44,18 @@ class Assessing:
             while True:
                 assessment, observation = await look_and_decide(request, self._ports)
                 if assessment.digest != request.seen:
-                    await self._ports.artefacts.put(observation)
+                    await self._keep(request, observation)
                     return assessment
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
+
+    async def _keep(self, request: AssessRequest, observation: bytes) -> None:
+        """Store what was seen; the way back needs no store."""
+        try:
+            await self._ports.artefacts.put(observation)
+        except (KeeperlessError, OSError) as error:
+            if request.revert is None:
+                raise
+            activity.logger.warning("an observation of the way back is not kept: %s", error)
 
     @activity.defn(name=ActivityName.OBSERVE)
     async def observe_cluster(self, request: ObserveRequest) -> ClusterSight:
@@ -61,8 +70,8 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
     With it the observation as JSON, to be kept under its sha256, which the assessment names: a watch looks once a second
     for weeks, and only a look that changed something is worth keeping.
     """
-    await ensure_not_superseded(request.cluster, request.generation, ports)
-    cluster = await registered(request.cluster, ports)
+    await ensure_not_superseded(request, ports)
+    cluster = await cluster_of(request, ports)
     ruling = await _ruling(request, ports)
     observation = await observe(cluster, ports)
     content = observation.model_dump_json().encode()
@@ -70,19 +79,42 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
 
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
-    """What the ledger knows of the approval that the workflow accepted. A message alone moves nothing."""
-    is_held = request.is_held if isinstance(request, AssessRequest) else await _is_held_in_ledger(request, ports)
-    command_id = request.approvals.get(GateName.FINALIZE)
-    command = await ports.ledger.command(command_id) if command_id is not None else None
+    """What the ledger knows of the approvals that the workflow accepted. A message alone moves nothing.
+
+    An accepted way back was verified when it was accepted: its steps do not wait for a ledger that is down.
+    """
+    if request.revert is not None:
+        return Ruling(is_held=await _is_held(request, ports), accepted_losses=request.revert.accepted_losses)
+    approvals = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
+    return Ruling(
+        approvals={gate: given for gate, given in approvals.items() if given is not None},
+        is_held=await _is_held(request, ports),
+    )
+
+
+async def _approval(migration_id: str, gate: GateName, command_id: str, ports: Ports) -> GivenApproval | None:
+    command = await ports.ledger.command(command_id)
     if (
         command is None
-        or command.migration_id != request.migration_id
+        or command.migration_id != migration_id
         or command.kind is not CommandKind.APPROVE
-        or command.gate is not GateName.FINALIZE
+        or command.gate is not gate
         or command.refused_because is not None
     ):
-        return Ruling(is_held=is_held)
-    return Ruling(approved_hash=command.evidence_hash, is_consumed=command.consumed_at is not None, is_held=is_held)
+        return None
+    return GivenApproval(evidence_hash=command.evidence_hash, is_consumed=command.consumed_at is not None)
+
+
+async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
+    if isinstance(request, AssessRequest):
+        return request.is_held
+    try:
+        return await _is_held_in_ledger(request, ports)
+    except Transient as error:
+        if request.revert is None:
+            raise
+        activity.logger.warning("a step of the way back is taken although the ledger does not answer: %s", error)
+        return False
 
 
 async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
@@ -92,7 +124,12 @@ async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
         for command in await ports.ledger.commands(request.migration_id)
         if command.kind is not CommandKind.APPROVE and command.refused_because is None
     ]
-    return bool(orders) and orders[-1] is not CommandKind.RESUME
+    return bool(orders) and orders[-1] in {CommandKind.HOLD, CommandKind.REJECT}
+
+
+async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> ClusterRecord:
+    """The cluster as it is registered; an accepted way back carries it along."""
+    return request.revert.cluster if request.revert is not None else await registered(request.cluster, ports)
 
 
 async def registered(name: str, ports: Ports) -> ClusterRecord:
@@ -102,11 +139,20 @@ async def registered(name: str, ports: Ports) -> ClusterRecord:
     return cluster
 
 
-async def ensure_not_superseded(cluster: str, generation: int, ports: Ports) -> None:
-    """The fence: an effect of a run that has lost the cluster must not happen."""
-    held = await ports.ledger.generation(cluster)
-    if held != generation:
-        raise Superseded(f"cluster {cluster} is held by generation {held}, this run is generation {generation}: it stops")
+async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Ports) -> None:
+    """The fence: an effect of a run that has lost the cluster must not happen. On the way back a silent ledger is no reason
+    to wait: Temporal lets one run of the cluster live, and half a way back is the worst place to rest."""
+    try:
+        held = await ports.ledger.generation(request.cluster)
+    except Transient as error:
+        if request.revert is None:
+            raise
+        activity.logger.warning("going on with the way back although the ledger does not answer: %s", error)
+        return
+    if held != request.generation:
+        raise Superseded(
+            f"cluster {request.cluster} is held by generation {held}, this run is generation {request.generation}: it stops"
+        )
 
 
 async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:

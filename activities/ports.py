@@ -45,6 +45,18 @@ class NodeDriver(Protocol):
     async def remove_file(self, path: str) -> None:
         """Remove one file; not there is fine."""
 
+    async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
+        """Up to `length` bytes from `offset`, fewer at the file's end; `None` when it does not exist."""
+
+    async def rename(self, old: str, new: str) -> None:
+        """Give a file another name on the same file system, atomically and durably, replacing what has it.
+
+        `old` not there is fine when `new` is: done already. `Permanent` when neither is there.
+        """
+
+    async def remove_tree(self, path: str) -> None:
+        """Remove a directory with all that is in it, following no link; not there is fine."""
+
     async def list_dir(self, path: str) -> tuple[str, ...] | None:
         """Names in a directory, sorted, or `None` when it does not exist."""
 
@@ -66,6 +78,12 @@ class NodeDriver(Protocol):
         `Transient` after the deadline; never kills.
         """
 
+    async def kill(self, identity: str, deadline: timedelta) -> None:
+        """SIGKILL the process with this identity, and wait until it is gone. Gone already is fine, its successor is left alone.
+
+        `Transient` after the deadline.
+        """
+
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         """The last lines that the process printed; empty when there are none."""
 
@@ -78,15 +96,36 @@ class NodeDrivers(Protocol):
 
 @dataclass(frozen=True)
 class Znode:
-    """A znode's data with its version, and the session that owns it (0: persistent)."""
+    """A znode's data with its version, the session that owns it (0: persistent), and its creation by the ensemble's clock."""
 
     data: bytes
     version: int
     ephemeral_owner: int
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class SetZnode:
+    """Replace a znode's data, if it still has this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True)
+class DeleteZnode:
+    """Delete a znode, if it still has this version."""
+
+    path: str
+    version: int
+
+
+ZnodeChange = SetZnode | DeleteZnode
 
 
 class ZooKeeperTree(Protocol):
-    """Read access to the tree below the cluster's chroot. One instance is one session; close it."""
+    """The tree below the cluster's chroot. One instance is one session; close it."""
 
     async def get(self, path: str) -> Znode | None:
         """A znode, or `None` when it does not exist."""
@@ -96,6 +135,12 @@ class ZooKeeperTree(Protocol):
 
     async def children(self, path: str) -> tuple[str, ...] | None:
         """Names of the children, sorted, or `None` when the znode does not exist."""
+
+    async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
+        """Make all changes in one transaction, or none: false when a znode was gone or had another version.
+
+        `Transient` when the answer was lost: then it may have happened or not, and only a look can tell.
+        """
 
     async def close(self) -> None: ...
 

@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import ensure_not_superseded, registered, why_not_this_step
+from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.heartbeat import heartbeating
 from activities.node_files import look_at_disk, read_mark, sha256_of, write_mark
 from activities.observe import Ports
@@ -48,8 +48,8 @@ class Provisioning:
         """Bring one controller from nothing to a running process, as the module's docstring says."""
         async with heartbeating():
             begun = time.monotonic()
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
-            cluster = await registered(request.cluster, self._ports)
+            await ensure_not_superseded(request, self._ports)
+            cluster = await cluster_of(request, self._ports)
             controller = next(c for c in cluster.spec.controllers if c.id == request.step.node_id)
             driver = self._ports.drivers.driver(controller)
             mark = await read_mark(driver, controller.properties_file)
@@ -59,7 +59,7 @@ class Provisioning:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             release = await self._write_file(request, cluster, controller, driver)
             await self._format(cluster, controller, driver, release)
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
+            await ensure_not_superseded(request, self._ports)
             await driver.start()
             blocked = await self._why_silent(request, controller, driver)
             return StepOutcome(
@@ -110,7 +110,7 @@ class Provisioning:
             written_sha256=sha256,
         )
         # The mark first: a file without it is somebody else's, and the preflight would refuse what we had begun.
-        await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        await ensure_not_superseded(request, self._ports)
         await write_mark(driver, controller.properties_file, mark, file)
         if found is None:
             await driver.write_file(controller.properties_file, file)

@@ -31,9 +31,9 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.assessing import (
+    cluster_of,
     ensure_not_superseded,
     ensure_unchanged,
-    registered,
     why_not_this_step,
 )
 from activities.heartbeat import heartbeating
@@ -74,9 +74,9 @@ class Rolling:
         """Bring one node to a stage, as the module's docstring says."""
         async with heartbeating():
             begun = time.monotonic()
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
-            cluster = await registered(request.cluster, self._ports)
-            node = cluster.spec.node(request.step.node_id)
+            await ensure_not_superseded(request, self._ports)
+            cluster = await cluster_of(request, self._ports)
+            node = cluster.spec.node(request.step.node)
             target = Target(cluster, node, self._ports.drivers.driver(node))
             mark = await read_mark(target.driver, node.properties_file)
             if mark is None or not await self._has_left(request, target, mark):
@@ -123,7 +123,7 @@ class Rolling:
             and left.stage == request.step.stage
             and left.before_identity == process.last_identity
         )
-        await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        await ensure_not_superseded(request, self._ports)
         before_sha256 = left.before_sha256 if left is not None and is_ours_to_finish else sha256_of(file.content)
         original = left.original_sha256 if left is not None else None
         is_theirs = target.cluster.spec.role(target.node.id) is Role.BROKER
@@ -151,14 +151,14 @@ class Rolling:
         if found == mark.written_sha256:
             return
         wanted = self._wanted(request, target, file)
-        await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        await ensure_not_superseded(request, self._ports)
         if request.step.gate is not None:
             await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
         await target.driver.write_file(target.node.properties_file, FileContent(wanted, file.mode, file.uid, file.gid))
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
-        await ensure_not_superseded(request.cluster, request.generation, self._ports)
+        await ensure_not_superseded(request, self._ports)
         process = await target.driver.process()
         if process.identity is not None and process.identity == mark.before_identity:
             await self._stop(target, process.identity, request.policy.stop_deadline)
@@ -181,7 +181,7 @@ class Rolling:
     async def _ensure_not_superseded_for_sure(self, request: StepRequest) -> None:
         """The fence again, but a ledger that is silent does not keep a node down that we have just stopped."""
         try:
-            await ensure_not_superseded(request.cluster, request.generation, self._ports)
+            await ensure_not_superseded(request, self._ports)
         except Transient as error:
             activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
 
@@ -198,7 +198,7 @@ class Rolling:
             good = good + 1 if not why else 0
             if good >= request.policy.stable_samples:
                 proven = mark.model_copy(update={"is_proven": True})
-                await ensure_not_superseded(request.cluster, request.generation, self._ports)
+                await ensure_not_superseded(request, self._ports)
                 await write_mark(target.driver, target.node.properties_file, proven, await self._file(target))
                 return None
             await asyncio.sleep(request.policy.poll_interval.total_seconds())

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.decisions import Decision, GateName, Step
+from domain.decisions import Decision, GateName, Intent, Step
 from domain.policy import MigrationPolicy
-from domain.records import EventDraft, NodeStatus, OpenGate, Progress
+from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress
 
 
 class TaskQueue(StrEnum):
@@ -30,6 +30,13 @@ class ActivityName(StrEnum):
     RECORD = "record_progress"
     OBSERVE = "observe_cluster"
     ADOPT = "adopt_message"
+    ACCEPT_ROLLBACK = "accept_rollback"
+    PREVIEW = "preview_rollback"
+    RUNBOOK = "write_runbook"
+    START_NODE = "start_node"
+    FAIL_OVER = "fail_over"
+    LEAVE_KRAFT = "leave_kraft"
+    WIPE = "wipe_kraft"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -42,6 +49,18 @@ def workflow_id(cluster_id: str) -> str:
 
 class Payload(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class RevertOrder(Payload):
+    """A way back that has been accepted, with all that its steps need of the ledger: they go on while that is down.
+
+    `command_id` is `None` where nobody asked: then `because` says what made us turn round.
+    """
+
+    command_id: str | None
+    because: str
+    accepted_losses: tuple[str, ...] = ()
+    cluster: ClusterRecord
 
 
 class CarriedState(Payload):
@@ -57,14 +76,19 @@ class CarriedState(Payload):
     held_because: str = ""
     is_settled: bool = False
     event_count: int = 0
+    revert: RevertOrder | None = None
 
 
 class MigrationInput(Payload):
-    """Starts a migration. `carried` is set by continue-as-new only."""
+    """Starts a migration. `carried` is set by continue-as-new only.
+
+    `is_held`: it looks, and does nothing before somebody resumes it or asks for the way back.
+    """
 
     migration_id: str
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
+    is_held: bool = False
     carried: CarriedState | None = None
 
 
@@ -93,6 +117,7 @@ class AssessRequest(Payload):
     is_held: bool = False
     policy: MigrationPolicy = MigrationPolicy()
     seen: str | None = None
+    revert: RevertOrder | None = None
 
 
 class Gauges(Payload):
@@ -141,6 +166,7 @@ class StepRequest(Payload):
     approvals: dict[GateName, str] = Field(default_factory=dict)
     looks: int = 1
     policy: MigrationPolicy = MigrationPolicy()
+    revert: RevertOrder | None = None
 
 
 class StepOutcome(Payload):
@@ -165,14 +191,121 @@ class RecordRequest(Payload):
 
 
 class AdoptRequest(Payload):
-    """An approval that came as a bare signal or update: `command_id` is made from the run, so a retry is the same command."""
+    """An order that came as a bare signal or update: `command_id` is made from the run, so a retry is the same command.
+
+    An approval has a gate and a hash; a rollback has the hash of its preview, or the losses that it accepts.
+    """
 
     migration_id: str
     command_id: str
-    gate: GateName
-    evidence_hash: str
+    kind: CommandKind = CommandKind.APPROVE
+    gate: GateName | None = None
+    evidence_hash: str | None = None
+    preview_hash: str | None = None
+    accept_loss: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
+
+
+class RollbackRequest(Payload):
+    """Verify a rollback that the workflow was sent, against the ledger and against what is seen now.
+
+    `command_id` is `None` where `decide` itself turned round, for the reason in `because`.
+    """
+
+    migration_id: str
+    cluster: str
+    generation: int
+    command_id: str | None
+    because: str = ""
+    policy: MigrationPolicy = MigrationPolicy()
+
+
+class RollbackAnswer(Payload):
+    """Exactly one of the two: the order, or why there is none."""
+
+    order: RevertOrder | None = None
+    refused_because: str | None = None
+
+
+class PreviewRequest(Payload):
+    """A preview of the way back, or a runbook, for people. Looks at the cluster, changes nothing."""
+
+    cluster: str
+    policy: MigrationPolicy = MigrationPolicy()
+
+
+class Loss(Payload):
+    """Something that the way back cannot keep. Accepted by its name, e.g. `metadata-changes`, `edits-of-broker-1`."""
+
+    name: str
+    what: str
+
+
+class PreviewStep(Payload):
+    """One step of the way back, in words. `node` is `None` for a step of the whole cluster."""
+
+    what: str
+    node: str | None = None
+    restarts: bool = False
+
+
+class FileRestoration(Payload):
+    """What becomes of one node's properties file. `how`: `archive`, `inverse-edit` or `removed`.
+
+    `changes` is the difference to the file as it is now, key by key, without any secret's value.
+    """
+
+    node: str
+    path: str
+    how: str
+    sha256: str | None
+    changes: tuple[str, ...] = ()
+
+
+class RollbackPreview(Payload):
+    """What a rollback would do, from what is seen now. `preview_hash` covers only what is material: what would be lost, what
+    each file becomes, and the cluster's specification.
+
+    `controllerless_seconds`: expected time without any controller, as measured.
+    """
+
+    cluster: str
+    observed_at: datetime
+    phase: str | None
+    is_possible: bool
+    why_not: str = ""
+    steps: tuple[PreviewStep, ...] = ()
+    restarts: dict[str, int] = Field(default_factory=dict)
+    controllerless_seconds: float = 0.0
+    losses: tuple[Loss, ...] = ()
+    files: tuple[FileRestoration, ...] = ()
+    unknown: tuple[str, ...] = ()
+    preview_hash: str = ""
+
+
+class RunbookAction(Payload):
+    """One manual action: what it does, the commands for a POSIX shell, on which node (`None`: anywhere that reaches the
+    cluster), and how to see that it worked before the next one is taken.
+    """
+
+    title: str
+    node: str | None
+    host: str | None
+    commands: tuple[str, ...]
+    check: str = ""
+
+
+class Runbook(Payload):
+    """The manual way from this very state, with Kafka's and ZooKeeper's own tools only, forward and back."""
+
+    cluster: str
+    observed_at: datetime
+    phase: str | None
+    forward: tuple[RunbookAction, ...]
+    back: tuple[RunbookAction, ...]
+    why_no_way_back: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 class ObserveRequest(Payload):
@@ -208,10 +341,21 @@ class HoldMessage(Payload):
     command_id: str | None = None
 
 
+class RollbackMessage(Payload):
+    """Update or signal `rollback`: bound to a preview by its hash, or with the losses that are accepted, by name."""
+
+    by: str = ""
+    reason: str = ""
+    preview_hash: str = ""
+    accept_loss: tuple[str, ...] = ()
+    command_id: str | None = None
+
+
 class MigrationStatus(Payload):
     """Query `status`."""
 
     migration_id: str
     progress: Progress
     generation: int
+    intent: Intent = Intent.FORWARD
     applied_commands: tuple[str, ...] = ()

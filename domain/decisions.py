@@ -1,4 +1,4 @@
-"""What a kind of migration can decide to do next: `Step | Wait | Gate | Refuse | Done`. The same five for every kind."""
+"""What a kind of migration can decide to do next: `Step | Wait | Gate | Revert | Refuse | Done`. The same for every kind."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -12,13 +12,28 @@ class DecisionModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class Intent(StrEnum):
+    """Where a migration is going. It turns once, and never back: whoever wants forward again starts another migration."""
+
+    FORWARD = "forward"
+    REVERT = "revert"
+
+
 class StepAction(StrEnum):
-    """What a step does to one node."""
+    """What a step does, to one node or, where it has none, to the cluster."""
 
     PROVISION_CONTROLLER = "provision-controller"
     """Write its properties, format its storage, start it."""
     ROLL_NODE = "roll-node"
     """Archive, write its properties for the wanted stage, restart, prove."""
+    START_NODE = "start-node"
+    """Start a controller that does not run, lifting its fence if there is one. Nothing is written to its file."""
+    FAIL_OVER = "fail-over"
+    """Restart the active controller as it is: another takes over, and writes what ZooKeeper lacks."""
+    LEAVE_KRAFT = "leave-kraft"
+    """The revert window, of no single node: fence and kill the controllers, give `/controller` back to ZooKeeper."""
+    WIPE = "wipe"
+    """Of no single node: remove what our controllers kept, and the brokers' copies of the quorum's log."""
 
 
 class GateName(StrEnum):
@@ -26,6 +41,10 @@ class GateName(StrEnum):
 
     FINALIZE = "finalize"
     """Beyond it there is no way back to ZooKeeper."""
+    FINALIZE_WITHOUT_RETURN = "finalize-without-return"
+    """Break-glass: ZooKeeper is lost for good, so there is no way back to it any more."""
+    FAIL_OVER = "fail-over"
+    """Dual write has died: another controller takes over and writes what is missing."""
 
 
 class WaitReason(StrEnum):
@@ -44,6 +63,11 @@ class WaitReason(StrEnum):
     COPY_LEFT_OVER = "copy-left-over"
     COPY_NOT_COMPLETE = "copy-not-complete"
     DUAL_WRITE_NOT_CURRENT = "dual-write-not-current"
+    FAILOVER_WOULD_HURT = "failover-would-hurt"
+    COPY_CANNOT_FINISH = "copy-cannot-finish"
+    HALF_REVERTED = "half-reverted"
+    NO_CONTROLLER = "no-controller"
+    PREFLIGHT_BLOCKERS = "preflight-blockers"
     CONTROLLER_LOST_ITS_FLAG = "controller-lost-its-flag"
     FINALIZATION_NOT_SEEN = "finalization-not-seen"
     SOAK_NOT_OVER = "soak-not-over"
@@ -69,7 +93,17 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.COPY_NOT_COMPLETE: "All brokers are hybrid; Kafka copies the metadata from ZooKeeper by itself. "
     "The active controller's log says what it waits for.",
     WaitReason.DUAL_WRITE_NOT_CURRENT: "The controller does not keep ZooKeeper up to date: the way back would lose changes. "
-    "If this lasts longer than a minute, restart the active controller: another takes over and writes what is missing.",
+    "It may be catching up after a burst of changes: look again in a moment.",
+    WaitReason.FAILOVER_WOULD_HURT: "Dual write has died, and a failover, which would cure it, would make it worse now. "
+    "Mend what is named first.",
+    WaitReason.COPY_CANNOT_FINISH: "ALARM: the copy kills one controller after another, and the cluster has no controller. "
+    "The policy says not to go back by itself: ask for a rollback now.",
+    WaitReason.HALF_REVERTED: "A way back was begun here and not ended: its controllers are fenced. "
+    "Ask for a rollback; forward again starts from plain ZooKeeper.",
+    WaitReason.NO_CONTROLLER: "ALARM: no broker has become controller since the KRaft controllers gave way. "
+    "Restart one hybrid broker by hand if this lasts.",
+    WaitReason.PREFLIGHT_BLOCKERS: "This migration was begun by somebody else, and the preflight finds what would make it "
+    "fail. No broker is touched before that is mended.",
     WaitReason.CONTROLLER_LOST_ITS_FLAG: "ALARM: a controller runs without zookeeper.metadata.migration.enable before "
     "finalize was approved. If it becomes active, the migration is final. Give it the flag back and restart it now.",
     WaitReason.FINALIZATION_NOT_SEEN: "The controllers run without the flag; the quorum does not report it yet.",
@@ -90,13 +124,20 @@ class NodeStage(StrEnum):
 
 
 class Step(DecisionModel):
-    """Do this to that node. `gate`: the approval that the step needs, because it cannot be undone."""
+    """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone."""
 
     decision: Literal["step"] = "step"
     action: StepAction
-    node_id: int
+    node_id: int | None = None
     stage: NodeStage
     gate: GateName | None = None
+
+    @property
+    def node(self) -> int:
+        """The node that the step is about. Asking a step of the whole cluster is a mistake of the caller's."""
+        if self.node_id is None:
+            raise ValueError(f"step {self.action} is about no single node")
+        return self.node_id
 
 
 class Wait(DecisionModel):
@@ -114,6 +155,15 @@ class Gate(DecisionModel):
     decision: Literal["gate"] = "gate"
     name: GateName
     evidence_hash: str
+
+
+class Revert(DecisionModel):
+    """Go back now, without being asked: waiting would hurt the cluster. `objects` and `detail` as in `Wait`."""
+
+    decision: Literal["revert"] = "revert"
+    reason: WaitReason
+    objects: tuple[str, ...] = ()
+    detail: str = ""
 
 
 class Finding(DecisionModel):
@@ -140,4 +190,4 @@ class Done(DecisionModel):
     outcome: str
 
 
-Decision = Annotated[Step | Wait | Gate | Refuse | Done, Field(discriminator="decision")]
+Decision = Annotated[Step | Wait | Gate | Revert | Refuse | Done, Field(discriminator="decision")]

@@ -48,11 +48,15 @@ class Unanswered(ObservedPart):
 
 
 class ControllerZnode(ObservedPart):
-    """`/controller`. KRaft's claim is persistent and has a `kraftControllerEpoch` of 0 or more; ZooKeeper's is ephemeral."""
+    """`/controller`. KRaft's claim is persistent and has a `kraftControllerEpoch` of 0 or more; ZooKeeper's is ephemeral.
+
+    `claimed_at`: by the clock of the ensemble.
+    """
 
     broker_id: int
     kraft_epoch: int | None
     is_ephemeral: bool
+    claimed_at: datetime | None = None
 
 
 class MigrationZnode(ObservedPart):
@@ -165,11 +169,15 @@ class RollMark(ObservedPart):
 
 
 class PropertiesFile(ObservedPart):
-    """A node's properties file: hash of its bytes, the observed keys, and what our last roll of the node left beside it."""
+    """A node's properties file: hash of its bytes, the observed keys, and what our last roll of the node left beside it.
+
+    `original_sha256`: the archived original that lies beside the file and reads back as what its name says.
+    """
 
     sha256: str
     properties: dict[str, str]
     mark: RollMark | None
+    original_sha256: str | None = None
 
 
 class StorageState(StrEnum):
@@ -182,12 +190,18 @@ class StorageState(StrEnum):
 
 
 class LogDir(ObservedPart):
-    """A log directory and what its `meta.properties` says. `None`: there is no such file or key."""
+    """A log directory and what its `meta.properties` says. `None`: there is no such file or key.
+
+    `is_fenced`: the way back has put `meta.properties` aside, so that no controller can start on it.
+    `has_metadata_log`: it holds a copy of the quorum's log, `__cluster_metadata-0`.
+    """
 
     path: str
     state: StorageState
     cluster_id: str | None
     node_id: int | None
+    is_fenced: bool = False
+    has_metadata_log: bool = False
 
 
 class NodeDisk(ObservedPart):
@@ -207,8 +221,19 @@ class NodeView(ObservedPart):
     last_output: tuple[str, ...] = ()
 
 
+class Suspect(ObservedPart):
+    """A znode that Kafka's copy cannot read, or a config that a failover would choke on: what it is, and why."""
+
+    what: str
+    why: str
+
+
 class Observation(ObservedPart):
-    """Everything that one look saw, between `started_at` and `ended_at`."""
+    """Everything that one look saw, between `started_at` and `ended_at`.
+
+    `failover_hazards`, `poisoned_znodes`: looked for only when dual write has died, or the copy cannot finish. `None`: not
+    looked for, or not to be had.
+    """
 
     cluster: str
     spec_revision: int
@@ -218,6 +243,8 @@ class Observation(ObservedPart):
     kafka: KafkaView | None
     nodes: tuple[NodeView, ...]
     unanswered: tuple[Unanswered, ...]
+    failover_hazards: tuple[Suspect, ...] | None = None
+    poisoned_znodes: tuple[Suspect, ...] | None = None
 
     def node(self, node_id: int) -> NodeView:
         return next(node for node in self.nodes if node.id == node_id)

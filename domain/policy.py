@@ -39,7 +39,7 @@ class MigrationPolicy(BaseModel):
         "A node that has not stopped by then is left alone and reported: it is never killed.",
     )
     max_offset_distance: int = Field(
-        default=20,
+        default=16,
         ge=2,
         description="How far the offset in `/migration` may be behind the quorum's log for dual write to count as current. "
         "An idle quorum writes two records a second.",
@@ -48,4 +48,31 @@ class MigrationPolicy(BaseModel):
         default=(),
         description="Topics whose partitions may be without enough replicas while one of their brokers restarts: those that "
         "cannot spare one, such as topics with a replication factor of 1. Every other such topic stops the migration.",
+    )
+    cure_dual_write: bool = Field(
+        default=False,
+        description="Whether dual write that has died silently is cured without asking, by a failover of the active "
+        "controller. Otherwise the gate `fail-over` asks a person. Never done where the failover would make things worse.",
+    )
+    revert_failed_copy: bool = Field(
+        default=True,
+        description="Whether a copy that cannot finish, and leaves the cluster without any controller, is reverted at once. "
+        "The one way back that is taken without asking.",
+    )
+    copy_deadline: timedelta = Field(
+        default=timedelta(seconds=30),
+        gt=timedelta(0),
+        description="How long after KRaft's claim the copy may be without an active controller before it counts as failed.",
+    )
+    drain_deadline: timedelta = Field(
+        default=timedelta(seconds=30),
+        gt=timedelta(0),
+        description="How long the way back waits for ZooKeeper to have all that the quorum has, before it stops the "
+        "controllers. What is not there by then is flushed afterwards.",
+    )
+    election_deadline: timedelta = Field(
+        default=timedelta(seconds=30),
+        gt=timedelta(0),
+        description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have given way. "
+        "Measured: 0.04 s. Afterwards it is an alarm.",
     )

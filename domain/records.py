@@ -52,16 +52,22 @@ class CommandKind(StrEnum):
     REJECT = "reject"
     HOLD = "hold"
     RESUME = "resume"
+    ROLLBACK = "rollback"
 
 
 class Command(Record):
-    """What a person asked for. Written before it is sent; `consumed_at` is set by the first irreversible effect."""
+    """What a person asked for. Written before it is sent; `consumed_at` is set by the first irreversible effect.
+
+    A rollback is bound to the preview that was looked at, by its hash, or names the losses that it accepts.
+    """
 
     id: str
     migration_id: str
     kind: CommandKind
     gate: GateName | None = None
     evidence_hash: str | None = None
+    preview_hash: str | None = None
+    accept_loss: tuple[str, ...] = ()
     reason: str = ""
     by: str
     via: str

@@ -72,8 +72,10 @@ def summary_of_record(events: Sequence[EventDraft]) -> str:
     return line if len(line) <= MAX_SUMMARY else f"{line[: MAX_SUMMARY - 4]} …"
 
 
-def name_of(assessment: Assessment, node_id: int) -> str:
-    """A node's name, from its id."""
+def name_of(assessment: Assessment, node_id: int | None) -> str:
+    """A node's name, from its id; the cluster where a step has none."""
+    if node_id is None:
+        return "cluster"
     return next((n.name for n in assessment.nodes if n.name.endswith(f"-{node_id}")), str(node_id))
 
 

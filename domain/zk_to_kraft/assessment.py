@@ -2,41 +2,48 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from domain.cluster import ClusterSpec
+from domain.cluster import ClusterSpec, Role
 from domain.contracts import Assessment, ClusterSight, Gauges
-from domain.decisions import Decision, Gate, NodeStage, Refuse, Wait, WaitReason
+from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
-from domain.zk_to_kraft.decide import STAGE_OF_MODE, Approval, Terms, decide
+from domain.zk_to_kraft.decide import decide
+from domain.zk_to_kraft.guards import STAGE_OF_MODE
+from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.situation import (
-    BrokerMode,
-    ControllerMode,
-    Situation,
-    offset_distance,
-    partitions_needing,
-    quorum_leader,
-    situation_of,
-    soaked_for,
-)
+from domain.zk_to_kraft.situation import Situation, offset_distance, partitions_needing, quorum_leader, situation_of, soaked_for
+from domain.zk_to_kraft.terms import Approval, Terms
 
 MAX_OBJECTS = 20
 """How many objects a wait names; the observation has them all."""
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """What people have ruled, as the ledger has it: the approval of `finalize`, and a hold."""
+class GivenApproval:
+    """An approval in the ledger: the evidence that it binds to, and whether an irreversible effect has used it."""
 
-    approved_hash: str | None = None
+    evidence_hash: str | None
     is_consumed: bool = False
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
+
+    `accepted_losses` is `None` where nobody has asked for the way back.
+    """
+
+    approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
     is_held: bool = False
+    accepted_losses: tuple[str, ...] | None = None
 
 
 def assess(
@@ -97,33 +104,74 @@ def _terms(
     ruling: Ruling,
     evidence_hash: str,
 ) -> Terms:
-    """A consumed approval outlives its evidence only once a controller shows that its effect has begun."""
-    approval = Approval.NONE
-    has_begun = any(c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT for c in situation.controllers)
-    if ruling.is_consumed and has_begun:
-        approval = Approval.CONSUMED
-    elif ruling.approved_hash is not None:
-        approval = Approval.VALID if ruling.approved_hash == evidence_hash else Approval.STALE
+    losses = losses_of(observation, situation, spec)
+    accepted = ruling.accepted_losses or ()
     soaked = soaked_for(observation, spec, observation.ended_at)
-    is_soak_over = soaked is not None and soaked >= policy.min_soak
-    return Terms(approval=approval, is_held=ruling.is_held, is_soak_over=is_soak_over, evidence_hash=evidence_hash)
+
+    def approval(gate: GateName) -> Approval:
+        return _approval(ruling.approvals.get(gate), situation, evidence_hash)
+
+    return Terms(
+        intent=Intent.FORWARD if ruling.accepted_losses is None else Intent.REVERT,
+        approval=approval(GateName.FINALIZE),
+        without_return=approval(GateName.FINALIZE_WITHOUT_RETURN),
+        is_held=ruling.is_held,
+        is_soak_over=soaked is not None and soaked >= policy.min_soak,
+        may_fail_over=policy.cure_dual_write or approval(GateName.FAIL_OVER) is Approval.VALID,
+        is_failed_copy_reverted=policy.revert_failed_copy,
+        accepts_metadata_loss=METADATA_CHANGES in accepted,
+        unaccepted=losing_nodes(losses, accepted, spec),
+        evidence_hash=evidence_hash,
+    )
+
+
+def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: str) -> Approval:
+    """A consumed approval outlives its evidence only once a controller shows that its effect has begun."""
+    if given is None:
+        return Approval.NONE
+    has_begun = any(c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT for c in situation.controllers)
+    if given.is_consumed and has_begun:
+        return Approval.CONSUMED
+    return Approval.VALID if given.evidence_hash == evidence_hash else Approval.STALE
 
 
 def _decide(
     observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation, terms: Terms
 ) -> Decision:
-    is_preflight = phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
+    is_forward = terms.intent is Intent.FORWARD
+    is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
     if findings:
         return Refuse(findings=findings)
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
-    return _explained(decision, observation, spec, policy) if isinstance(decision, Wait) else decision
+    if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
+        decision = _unless_blocked(decision, observation, spec, policy)
+    return _explained(decision, observation, spec, policy) if isinstance(decision, Wait | Revert) else decision
 
 
-def _explained(wait: Wait, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Wait:
+def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Decision:
+    """The last look before the first broker is touched, for whoever began with controllers that others had set up."""
+    if step.action is not StepAction.ROLL_NODE or spec.role(step.node) is Role.CONTROLLER:
+        return step
+    if observation.unanswered:
+        return Wait(reason=WaitReason.PART_UNKNOWN)
+    found = [f for f in preflight(observation, spec, policy) if f.code not in MET_BY_CONTROLLERS]
+    if not found:
+        return step
+    detail = "; ".join(f"{f.code} {f.object}: {f.observed}, expected {f.expected}. {f.fix}" for f in found)
+    return Wait(reason=WaitReason.PREFLIGHT_BLOCKERS, objects=tuple(dict.fromkeys(f.code for f in found)), detail=detail)
+
+
+MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})
+"""Checks that controllers in migration mode fail by being there: their storage is used, and /migration exists."""
+
+
+def _explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Wait | Revert:
     """Name what fails to hold: nodes by name, and what only the observation knows."""
+    if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
+        return wait.model_copy(update={"detail": wait.detail[:1000]})
     names = tuple(spec.node_name(int(node_id)) for node_id in wait.objects)
     detail = ""
     kafka = observation.kafka
@@ -139,7 +187,15 @@ def _explained(wait: Wait, observation: Observation, spec: ClusterSpec, policy: 
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
         names = ("/migration",)
+    elif wait.reason in SUSPECTED:
+        suspects = getattr(observation, SUSPECTED[wait.reason]) or ()
+        names = tuple(suspect.what for suspect in suspects) or names
+        detail = "; ".join(f"{suspect.what}: {suspect.why}" for suspect in suspects)
     return wait.model_copy(update={"objects": names[:MAX_OBJECTS], "detail": detail[:1000]})
+
+
+SUSPECTED = {WaitReason.FAILOVER_WOULD_HURT: "failover_hazards", WaitReason.COPY_CANNOT_FINISH: "poisoned_znodes"}
+"""Where an observation names what stands behind a wait."""
 
 
 def evidence_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from enum import StrEnum
 
 from domain.decisions import NodeStage
-from domain.zk_to_kraft.situation import BrokerMode, Claim, ControllerMode, DualWrite, QuorumState, Situation
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Situation
 
 
 class Phase(StrEnum):
@@ -51,7 +52,11 @@ def phase_of(situation: Situation) -> Phase | None:
     if NodeStage.KRAFT in stages or any(b.mode is BrokerMode.KRAFT for b in situation.brokers):
         return Phase.BROKERS_TO_KRAFT
     provisioned = [c for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
-    if (situation.claim is Claim.KRAFT and provisioned) or all(b.mode is BrokerMode.HYBRID for b in situation.brokers):
+    has_given_way = situation.claim is not Claim.KRAFT and all(
+        c.mode in {ControllerMode.ABSENT, ControllerMode.FENCED} for c in situation.controllers
+    )
+    is_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in situation.brokers)
+    if (situation.claim is Claim.KRAFT and provisioned) or (is_all_hybrid and not has_given_way):
         is_copied = situation.quorum is QuorumState.MIGRATION and situation.dual_write is DualWrite.CURRENT
         return Phase.DUAL_WRITE if is_copied else Phase.COPYING
     if NodeStage.MIGRATION in stages or any(b.mode is BrokerMode.HYBRID for b in situation.brokers):

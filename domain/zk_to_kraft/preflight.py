@@ -11,8 +11,9 @@ from domain.cluster import ClusterSpec
 from domain.decisions import Finding, NodeStage
 from domain.observation import KafkaView, NodeDisk, Observation, StorageState, ZooKeeperView
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.modes import BrokerMode, broker_mode
 from domain.zk_to_kraft.node_config import AUTHORIZERS_IN_KRAFT, stage_of
-from domain.zk_to_kraft.situation import BrokerMode, broker_mode, partitions_needing
+from domain.zk_to_kraft.situation import partitions_needing
 
 SUPPORTED_RELEASE = "3.9"
 """The release whose migration this product knows and was proven against, and the last one that has it."""

@@ -4,16 +4,11 @@ from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.situation import (
-    BrokerMode,
-    ControllerMode,
-    QuorumState,
-    Registration,
-    Replication,
-    situation_of,
-)
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation, situation_of
 
-MODE_OF_STAGE = {
+MODE_OF_STAGE: dict[NodeStage, set[BrokerMode | ControllerMode]] = {
+    NodeStage.ZOOKEEPER: {BrokerMode.ZOOKEEPER},
     NodeStage.MIGRATION: {BrokerMode.HYBRID, ControllerMode.MIGRATING},
     NodeStage.KRAFT: {BrokerMode.KRAFT, ControllerMode.FINAL},
 }
@@ -23,13 +18,15 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
     """What is still missing, in words; empty when nothing is.
 
     A broker is proven by its registration and its replicas, not by its own state: it can reach RUNNING, serve, and never
-    register (proven-facts, section 4).
+    register (proven-facts, section 4). One that is back in ZooKeeper mode is registered there; the quorum is dead by then.
     """
     situation = situation_of(observation, spec, policy)
     node = next(node for node in situation.nodes if node.id == node_id)
     behind = [spec.node_name(c.id) for c in situation.controllers if not c.is_caught_up]
     if node.mode not in MODE_OF_STAGE[stage]:
         return f"{spec.node_name(node_id)} is {node.mode}, expected {' or '.join(sorted(MODE_OF_STAGE[stage]))}"
+    if stage is NodeStage.ZOOKEEPER:
+        return _why_not_back(observation, situation, node_id)
     if behind or situation.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
         return f"{WAIT_MEANS[WaitReason.CONTROLLERS_NOT_READY]} ({', '.join(behind) or 'no active controller'})"
     if situation.registration is not Registration.AGREES:
@@ -37,3 +34,12 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
     if situation.replication is not Replication.IN_SYNC:
         return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
     return ""
+
+
+def _why_not_back(observation: Observation, situation: Situation, node_id: int) -> str:
+    zookeeper = observation.zookeeper
+    if zookeeper is None or node_id not in zookeeper.broker_ids:
+        return "It has not registered in ZooKeeper."
+    if situation.claim is not Claim.ZOOKEEPER:
+        return WAIT_MEANS[WaitReason.NO_CONTROLLER]
+    return "" if situation.replication is Replication.IN_SYNC else WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]

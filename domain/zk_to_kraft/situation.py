@@ -1,7 +1,6 @@
 """`Situation`: an observation reduced to a finite product of enums, which is all that `decide` looks at.
 
-Modes are judged by the running process (which MBeans it has), stages by the file, and neither by the other: a roll is
-precisely the time in which they differ. What did not answer is UNKNOWN and stays so.
+What one node is comes from `modes`; this is about the cluster: its quorum, its claim, its dual write, its copy.
 """
 
 from dataclasses import dataclass
@@ -10,58 +9,21 @@ from enum import StrEnum
 
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
-from domain.observation import (
-    KafkaView,
-    MigrationGauge,
-    NodeDisk,
-    NodeMetrics,
-    NodeView,
-    Observation,
-    ZooKeeperView,
-)
+from domain.observation import KafkaView, MigrationGauge, NodeMetrics, NodeView, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
-
-BROKER_STATE_RUNNING = 3
-"""Kafka's BrokerState RUNNING (BrokerState.java)."""
+from domain.zk_to_kraft.modes import (
+    BrokerMode,
+    ControllerMode,
+    broker_mode,
+    controller_mode,
+    has_metadata_log,
+    is_file_ours,
+    is_flag_in_file,
+    stage_of_disk,
+)
 
 MAX_STANDBY_LAG = 20
 """Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum."""
-
-
-class BrokerMode(StrEnum):
-    """What a broker's process is. The first three serve; the others do not, or cannot be told."""
-
-    ZOOKEEPER = "zookeeper"
-    HYBRID = "hybrid"
-    KRAFT = "kraft"
-    IN_TRANSITION = "in-transition"
-    """Runs, and is starting or stopping."""
-    INTERRUPTED = "interrupted"
-    """Not running: a roll of ours stopped it and did not get to start it."""
-    DOWN = "down"
-    """Not running, for a reason that is not ours, or it died after we started it."""
-    UNKNOWN = "unknown"
-
-
-class ControllerMode(StrEnum):
-    """What a controller's process is."""
-
-    ABSENT = "absent"
-    """Not provisioned by us yet. A file or data that somebody else left there is the preflight's business."""
-    MIGRATING = "migrating"
-    """Runs with the migration flag."""
-    FINAL = "final"
-    """Runs without it: the migration is final as soon as this controller becomes active."""
-    IN_TRANSITION = "in-transition"
-    INTERRUPTED = "interrupted"
-    """Provisioned or stopped by us, and not started."""
-    DOWN = "down"
-    UNKNOWN = "unknown"
-
-
-NOT_SERVING = frozenset({"in-transition", "interrupted", "down"})
-"""Modes in which a node is known not to serve."""
 
 
 class QuorumState(StrEnum):
@@ -92,6 +54,8 @@ class DualWrite(StrEnum):
 
     CURRENT = "current"
     NOT_CURRENT = "not-current"
+    DEAD = "dead"
+    """The offset is left behind while every gauge looks well: the controller has stopped writing, and will not begin again."""
     UNKNOWN = "unknown"
 
 
@@ -123,6 +87,10 @@ class BrokerSituation:
     stage: NodeStage | None
     is_needed: bool = False
     is_zookeeper_controller: bool = False
+    has_metadata_log: bool = False
+    """It keeps a copy of the quorum's log on disk."""
+    is_file_ours: bool = False
+    """The file is, byte for byte, what our last roll of this node wrote."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +121,14 @@ class Situation:
     replication: Replication
     is_copy_left_over: bool = False
     """`/migration` tells of a copy though no quorum has claimed `/controller`: an earlier attempt's, or unreadable."""
+    is_copy_stale: bool = False
+    """A quorum that has not copied has claimed `/controller`, and takes the copy of an earlier attempt for its own: as soon as
+    its log is as long as that one's was, it deletes from ZooKeeper what its log lacks."""
+    is_copy_failed: bool = False
+    """KRaft has claimed `/controller`, the copy is not complete, and no controller lives to complete it."""
+    has_migration_znode: bool = False
+    is_failover_harmful: bool = False
+    """A failover could not cure dual write now, or it is not known whether it could."""
 
     @property
     def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
@@ -172,9 +148,11 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         BrokerSituation(
             id=broker.id,
             mode=broker_mode(observation.node(broker.id)),
-            stage=_stage(observation.node(broker.id).disk, Role.BROKER),
+            stage=stage_of_disk(observation.node(broker.id).disk, Role.BROKER),
             is_needed=bool(partitions_needing(observation.kafka, broker.id, policy)),
             is_zookeeper_controller=broker.id == zookeeper_controller,
+            has_metadata_log=has_metadata_log(observation.node(broker.id).disk),
+            is_file_ours=is_file_ours(observation.node(broker.id).disk),
         )
         for broker in spec.brokers
     )
@@ -182,93 +160,29 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         ControllerSituation(
             id=controller.id,
             mode=controller_mode(observation.node(controller.id)),
-            stage=_stage(observation.node(controller.id).disk, Role.CONTROLLER),
+            stage=stage_of_disk(observation.node(controller.id).disk, Role.CONTROLLER),
             is_leader=leader is not None and controller.id == leader.id,
             is_caught_up=_is_caught_up(observation.node(controller.id), leader),
-            is_flag_in_file=_is_flag_in_file(observation.node(controller.id).disk),
+            is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
         )
         for controller in spec.controllers
     )
+    quorum = _quorum_state(observation, spec, controllers, leader)
+    dual_write = _dual_write(observation.zookeeper, leader, policy)
     return Situation(
         brokers=brokers,
         controllers=controllers,
-        quorum=_quorum_state(observation, spec, controllers, leader),
+        quorum=quorum,
         claim=_claim(observation.zookeeper),
-        dual_write=_dual_write(observation.zookeeper, leader, policy),
+        dual_write=dual_write,
         registration=_registration(brokers, leader),
         replication=_replication(observation.kafka, brokers),
         is_copy_left_over=_is_copy_left_over(observation.zookeeper),
+        is_copy_stale=_is_copy_stale(observation, quorum, leader, policy),
+        is_copy_failed=leader is None and _is_copy_failed(observation, controllers, policy),
+        has_migration_znode=observation.zookeeper is not None and observation.zookeeper.migration is not None,
+        is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
     )
-
-
-def broker_mode(node: NodeView) -> BrokerMode:
-    """The mode of a broker's process: which MBeans it has says which code it runs (internals, section 2)."""
-    if node.process is None or node.disk is None:
-        return BrokerMode.UNKNOWN
-    if not node.process.is_running:
-        return BrokerMode.INTERRUPTED if _is_interrupted(node) else BrokerMode.DOWN
-    metrics = node.metrics
-    if metrics is None:
-        return BrokerMode.UNKNOWN
-    if metrics.broker_state != BROKER_STATE_RUNNING:
-        return BrokerMode.IN_TRANSITION
-    if metrics.raft_epoch is None:
-        return BrokerMode.ZOOKEEPER
-    return BrokerMode.HYBRID if metrics.migration_gauge is MigrationGauge.ZK else BrokerMode.KRAFT
-
-
-def controller_mode(node: NodeView) -> ControllerMode:
-    """The mode of a controller's process. `ZkWriteBehindLag` is registered only where the flag is on."""
-    if node.process is None or node.disk is None:
-        return ControllerMode.UNKNOWN
-    if not node.process.is_running:
-        return _mode_of_stopped_controller(node)
-    if node.metrics is None:
-        return ControllerMode.UNKNOWN
-    if node.metrics.active_controller_count is None:
-        return ControllerMode.IN_TRANSITION
-    return ControllerMode.FINAL if node.metrics.write_behind_lag is None else ControllerMode.MIGRATING
-
-
-def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
-    assert node.process is not None  # noqa: S101 - the caller has looked
-    assert node.disk is not None  # noqa: S101
-    was_never_started = node.process.last_identity is None
-    if was_never_started and (node.disk.file is None or node.disk.file.mark is None):
-        return ControllerMode.ABSENT
-    return ControllerMode.INTERRUPTED if was_never_started or _is_interrupted(node) else ControllerMode.DOWN
-
-
-def _is_interrupted(node: NodeView) -> bool:
-    """A roll of ours stopped the process it had found, and nobody has started another since.
-
-    A roll writes the file before it stops the process: with another file the process ended by itself.
-    """
-    file = node.disk.file if node.disk is not None else None
-    mark = file.mark if file is not None else None
-    return (
-        file is not None
-        and mark is not None
-        and not mark.is_proven
-        and file.sha256 == mark.written_sha256
-        and node.process is not None
-        and mark.before_identity == node.process.last_identity
-    )
-
-
-def _stage(disk: NodeDisk | None, role: Role) -> NodeStage | None:
-    """The stage that the file fits. Edits of others since our last write are theirs, as long as they leave ours alone:
-    the next stage is an edit of the file as it is then, so that nothing of theirs is overwritten.
-    """
-    if disk is None or disk.file is None:
-        return None
-    stage, mark = stage_of(disk.file.properties, role), disk.file.mark
-    is_ours = mark is None or disk.file.sha256 in {mark.written_sha256, mark.before_sha256} or stage == mark.stage
-    return stage if is_ours else None
-
-
-def _is_flag_in_file(disk: NodeDisk | None) -> bool:
-    return disk is None or disk.file is None or has_migration_flag(disk.file.properties)
 
 
 @dataclass(frozen=True)
@@ -336,6 +250,38 @@ def _is_copy_left_over(zookeeper: ZooKeeperView | None) -> bool:
     return zookeeper.migration.offset is None or zookeeper.migration.offset > 0
 
 
+def _is_copy_stale(observation: Observation, quorum: QuorumState, leader: QuorumLeader | None, policy: MigrationPolicy) -> bool:
+    """A copy's own offset is written after its log says MIGRATION, so before that it is another's (proven-facts, section 4).
+
+    The gauge can be a moment late: so only an offset that this quorum cannot have written yet, or an old claim, counts.
+    """
+    zookeeper = observation.zookeeper
+    if quorum is not QuorumState.PRE_MIGRATION or leader is None or zookeeper is None or zookeeper.migration is None:
+        return False
+    offset, log_end = zookeeper.migration.offset, leader.metrics.raft_log_end
+    if _claim(zookeeper) is not Claim.KRAFT or offset is None or offset <= 0:
+        return False
+    return (log_end is not None and offset >= log_end) or _is_claim_old(observation, policy)
+
+
+def _is_copy_failed(observation: Observation, controllers: tuple[ControllerSituation, ...], policy: MigrationPolicy) -> bool:
+    """Nobody is active, and either most controllers have died, or nobody has been for as long as the policy allows."""
+    zookeeper = observation.zookeeper
+    if zookeeper is None or _claim(zookeeper) is not Claim.KRAFT or zookeeper.migration is None:
+        return False
+    if zookeeper.migration.offset is None or zookeeper.migration.offset > 0:
+        return False
+    dead = sum(c.mode is ControllerMode.DOWN for c in controllers)
+    return 2 * dead > len(controllers) or _is_claim_old(observation, policy)
+
+
+def _is_claim_old(observation: Observation, policy: MigrationPolicy) -> bool:
+    claim = observation.zookeeper.controller if observation.zookeeper is not None else None
+    if claim is None or claim.claimed_at is None:
+        return False
+    return observation.ended_at - claim.claimed_at > policy.copy_deadline
+
+
 def offset_distance(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
     """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet.
 
@@ -358,16 +304,18 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
     if zookeeper is None or leader is None:
         return DualWrite.UNKNOWN
     distance = offset_distance(zookeeper, leader)
-    is_current = (
-        distance is not None
-        and distance <= policy.max_offset_distance
-        and zookeeper.controller is not None
+    looks_well = (
+        zookeeper.controller is not None
         and not zookeeper.controller.is_ephemeral
         and zookeeper.controller.broker_id == leader.id
         and leader.metrics.migration_gauge is MigrationGauge.MIGRATION
         and leader.metrics.zookeeper_session in {None, "CONNECTED"}
     )
-    return DualWrite.CURRENT if is_current else DualWrite.NOT_CURRENT
+    if not looks_well or distance is None:
+        return DualWrite.NOT_CURRENT
+    if distance <= policy.max_offset_distance:
+        return DualWrite.CURRENT
+    return DualWrite.DEAD if leader.metrics.write_behind_lag == 0 else DualWrite.NOT_CURRENT
 
 
 def _registration(brokers: tuple[BrokerSituation, ...], leader: QuorumLeader | None) -> Registration:

@@ -120,7 +120,7 @@ def files_of(cluster: FakeCluster, node_id: int) -> dict[str, Any]:
 
 def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
     """All that must be the same whatever happened on the way."""
-    node = cluster.nodes[step.node_id]
+    node = cluster.nodes[step.node]
     pid_file = node.spec.driver.service.pid_file
     files = {p: f for p, f in node.machine.files.items() if not p.endswith(".mark") and p != pid_file}
     process = node.process
@@ -255,7 +255,7 @@ async def untouched(scene: Scene) -> tuple[FakeCluster, KillAfter]:
 async def test_a_kill_after_any_call_leaves_what_a_second_attempt_finishes(scene: Scene) -> None:
     smooth, calls = await untouched(scene)
     expected = state_of(smooth, scene.request.step)
-    before = scene.cluster.nodes[scene.request.step.node_id]
+    before = scene.cluster.nodes[scene.request.step.node]
     assert expected["starts"] == before.starts + 1
     for count in range(len(calls.calls)):
         cluster, killer = scene.copy(), KillAfter(count)
@@ -271,7 +271,7 @@ async def test_a_kill_after_any_call_leaves_what_a_second_attempt_finishes(scene
 
 async def ensure_archived(scene: Scene, cluster: FakeCluster) -> None:
     """The bytes, mode and owner from before the first change are beside the file."""
-    node = cluster.nodes[scene.request.step.node_id]
+    node = cluster.nodes[scene.request.step.node]
     if cluster.spec.role(node.spec.id) is not Role.BROKER:
         return
     mark = await read_mark(cluster.driver(node.spec), node.spec.properties_file)
@@ -399,7 +399,7 @@ async def test_a_node_that_ignores_its_file_is_restarted_once_only(
     """Its start command reads another file: it comes up in the old mode, and so it would after every further restart."""
     cluster, asked, _ = road["roll to hybrid"]
     cluster = copy.deepcopy(cluster, {id(cluster.spec): cluster.spec})
-    node = cluster.nodes[asked.step.node_id]
+    node = cluster.nodes[asked.step.node]
     start, mode = node.start, node.process.mode
 
     def start_as_before() -> None:
@@ -419,24 +419,24 @@ async def test_a_node_that_ignores_its_file_is_restarted_once_only(
 
 async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:
     """Killed after the mark, or after the file; meanwhile another node has died. A node that can wait is not stopped."""
-    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node_id].process is None:
+    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node].process is None:
         return
     _, calls = await untouched(scene)
-    found = scene.cluster.nodes[scene.request.step.node_id].process.identity
+    found = scene.cluster.nodes[scene.request.step.node].process.identity
     other = next(b.id for b in scene.cluster.spec.brokers if b.id != scene.request.step.node_id)
     tried = 0
     for count in range(len(calls.calls)):
         cluster = scene.copy()
         with suppress(Killed):
             await scene.attempt(cluster, KillAfter(count))
-        process = cluster.nodes[scene.request.step.node_id].process
+        process = cluster.nodes[scene.request.step.node].process
         if process is None or process.identity != found:
             continue
         tried += 1
         cluster.kill(other)
         outcome = await scene.attempt(cluster, KillAfter())
         assert not outcome.is_done, f"after {calls.calls[:count][-1:]}"
-        assert cluster.nodes[scene.request.step.node_id].process.identity == found
+        assert cluster.nodes[scene.request.step.node].process.identity == found
     assert tried > 3
 
 
@@ -453,14 +453,14 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node_id].process is None:
+    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node].process is None:
         return
     clock = iter((0.0, 21.0))
     monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: next(clock))
     cluster = scene.copy()
-    before = cluster.nodes[scene.request.step.node_id].process.identity
+    before = cluster.nodes[scene.request.step.node].process.identity
     outcome = await scene.attempt(cluster, KillAfter())
     assert "older than 20 s" in (outcome.blocked or "")
-    assert cluster.nodes[scene.request.step.node_id].process.identity == before
+    assert cluster.nodes[scene.request.step.node].process.identity == before
     monkeypatch.undo()
     assert (await scene.attempt(cluster, KillAfter())).is_done

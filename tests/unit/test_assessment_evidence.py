@@ -23,8 +23,9 @@ from domain.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import Ruling, assess, evidence_of, hash_of, sight_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.situation import BrokerMode, ControllerMode, situation_of
+from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

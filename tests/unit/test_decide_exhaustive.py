@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
-from domain.zk_to_kraft.decide import STAGE_OF_MODE, Approval, Terms, decide
+from domain.zk_to_kraft.decide import decide
+from domain.zk_to_kraft.guards import STAGE_OF_MODE
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
-    BrokerMode,
     BrokerSituation,
     Claim,
-    ControllerMode,
     ControllerSituation,
     DualWrite,
     QuorumState,
@@ -27,6 +27,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.terms import Approval, Terms
 
 BOOL = (False, True)
 BROKER_STAGES = (None, *NodeStage)

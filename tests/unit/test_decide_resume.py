@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from domain.decisions import Decision, Done, Gate, NodeStage, Step, StepAction, Wait
-from domain.zk_to_kraft.decide import Approval, Terms, decide
+from domain.zk_to_kraft.decide import decide
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
-    BrokerMode,
     BrokerSituation,
     Claim,
-    ControllerMode,
     ControllerSituation,
     DualWrite,
     QuorumState,
@@ -26,6 +25,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
+from domain.zk_to_kraft.terms import Approval, Terms
 
 MODE_OF_STAGE = {
     NodeStage.ZOOKEEPER: BrokerMode.ZOOKEEPER,

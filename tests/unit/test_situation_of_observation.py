@@ -14,17 +14,14 @@ from domain.observation import (
     Process,
 )
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
 from domain.zk_to_kraft.situation import (
-    BrokerMode,
     Claim,
-    ControllerMode,
     DualWrite,
     QuorumState,
     Registration,
     Replication,
     Situation,
-    broker_mode,
-    controller_mode,
     offset_distance,
     partitions_needing,
     quorum_leader,

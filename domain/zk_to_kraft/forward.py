@@ -1,0 +1,222 @@
+"""The rules of the way to KRaft, in the order in which `decide` asks them. Each is small, and named by what it looks at."""
+
+from collections.abc import Callable
+
+from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
+from domain.zk_to_kraft import guards
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_quorum_healthy_without, roll, wait
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    Claim,
+    ControllerSituation,
+    DualWrite,
+    QuorumState,
+    Registration,
+    Replication,
+    Situation,
+)
+from domain.zk_to_kraft.terms import GIVEN, Terms
+
+
+def _stale_copy(s: Situation, _: Terms) -> Decision | None:
+    return Revert(reason=WaitReason.COPY_LEFT_OVER) if s.is_copy_stale else None
+
+
+def _failed_copy(s: Situation, terms: Terms) -> Decision | None:
+    if not s.is_copy_failed:
+        return None
+    reason = WaitReason.COPY_CANNOT_FINISH
+    return Revert(reason=reason) if terms.is_failed_copy_reverted else wait(reason)
+
+
+def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
+    """Not while an approved finalisation is under way, which takes the flags one by one."""
+    is_meant = terms.has_begun_to_finalize and all(b.mode is BrokerMode.KRAFT for b in s.brokers)
+    return None if is_meant else guards.lost_flag(s, terms)
+
+
+def _held(_: Situation, terms: Terms) -> Decision | None:
+    return wait(WaitReason.HELD) if terms.is_held and not terms.has_begun_to_finalize else None
+
+
+def _zookeeper_lost(s: Situation, terms: Terms) -> Decision | None:
+    """ZooKeeper is silent while everything else is ready for the end: a person may decide that it is lost for good."""
+    is_ready = (
+        s.claim is Claim.UNKNOWN
+        and s.quorum is QuorumState.MIGRATION
+        and all(b.mode is BrokerMode.KRAFT and b.stage is NodeStage.KRAFT for b in s.brokers)
+        and all(c.mode is ControllerMode.MIGRATING and c.is_caught_up for c in s.controllers)
+        and s.registration is Registration.AGREES
+        and s.replication is Replication.IN_SYNC
+    )
+    if not is_ready or terms.is_held or terms.without_return in GIVEN:
+        return None
+    return Gate(name=GateName.FINALIZE_WITHOUT_RETURN, evidence_hash=terms.evidence_hash)
+
+
+def _unknown(s: Situation, terms: Terms) -> Decision | None:
+    """Where a person has given ZooKeeper up, its silence is no reason to wait any more."""
+    is_given_up = terms.without_return in GIVEN and s.claim is Claim.UNKNOWN and s.quorum is QuorumState.MIGRATION
+    if is_given_up and not in_mode(s, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN) and s.replication is not Replication.UNKNOWN:
+        return None
+    return guards.unknown(s, terms)
+
+
+def _half_reverted(s: Situation, _: Terms) -> Decision | None:
+    """A way back stands half-done, and nobody leads it any more. Before the transaction it can be undone, afterwards not."""
+    gone = in_mode(s, ControllerMode.FENCED)
+    if gone and s.claim is Claim.KRAFT:
+        return Step(action=StepAction.START_NODE, node_id=gone[0], stage=NodeStage.MIGRATION)
+    gone = gone or (in_mode(s, ControllerMode.ABSENT) if not _are_brokers_untouched(s) else [])
+    return wait(WaitReason.HALF_REVERTED, *gone) if gone else None
+
+
+def _are_brokers_untouched(s: Situation) -> bool:
+    return all(b.mode is BrokerMode.ZOOKEEPER and b.stage is NodeStage.ZOOKEEPER for b in s.brokers)
+
+
+def _changed_files(s: Situation, _: Terms) -> Decision | None:
+    changed = [b.id for b in s.brokers if b.stage is None or _is_file_behind(b)]
+    changed += [c.id for c in s.controllers if c.stage is None and c.mode is not ControllerMode.ABSENT]
+    return wait(WaitReason.FILE_CHANGED, *changed) if changed else None
+
+
+def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
+    missing = [c.id for c in s.controllers if c.mode is ControllerMode.ABSENT]
+    is_begun = s.claim is not Claim.ZOOKEEPER or s.quorum is QuorumState.POST_MIGRATION
+    if not missing or not _are_brokers_untouched(s) or is_begun:
+        return None
+    return Step(action=StepAction.PROVISION_CONTROLLER, node_id=missing[0], stage=NodeStage.MIGRATION)
+
+
+def _interrupted(s: Situation, terms: Terms) -> Decision | None:
+    for broker in s.brokers:
+        if broker.mode is BrokerMode.INTERRUPTED and broker.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}:
+            stage = _stage_to_finish(s, broker.stage)
+            return _copy_not_there(s, stage) or roll(broker.id, stage)
+    for controller in s.controllers:
+        if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.MIGRATION:
+            return Step(action=StepAction.PROVISION_CONTROLLER, node_id=controller.id, stage=NodeStage.MIGRATION)
+        if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.KRAFT:
+            return _finalize(s, terms, controller)
+    return None
+
+
+def _done(s: Situation, _: Terms) -> Decision | None:
+    return Done(outcome=Phase.KRAFT) if phase_of(s) is Phase.KRAFT else None
+
+
+def _unfinished(s: Situation, terms: Terms) -> Decision | None:
+    for broker in s.brokers:
+        if broker.stage is not None and broker.stage is not STAGE_OF_MODE[broker.mode]:
+            return _roll_broker(s, terms, broker, _stage_to_finish(s, broker.stage))
+    for controller in s.controllers:
+        if controller.mode is ControllerMode.MIGRATING and controller.stage is NodeStage.KRAFT:
+            return _finalize(s, terms, controller)
+    return None
+
+
+def _stage_to_finish(s: Situation, stage: NodeStage) -> NodeStage:
+    """What the file says; but a hybrid broker that starts after the end gets metadata from nobody (proven-facts, section 4)."""
+    return NodeStage.KRAFT if s.quorum is QuorumState.POST_MIGRATION else stage
+
+
+def _brokers(s: Situation, terms: Terms) -> Decision | None:
+    in_zookeeper = [b for b in s.brokers if b.mode is BrokerMode.ZOOKEEPER]
+    outside_kraft = [b for b in s.brokers if b.mode is not BrokerMode.KRAFT]
+    if s.quorum is QuorumState.POST_MIGRATION:
+        spareable = [b for b in outside_kraft if not b.is_needed] or outside_kraft
+        return _roll_broker(s, terms, spareable[0], NodeStage.KRAFT) if spareable else None
+    if in_zookeeper:
+        if s.quorum is not QuorumState.PRE_MIGRATION or s.claim is not Claim.ZOOKEEPER:
+            return wait(WaitReason.STATE_NOT_UNDERSTOOD)
+        return _roll_broker(s, terms, guards.zookeeper_controller_last(in_zookeeper)[0], NodeStage.MIGRATION)
+    return _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT) if outside_kraft else None
+
+
+def _controllers(s: Situation, terms: Terms) -> Decision | None:
+    migrating = [c for c in s.controllers if c.mode is ControllerMode.MIGRATING]
+    if not migrating:
+        return wait(WaitReason.FINALIZATION_NOT_SEEN)
+    if s.quorum is not QuorumState.POST_MIGRATION and not terms.has_begun_to_finalize:
+        if s.quorum is not QuorumState.MIGRATION:
+            return wait(WaitReason.STATE_NOT_UNDERSTOOD)
+        is_given_up = terms.without_return in GIVEN and s.claim is Claim.UNKNOWN
+        behind = None if is_given_up else guards.dual_write_not_current(s, terms)
+        if behind is not None:
+            return behind
+        if not terms.is_soak_over:
+            return wait(WaitReason.SOAK_NOT_OVER)
+        if not (is_given_up or terms.approval in GIVEN):
+            return Gate(name=GateName.FINALIZE, evidence_hash=terms.evidence_hash)
+    return _finalize(s, terms, min(migrating, key=lambda c: (c.is_leader, c.id)))
+
+
+def _roll_broker(s: Situation, terms: Terms, broker: BrokerSituation, stage: NodeStage) -> Decision:
+    not_there = _copy_not_there(s, stage)
+    if not_there is not None:
+        return not_there
+    if stage is NodeStage.MIGRATION and s.is_copy_left_over:
+        return wait(WaitReason.COPY_LEFT_OVER)
+    if stage is NodeStage.KRAFT and s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT:
+        return guards.dual_write_not_current(s, terms) or wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
+    return wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else roll(broker.id, stage)
+
+
+def _copy_not_there(s: Situation, stage: NodeStage) -> Wait | None:
+    """A broker that starts in KRaft mode before the copy is complete is rejected, and exits after a minute."""
+    is_there = stage is not NodeStage.KRAFT or s.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    return None if is_there else wait(WaitReason.COPY_NOT_COMPLETE)
+
+
+def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> Decision:
+    """Only with every broker in KRaft mode, an approval or the fact itself, and a majority of the others caught up.
+
+    One that is stopped already makes no quorum thinner by starting.
+    """
+    if any(b.mode is not BrokerMode.KRAFT for b in s.brokers) or s.quorum is QuorumState.PRE_MIGRATION:
+        return guards.not_serving(s, terms) or wait(WaitReason.STATE_NOT_UNDERSTOOD)
+    if s.quorum is not QuorumState.POST_MIGRATION and not terms.may_finalize:
+        return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, controller.id)
+    if controller.mode is not ControllerMode.INTERRUPTED and not is_quorum_healthy_without(s, controller.id):
+        return wait(WaitReason.QUORUM_TOO_THIN, controller.id)
+    return roll(controller.id, NodeStage.KRAFT, _gate_of_end(s, terms))
+
+
+def _gate_of_end(s: Situation, terms: Terms) -> GateName | None:
+    if s.quorum is QuorumState.POST_MIGRATION:
+        return None
+    return GateName.FINALIZE if terms.approval in GIVEN else GateName.FINALIZE_WITHOUT_RETURN
+
+
+_ORDER = (NodeStage.ZOOKEEPER, NodeStage.MIGRATION, NodeStage.KRAFT)
+
+
+def _is_file_behind(broker: BrokerSituation) -> bool:
+    """The file says less than the process runs, and no way back of ours wrote it: somebody put it back by hand."""
+    running = STAGE_OF_MODE.get(broker.mode)
+    if running is None or broker.stage is None or broker.is_file_ours:
+        return False
+    return _ORDER.index(broker.stage) < _ORDER.index(running)
+
+
+RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
+    _stale_copy,
+    _failed_copy,
+    _lost_flag,
+    _held,
+    _zookeeper_lost,
+    _unknown,
+    _half_reverted,
+    _changed_files,
+    _missing_controllers,
+    _interrupted,
+    guards.not_serving,
+    guards.disagreements,
+    _done,
+    _unfinished,
+    _brokers,
+    _controllers,
+)

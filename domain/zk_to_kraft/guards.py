@@ -1,0 +1,122 @@
+"""What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
+
+from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    Claim,
+    ControllerSituation,
+    DualWrite,
+    QuorumState,
+    Registration,
+    Replication,
+    Situation,
+)
+from domain.zk_to_kraft.terms import Terms
+
+DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.ABSENT, ControllerMode.FENCED)
+"""Modes of a node that does not run."""
+
+STAGE_OF_MODE: dict[BrokerMode, NodeStage] = {
+    BrokerMode.ZOOKEEPER: NodeStage.ZOOKEEPER,
+    BrokerMode.HYBRID: NodeStage.MIGRATION,
+    BrokerMode.KRAFT: NodeStage.KRAFT,
+}
+"""What the file of a running broker says when no roll is under way."""
+
+
+def lost_flag(s: Situation, terms: Terms) -> Decision | None:
+    """The highest alarm: one election makes it final. The flag comes back before anything else happens, running ones first."""
+    if s.quorum is QuorumState.POST_MIGRATION:
+        return None
+    lost = sorted((c for c in s.controllers if may_finalize_by_itself(c)), key=lambda c: (not is_running_final(c), c.is_leader))
+    if not lost:
+        return None
+    first = lost[0]
+    if first.mode is ControllerMode.UNKNOWN:
+        return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost))
+    return roll(first.id, NodeStage.MIGRATION)
+
+
+def may_finalize_by_itself(c: ControllerSituation) -> bool:
+    """Its process runs without the flag, or would after its next restart. What cannot start is another matter."""
+    if c.mode in {ControllerMode.ABSENT, ControllerMode.FENCED}:
+        return False
+    return is_running_final(c) or c.stage is NodeStage.KRAFT or not c.is_flag_in_file
+
+
+def is_running_final(c: ControllerSituation) -> bool:
+    return c.mode is ControllerMode.FINAL
+
+
+def unknown(s: Situation, _: Terms) -> Decision | None:
+    """Unknown is never healthy. Without a quorum nobody but ZooKeeper knows; after the end nobody needs ZooKeeper."""
+    nodes = in_mode(s, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)
+    is_zookeeper_needed = s.quorum is not QuorumState.POST_MIGRATION
+    if nodes or s.replication is Replication.UNKNOWN or (s.claim is Claim.UNKNOWN and is_zookeeper_needed):
+        return wait(WaitReason.PART_UNKNOWN, *nodes)
+    return None
+
+
+def not_serving(s: Situation, _: Terms) -> Decision | None:
+    down = in_mode(s, *DOWN)
+    if down:
+        return wait(WaitReason.NODE_DOWN, *down)
+    not_ready = in_mode(s, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION)
+    return wait(WaitReason.NODE_NOT_READY, *not_ready) if not_ready else None
+
+
+def disagreements(s: Situation, _: Terms) -> Decision | None:
+    """Registrations and replicas. After an early end a hybrid broker that restarts gets no metadata from anybody: then only
+    going on mends what differs, and `is_needed` alone guards (proven-facts, section 4)."""
+    behind = [c.id for c in s.controllers if not c.is_caught_up]
+    if behind or s.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT, QuorumState.NONE}:
+        return wait(WaitReason.CONTROLLERS_NOT_READY, *behind)
+    if s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers):
+        return None
+    if s.registration is not Registration.AGREES:
+        return wait(WaitReason.BROKERS_NOT_REGISTERED)
+    return not_in_sync(s)
+
+
+def not_in_sync(s: Situation) -> Decision | None:
+    return None if s.replication is Replication.IN_SYNC else wait(WaitReason.PARTITIONS_NOT_IN_SYNC)
+
+
+def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
+    """Dual write that has died is cured by a failover, where somebody has allowed it and it would not make things worse."""
+    if s.dual_write is DualWrite.CURRENT:
+        return None
+    leader = next((c for c in s.controllers if c.is_leader), None)
+    if s.dual_write is not DualWrite.DEAD or leader is None:
+        return wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
+    if s.is_failover_harmful:
+        return wait(WaitReason.FAILOVER_WOULD_HURT, leader.id)
+    if not is_quorum_healthy_without(s, leader.id):
+        return wait(WaitReason.QUORUM_TOO_THIN, leader.id)
+    if not terms.may_fail_over:
+        return Gate(name=GateName.FAIL_OVER, evidence_hash=terms.evidence_hash)
+    return Step(action=StepAction.FAIL_OVER, node_id=leader.id, stage=NodeStage.MIGRATION)
+
+
+def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
+    """A majority of all controllers runs and is caught up without this one. One controller alone never is: it is allowed."""
+    others = [c for c in s.controllers if c.id != controller_id]
+    running = {ControllerMode.MIGRATING, ControllerMode.FINAL}
+    return not others or sum(c.is_caught_up and c.mode in running for c in others) >= len(s.controllers) // 2 + 1
+
+
+def zookeeper_controller_last(brokers: list[BrokerSituation]) -> list[BrokerSituation]:
+    return sorted(brokers, key=lambda b: (b.is_zookeeper_controller, b.id))
+
+
+def roll(node_id: int, stage: NodeStage, gate: GateName | None = None) -> Step:
+    return Step(action=StepAction.ROLL_NODE, node_id=node_id, stage=stage, gate=gate)
+
+
+def wait(reason: WaitReason, *node_ids: int) -> Wait:
+    return Wait(reason=reason, objects=tuple(str(node_id) for node_id in node_ids))
+
+
+def in_mode(s: Situation, *modes: BrokerMode | ControllerMode) -> list[int]:
+    return [b.id for b in s.brokers if b.mode in modes] + [c.id for c in s.controllers if c.mode in modes]

@@ -1,0 +1,58 @@
+"""What the way back cannot keep, by name, so that a person can accept it before it is taken."""
+
+from domain.cluster import ClusterSpec
+from domain.contracts import Loss
+from domain.decisions import NodeStage
+from domain.observation import NodeDisk, Observation
+from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, DualWrite, QuorumState, Situation
+
+METADATA_CHANGES = "metadata-changes"
+
+
+def losses_of(observation: Observation, situation: Situation, spec: ClusterSpec) -> tuple[Loss, ...]:
+    """All losses that are seen now; empty: the way back restores everything."""
+    losses = [Loss(name=METADATA_CHANGES, what=_METADATA)] if _may_lose_metadata(situation) else []
+    for broker in situation.brokers:
+        losses += _of_broker(broker, observation.node(broker.id).disk, spec.node_name(broker.id))
+    for controller in situation.controllers:
+        losses += _of_controller(controller, observation.node(controller.id).disk, spec.node_name(controller.id))
+    return tuple(losses)
+
+
+def losing_nodes(losses: tuple[Loss, ...], accepted: tuple[str, ...], spec: ClusterSpec) -> frozenset[int]:
+    """Nodes that would lose something which nobody has accepted."""
+    open_names = {loss.name for loss in losses} - set(accepted)
+    return frozenset(node.id for node in spec.nodes if any(n.endswith(f"-of-{spec.node_name(node.id)}") for n in open_names))
+
+
+_METADATA = (
+    "Dual write is not current: topics, configurations and other metadata that were changed since it fell behind may be "
+    "missing in ZooKeeper. Messages are not lost."
+)
+
+
+def _may_lose_metadata(s: Situation) -> bool:
+    return s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT
+
+
+def _of_broker(broker: BrokerSituation, disk: NodeDisk | None, name: str) -> list[Loss]:
+    is_untouched = broker.stage is NodeStage.ZOOKEEPER
+    restoration = restoration_of(disk)
+    if is_untouched or restoration in {Restoration.ARCHIVE, Restoration.UNKNOWN}:
+        return []
+    if restoration is Restoration.EDITED:
+        what = (
+            f"The properties file of {name} was edited since this migration wrote it. The archived original comes back without."
+        )
+        return [Loss(name=f"edits-of-{name}", what=what)]
+    what = f"There is no archived original of the properties file of {name}. What a migration adds is taken back key by key."
+    return [Loss(name=f"original-of-{name}", what=what)]
+
+
+def _of_controller(controller: ControllerSituation, disk: NodeDisk | None, name: str) -> list[Loss]:
+    if controller.mode in {ControllerMode.ABSENT, ControllerMode.UNKNOWN} or disk is None:
+        return []
+    is_made_by_us = disk.file is not None and disk.file.mark is not None
+    what = f"{name} was not made by this product. Its properties file is archived, and its storage is removed all the same."
+    return [] if is_made_by_us else [Loss(name=f"storage-of-{name}", what=what)]

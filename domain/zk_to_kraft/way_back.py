@@ -1,0 +1,167 @@
+"""The rules of the way back to ZooKeeper, in the order in which `decide` asks them.
+
+What their order guarantees: the quorum lives, with every flag, as long as a broker runs in KRaft mode; it is dead and fenced
+before any broker leaves hybrid mode, because the last registration starts the copy; `/controller` is ZooKeeper's again before
+any file is restored; and what the quorum left is wiped last, so that another migration can begin.
+Sources: Kafka's migration guide, "Reverting to ZooKeeper mode"; proven-facts, sections 4 and 5; KAFKA-20488; Strimzi 11262.
+"""
+
+from collections.abc import Callable
+
+from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitReason
+from domain.zk_to_kraft import guards
+from domain.zk_to_kraft.guards import in_mode, roll, wait
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import BrokerSituation, Claim, DualWrite, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.terms import Terms
+
+OUTCOME = "ZOOKEEPER"
+"""How a migration that went back is said to have ended."""
+
+STOPPED = frozenset({ControllerMode.FENCED, ControllerMode.ABSENT})
+"""Modes of a controller that cannot take part in a quorum any more."""
+
+
+def _emergency(s: Situation, _: Terms) -> Decision | None:
+    """No controller in the cluster, or one that is about to delete metadata: neither a person's hold nor a file matters now."""
+    return _leave_kraft() if (s.is_copy_stale or s.is_copy_failed) and not _is_in_kraft(s) else None
+
+
+def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
+    """Whatever was approved: on the way back every flag comes back first, as long as the quorum has to live."""
+    return guards.lost_flag(s, terms) if _is_in_kraft(s) or s.quorum is QuorumState.MIGRATION else None
+
+
+def _held(s: Situation, terms: Terms) -> Decision | None:
+    """Not while the cluster has no controller: that is no place to rest."""
+    return wait(WaitReason.HELD) if terms.is_held and (s.claim is Claim.ZOOKEEPER or _is_quorum_alive(s)) else None
+
+
+def _unknown(s: Situation, _: Terms) -> Decision | None:
+    """As on the way forward; but what Kafka says of replicas matters only where a broker restarts."""
+    nodes = in_mode(s, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)
+    return wait(WaitReason.PART_UNKNOWN, *nodes) if nodes or s.claim is Claim.UNKNOWN else None
+
+
+def _files(s: Situation, terms: Terms) -> Decision | None:
+    """Nothing is lost that nobody has accepted. Asked before the first restart, and again for what was edited since."""
+    losing = [b.id for b in s.brokers if b.id in terms.unaccepted and not _is_back(b)]
+    losing += [c.id for c in s.controllers if c.id in terms.unaccepted and c.mode is not ControllerMode.ABSENT]
+    is_window_open = s.claim is not Claim.ZOOKEEPER and not _is_quorum_alive(s)
+    return wait(WaitReason.FILE_CHANGED, *losing) if losing and not is_window_open else None
+
+
+def _quorum_for_kraft_brokers(s: Situation, _: Terms) -> Decision | None:
+    """Brokers in KRaft mode need the quorum: to serve, and to come back to hybrid mode. A majority is enough of it."""
+    if not _is_in_kraft(s):
+        return None
+    stopped = in_mode(s, ControllerMode.FENCED, ControllerMode.INTERRUPTED)
+    stopped += [] if _has_majority(s) else in_mode(s, ControllerMode.DOWN)
+    return Step(action=StepAction.START_NODE, node_id=stopped[0], stage=NodeStage.MIGRATION) if stopped else None
+
+
+def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
+    """Roll A: every KRaft broker back to hybrid mode, with the flag kept. What is stopped is finished first."""
+    if not _is_in_kraft(s):
+        return None
+    interrupted = [b for b in s.brokers if b.mode is BrokerMode.INTERRUPTED and b.stage is not NodeStage.ZOOKEEPER]
+    if interrupted:
+        return roll(interrupted[0].id, NodeStage.MIGRATION)
+    if not _has_majority(s) or s.quorum is not QuorumState.MIGRATION:
+        return wait(WaitReason.CONTROLLERS_NOT_READY)
+    guard = _brokers_not_serving(s)
+    if guard is not None:
+        return guard
+    if s.registration is not Registration.AGREES:
+        return wait(WaitReason.BROKERS_NOT_REGISTERED)
+    ahead = [b for b in s.brokers if b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT]
+    return _restart(ahead[0], NodeStage.MIGRATION)
+
+
+def _window(s: Situation, terms: Terms) -> Decision | None:
+    """The revert window: until every controller is fenced, `/migration` gone and `/controller` ZooKeeper's."""
+    is_over = all(c.mode in STOPPED for c in s.controllers) and s.claim is Claim.ZOOKEEPER and not s.has_migration_znode
+    if is_over:
+        return None
+    if s.claim is Claim.NOBODY and all(c.mode in STOPPED for c in s.controllers) and not s.has_migration_znode:
+        return wait(WaitReason.NO_CONTROLLER)
+    if _is_quorum_alive(s):
+        not_ready = in_mode(s, BrokerMode.IN_TRANSITION)
+        if not_ready:
+            return wait(WaitReason.NODE_NOT_READY, *not_ready)
+        if s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT and not terms.accepts_metadata_loss:
+            return guards.dual_write_not_current(s, terms)
+    return _leave_kraft()
+
+
+def _to_zookeeper(s: Situation, _: Terms) -> Decision | None:
+    """Roll B: off the flag, with the archived bytes. The ZooKeeper controller goes last."""
+    outside = [b for b in s.brokers if not _is_back(b)]
+    if not outside:
+        return None
+    interrupted = [b for b in outside if b.mode is BrokerMode.INTERRUPTED]
+    if interrupted:
+        return roll(interrupted[0].id, NodeStage.ZOOKEEPER)
+    guard = _brokers_not_serving(s)
+    return guard or _restart(guards.zookeeper_controller_last(outside)[0], NodeStage.ZOOKEEPER)
+
+
+def _wipe(s: Situation, _: Terms) -> Decision | None:
+    has_remains = any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
+    return Step(action=StepAction.WIPE, stage=NodeStage.ZOOKEEPER) if has_remains else None
+
+
+def _done(s: Situation, _: Terms) -> Decision | None:
+    return _brokers_not_serving(s) or Done(outcome=OUTCOME)
+
+
+def _is_in_kraft(s: Situation) -> bool:
+    """A broker runs in KRaft mode, or would from its file."""
+    return any(b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT for b in s.brokers)
+
+
+def _has_majority(s: Situation) -> bool:
+    return 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
+
+
+def _is_quorum_alive(s: Situation) -> bool:
+    return s.quorum in {QuorumState.NONE, QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.UNKNOWN}
+
+
+def _is_back(broker: BrokerSituation) -> bool:
+    return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
+
+
+def _brokers_not_serving(s: Situation) -> Decision | None:
+    down = in_mode(s, BrokerMode.DOWN, BrokerMode.INTERRUPTED)
+    if down:
+        return wait(WaitReason.NODE_DOWN, *down)
+    not_ready = in_mode(s, BrokerMode.IN_TRANSITION)
+    if not_ready:
+        return wait(WaitReason.NODE_NOT_READY, *not_ready)
+    if s.replication is Replication.UNKNOWN:
+        return wait(WaitReason.PART_UNKNOWN)
+    return guards.not_in_sync(s)
+
+
+def _restart(broker: BrokerSituation, stage: NodeStage) -> Decision:
+    return wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else roll(broker.id, stage)
+
+
+def _leave_kraft() -> Step:
+    return Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
+
+
+RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
+    _emergency,
+    _lost_flag,
+    _held,
+    _unknown,
+    _files,
+    _quorum_for_kraft_brokers,
+    _to_hybrid,
+    _window,
+    _to_zookeeper,
+    _wipe,
+    _done,
+)
