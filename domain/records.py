@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, GateName
+from domain.decisions import Finding, GateName, Intent
 from domain.policy import MigrationPolicy
 
 
@@ -112,6 +112,7 @@ class Progress(Record):
     """Where a migration stands: the part of its record that changes while it runs."""
 
     state: MigrationState
+    intent: Intent = Intent.FORWARD
     phase: str | None = None
     waiting: Waiting | None = None
     nodes: tuple[NodeStatus, ...] = ()
