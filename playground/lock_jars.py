@@ -19,6 +19,8 @@ WITH_DEPENDENCIES = (
     ("io.dropwizard.metrics", "metrics-core", "4.1.12.1"),
 )
 ALONE = (
+    # The command line tools, as every installation has them; what they need is there already.
+    ("org.apache.kafka", "kafka-tools", "3.9.2", ""),
     # The plain jar of this artefact is no agent: only the classifier `javaagent` is.
     ("org.jolokia", "jolokia-agent-jvm", "2.6.0", "javaagent"),
     ("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1", ""),
