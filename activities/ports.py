@@ -139,7 +139,8 @@ class ZooKeeperTree(Protocol):
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         """Make all changes in one transaction, or none: false when a znode was gone or had another version.
 
-        `Transient` when the answer was lost: then it may have happened or not, and only a look can tell.
+        `Transient` when the answer was lost: then it may have happened or not, and only a look can tell, through another
+        session: this one is closed, so that what was not sent yet never will be. `Permanent` where something else forbids it.
         """
 
     async def close(self) -> None: ...
@@ -217,5 +218,10 @@ class Ledger(Protocol):
     async def consume_command(self, command_id: str, at: datetime) -> None:
         """Mark an approval as used by an irreversible effect; used already is fine."""
 
-    async def record(self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None) -> None:
-        """Append events (a key seen before is skipped) and set the progress, in one transaction."""
+    async def record(
+        self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None
+    ) -> None:
+        """Append events (a key seen before is skipped) and set the progress, in one transaction.
+
+        Progress that was true (`as_of`) before what is stored is passed over.
+        """

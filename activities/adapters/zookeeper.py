@@ -1,4 +1,4 @@
-"""ZooKeeper through kazoo: sessions that read, own nothing, and are closed after one observation.
+"""ZooKeeper through kazoo: sessions that own nothing and are closed soon: after one observation, or one transaction.
 
 kazoo runs a connection thread and two workers for each session; all waiting for them happens in threads of ours.
 """
@@ -7,15 +7,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
+from kazoo.exceptions import AuthFailedError, BadVersionError, KazooException, NoAuthError, NoNodeError, NotEmptyError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
 
-from activities.ports import SecretStore, Znode
+from activities.ports import SecretStore, SetZnode, Znode, ZnodeChange
 from domain.cluster import ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
@@ -54,12 +55,32 @@ class KazooTree:
         (names,) = await asyncio.to_thread(self._read, self._client.get_children_async, (path,), _names)
         return names
 
+    async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
+        return await asyncio.to_thread(self._commit, changes)
+
     async def close(self) -> None:
         await asyncio.to_thread(_close, self._client)
 
     async def sync(self) -> None:
         """Make the server that we are connected to catch up with the ensemble's leader, so that reads are not stale."""
         await asyncio.to_thread(self._read, self._client.sync_async, ("/",), lambda path: path)
+
+    def _commit(self, changes: Sequence[ZnodeChange]) -> bool:
+        """One transaction. kazoo never raises for a refused one: each result is looked at.
+
+        kazoo keeps what it could not send for its next connection. So with an answer lost the session is given up: what was
+        not sent yet is never sent, and only what was on its way can still arrive.
+        """
+        paths = ", ".join(change.path for change in changes)
+        if not self._client.connected:
+            raise Transient(f"{paths} in ZooKeeper {self._ensemble}: no session, nothing was sent")
+        try:
+            results = _sent(self._client, changes).get(timeout=self._call_seconds)
+        except (KazooException, KazooTimeoutError) as error:
+            _close(self._client)
+            lost = f"no answer to the transaction on {paths} ({type(error).__name__}): look whether it happened"
+            raise Transient(f"ZooKeeper {self._ensemble}: {lost}") from error
+        return _is_committed(results, f"{paths} in ZooKeeper {self._ensemble}")
 
     def _read(self, send: Callable[[str], IAsyncResult], paths: Sequence[str], parse: Callable[[Any], T]) -> list[T | None]:
         deadline = time.monotonic() + self._call_seconds
@@ -126,7 +147,31 @@ def _close(client: KazooClient) -> None:
 
 def _znode(answer: tuple[bytes, ZnodeStat]) -> Znode:
     data, stat = answer
-    return Znode(data, stat.version, stat.ephemeralOwner)
+    return Znode(data, stat.version, stat.ephemeralOwner, datetime.fromtimestamp(stat.ctime / 1000, tz=UTC))
+
+
+def _sent(client: KazooClient, changes: Sequence[ZnodeChange]) -> IAsyncResult:
+    transaction = client.transaction()
+    for change in changes:
+        if isinstance(change, SetZnode):
+            transaction.set_data(change.path, change.data, change.version)
+        else:
+            transaction.delete(change.path, change.version)
+    return transaction.commit_async()
+
+
+def _is_committed(results: Sequence[object], what: str) -> bool:
+    """Of a refused transaction one result says why; those before it say "rolled back", those after it "inconsistency"."""
+    refusals = [result for result in results if isinstance(result, Exception)]
+    if any(isinstance(refusal, NoAuthError) for refusal in refusals):
+        raise Permanent(f"{what}: not allowed; name an identity that may write in digest_auth")
+    if any(isinstance(refusal, NotEmptyError) for refusal in refusals):
+        raise Permanent(f"{what}: one to be deleted has children; nothing was changed")
+    if any(isinstance(refusal, NoNodeError | BadVersionError) for refusal in refusals):
+        return False
+    if refusals:
+        raise Transient(f"{what}: refused with {', '.join(type(refusal).__name__ for refusal in refusals)}")
+    return True
 
 
 def _names(answer: list[str]) -> tuple[str, ...]:

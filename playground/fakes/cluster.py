@@ -20,7 +20,8 @@ from playground.fakes.quorum import Quorum, is_booted, mode
 from playground.fakes.spec import BROKER_FILE, fake_spec
 from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import FakeTopic, kafka_view, spread
-from playground.fakes.znodes import FakeTree, ZooKeeperSide, znodes_of
+from playground.fakes.tree import FakeTree
+from playground.fakes.znodes import ZooKeeperSide, znodes_of
 
 LONG_AGO = 1_000_000
 """Looks that the first processes have behind them."""

@@ -16,6 +16,10 @@ class Faults:
     """The process prints these lines and is gone at once."""
     ignores_stop: set[int] = field(default_factory=set)
     """SIGTERM has no effect."""
+    survives_kill: set[int] = field(default_factory=set)
+    """SIGKILL has no effect yet: a process that hangs in the kernel."""
+    loses_commit_answer: bool = False
+    """A ZooKeeper transaction happens, and its answer is lost (`Transient`)."""
     never_registers: set[int] = field(default_factory=set)
     """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP)."""
     is_dual_write_stuck: bool = False

@@ -35,6 +35,25 @@ class FakeMachine:
             raise Permanent(f"{path}: Is a directory")
         self.files.pop(path, None)
 
+    def read_part(self, path: str, offset: int, length: int) -> bytes | None:
+        file = self.read(path)
+        return None if file is None else file.content[offset : offset + length]
+
+    def rename(self, old: str, new: str) -> None:
+        if self.is_dir(new):
+            raise Permanent(f"{new}: Is a directory")
+        if old in self.files and self.is_dir(dirname(new)):
+            self.files[new] = self.files.pop(old)
+        elif new not in self.files:
+            raise Permanent(f"{old}: not there, and neither is {new}; one of them was expected")
+
+    def remove_tree(self, path: str) -> None:
+        if path in self.files:
+            raise Permanent(f"{path}: Not a directory")
+        prefix = path.rstrip("/") + "/"
+        self.files = {p: file for p, file in self.files.items() if not p.startswith(prefix)}
+        self._made = {p for p in self._made if p != path and not p.startswith(prefix)}
+
     def is_dir(self, path: str) -> bool:
         return path in self._made
 

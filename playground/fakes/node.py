@@ -128,6 +128,15 @@ class FakeDriver:
     async def remove_file(self, path: str) -> None:
         self._node.machine.remove(path)
 
+    async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
+        return self._node.machine.read_part(path, offset, length)
+
+    async def rename(self, old: str, new: str) -> None:
+        self._node.machine.rename(old, new)
+
+    async def remove_tree(self, path: str) -> None:
+        self._node.machine.remove_tree(path)
+
     async def list_dir(self, path: str) -> tuple[str, ...] | None:
         return self._node.machine.names(path)
 
@@ -161,6 +170,13 @@ class FakeDriver:
         if self._node.spec.id in self._faults.ignores_stop:
             raise Transient(f"process {self._node.process.identity}: has not stopped after SIGTERM; it is left alone")
         self._node.die("stopped")
+
+    async def kill(self, identity: str, deadline: timedelta) -> None:
+        if self._node.process is None or self._node.process.identity != identity:
+            return
+        if self._node.spec.id in self._faults.survives_kill:
+            raise Transient(f"process {identity}: has not ended after SIGKILL; it is left alone")
+        self._node.die()
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         return tuple(self._node.output[-lines:]) if lines > 0 else ()

@@ -1,52 +1,14 @@
-"""A ZooKeeper tree in memory, and how a simulated cluster looks in it."""
+"""How a simulated cluster looks in ZooKeeper."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from activities.ports import Znode
-from domain.errors import Transient
-from playground.fakes.faults import Faults
 from playground.fakes.quorum import Quorum
 from playground.fakes.topics import FakeTopic
 
 SESSION = 0x1000_0000_0000_0001
-
-
-class FakeTree:
-    """A `ZooKeeperTree` over a frozen set of znodes. Parents exist without being named."""
-
-    def __init__(self, znodes: Mapping[str, Znode], faults: Faults | None = None) -> None:
-        parents = {p: Znode(b"", 0, 0) for path in znodes for p in _parents(path)}
-        self._znodes = {**parents, "/": Znode(b"", 0, 0), **znodes}
-        self._faults = faults or Faults()
-        self.is_closed = False
-
-    async def get(self, path: str) -> Znode | None:
-        return self._found(path)
-
-    async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        return tuple(self._found(path) for path in paths)
-
-    async def children(self, path: str) -> tuple[str, ...] | None:
-        if self._found(path) is None:
-            return None
-        prefix = path.rstrip("/") + "/"
-        below = {p[len(prefix) :].partition("/")[0] for p in self._znodes if p.startswith(prefix) and p != prefix}
-        return tuple(sorted(below))
-
-    async def close(self) -> None:
-        self.is_closed = True
-
-    def _found(self, path: str) -> Znode | None:
-        if self.is_closed or self._faults.silent_zookeeper:
-            raise Transient(f"{path} in ZooKeeper: no answer")
-        return self._znodes.get(path)
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.strip("/").split("/")
-    return ["/" + "/".join(parts[:length]) for length in range(1, len(parts))]
 
 
 @dataclass(frozen=True)

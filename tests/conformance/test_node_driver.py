@@ -157,6 +157,58 @@ async def test_removing_and_listing(nodes: Nodes) -> None:
     assert await driver.list_dir(f"{folder}/c/d") == ()
 
 
+async def write(driver: NodeDriver, path: str, content: bytes = b"") -> None:
+    await driver.write_file(path, FileContent(content, 0o640, os.getuid(), os.getgid()))
+
+
+async def test_a_part_of_a_file(nodes: Nodes) -> None:
+    driver, path = nodes.serving(), f"{nodes.folder}/log"
+    await write(driver, path, b"0123456789")
+    parts = [(0, 4), (4, 4), (8, 4), (10, 4), (99, 4), (3, 0)]
+    assert [await driver.read_part(path, *part) for part in parts] == [b"0123", b"4567", b"89", b"", b"", b""]
+    assert await driver.read_part(f"{nodes.folder}/absent", 0, 4) is None
+    with pytest.raises(Permanent):
+        await driver.read_part(nodes.folder, 0, 4)
+
+
+async def test_a_file_gets_another_name_once_and_again(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    old, new = f"{nodes.folder}/data/meta.properties", f"{nodes.folder}/data/meta.properties.aside"
+    await write(driver, old, b"mine")
+    before = await driver.read_file(old)
+    for _ in range(2):
+        await driver.rename(old, new)
+        assert await driver.read_file(new) == before
+        assert await driver.list_dir(f"{nodes.folder}/data") == ("meta.properties.aside",)
+    await write(driver, old, b"newer")
+    await driver.rename(old, new)
+    assert await driver.read_part(new, 0, 9) == b"newer"
+    assert await driver.list_dir(f"{nodes.folder}/data") == ("meta.properties.aside",)
+
+
+async def test_a_name_is_given_to_nothing(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    with pytest.raises(Permanent, match=r"one\.properties.*two\.properties"):
+        await driver.rename(f"{nodes.folder}/one.properties", f"{nodes.folder}/two.properties")
+    await write(driver, f"{nodes.folder}/file")
+    with pytest.raises(Permanent):
+        await driver.rename(f"{nodes.folder}/file", f"{nodes.folder}/no/such/folder/file")
+    assert await driver.read_file(f"{nodes.folder}/file") is not None
+
+
+async def test_a_tree_goes_with_all_that_is_in_it_and_nothing_else(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    for name in ("tree/file", "tree/deep/er/file", "tree-not/file"):
+        await write(driver, f"{nodes.folder}/{name}")
+    await driver.make_dir(f"{nodes.folder}/tree/empty")
+    for _ in range(2):
+        await driver.remove_tree(f"{nodes.folder}/tree")
+        assert await driver.list_dir(f"{nodes.folder}/tree") is None
+    assert await driver.list_dir(f"{nodes.folder}/tree-not") == ("file",)
+    with pytest.raises(Permanent):
+        await driver.remove_tree(f"{nodes.folder}/tree-not/file")
+
+
 async def test_a_directory_is_no_file_and_a_file_no_directory(nodes: Nodes) -> None:
     driver = nodes.serving()
     await driver.write_file(f"{nodes.folder}/folder/file", FileContent(b"", 0o600, os.getuid(), os.getgid()))
@@ -232,6 +284,30 @@ async def test_a_process_that_does_not_stop_is_left_alone(nodes: Nodes) -> None:
     with pytest.raises(Transient):
         await driver.stop((await driver.process()).identity or "", timedelta(milliseconds=300))
     assert await driver.process() == before
+
+
+async def test_a_kill_ends_what_no_stop_can(nodes: Nodes) -> None:
+    driver = nodes.deaf_to_stop()
+    await driver.start()
+    before = await driver.process()
+    for _ in range(2):
+        await driver.kill(before.identity or "", DEADLINE)
+        killed = await driver.process()
+        assert (killed.is_running, killed.last_identity) == (False, before.identity)
+
+
+async def test_a_kill_of_another_identity_touches_nothing(nodes: Nodes) -> None:
+    """Neither a former process of the node, nor the right pid with another start, is the one that runs now."""
+    driver = nodes.serving()
+    await driver.start()
+    former = (await driver.process()).identity or ""
+    await driver.kill(former, DEADLINE)
+    await driver.start()
+    successor = await driver.process()
+    pid = (successor.identity or "").partition("@")[0]
+    for identity in (former, "", pid, f"{pid}@0", f"{pid}@unknown"):
+        await driver.kill(identity, DEADLINE)
+        assert await driver.process() == successor
 
 
 async def test_the_output_tail_is_the_end(nodes: Nodes) -> None:
@@ -390,6 +466,41 @@ async def test_a_symbolic_link_stays_one(local: LocalNodes) -> None:
     await driver.write_file(str(link), FileContent(b"new", 0o600, os.getuid(), os.getgid()))
     assert link.is_symlink()
     assert local.properties.read_bytes() == b"new"
+
+
+async def test_a_tree_is_removed_and_what_links_point_to_stays(local: LocalNodes) -> None:
+    driver = local.serving()
+    outside, tree = local.directory / "outside", local.directory / "tree"
+    await write(driver, f"{outside}/precious")
+    await write(driver, f"{tree}/deep/file")
+    (tree / "out").symlink_to(outside)
+    (tree / "deep" / "precious").symlink_to(outside / "precious")
+    (link := local.directory / "link").symlink_to(tree)
+    with pytest.raises(Permanent, match="symbolic link"):
+        await driver.remove_tree(str(link))
+    assert (tree / "deep" / "file").exists()
+    await driver.remove_tree(str(tree))
+    assert not tree.exists()
+    assert await driver.list_dir(str(outside)) == ("precious",)
+
+
+async def test_a_rename_is_on_disk_before_it_returns(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when it was another attempt, killed before its sync, that gave the new name."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    driver = local.serving()
+    (local.directory / "data").mkdir()
+    (local.directory / "data" / "old").touch()
+    for _ in range(2):
+        synced.clear()
+        await driver.rename(f"{local.folder}/data/old", f"{local.folder}/new")
+        assert sorted(synced) == sorted([local.folder, f"{local.folder}/data"])
 
 
 async def test_new_folders_are_private_and_no_temporary_file_stays(local: LocalNodes) -> None:

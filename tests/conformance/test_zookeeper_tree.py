@@ -5,6 +5,8 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import psutil
@@ -14,13 +16,14 @@ from kazoo.security import make_acl, make_digest_acl
 
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.ports import Znode, ZooKeeperTree
+from activities.ports import DeleteZnode, SetZnode, Znode, ZooKeeperTree
 from domain.cluster import ClusterSpec, ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
 from playground.ensemble import Ensemble
+from playground.fakes.faults import Faults
 from playground.fakes.spec import fake_spec
-from playground.fakes.znodes import FakeTree
+from playground.fakes.tree import FakeTree
 
 AsRecord = Callable[[ClusterSpec], ClusterRecord]
 
@@ -57,7 +60,12 @@ async def tree(request: pytest.FixtureRequest) -> AsyncIterator[ZooKeeperTree]:
     """A tree with `/a` written twice, `/a/x` and `/a/y`, the ephemeral `/session`, and `/many/0…`."""
     if request.param == "fake":
         opened: ZooKeeperTree = FakeTree(
-            {"/a": Znode(b"second", 1, 0), "/a/y": Znode(b"", 0, 0), "/a/x": Znode(b"x", 0, 0), "/session": Znode(b"", 0, 7)}
+            {
+                "/a": Znode(b"second", 1, 0, datetime.now(UTC)),
+                "/a/y": Znode(b"", 0, 0),
+                "/a/x": Znode(b"x", 0, 0),
+                "/session": Znode(b"", 0, 7),
+            }
             | {f"/many/{n}": Znode(str(n).encode(), 0, 0) for n in range(MANY)}
         )
     else:
@@ -83,8 +91,16 @@ def write_tree(user: KazooClient, chroot: str) -> None:
         pending.get(timeout=10)
 
 
-async def test_a_znode_has_data_version_and_owner(tree: ZooKeeperTree) -> None:
-    assert await tree.get("/a") == Znode(b"second", 1, 0)
+def timeless(znode: Znode | None) -> Znode | None:
+    return None if znode is None else replace(znode, created_at=None)
+
+
+async def test_a_znode_has_data_version_owner_and_the_time_of_its_creation(tree: ZooKeeperTree) -> None:
+    found = await tree.get("/a")
+    assert timeless(found) == Znode(b"second", 1, 0)
+    assert found is not None
+    assert found.created_at is not None
+    assert timedelta(seconds=-1) < datetime.now(UTC) - found.created_at < timedelta(minutes=5)
     session = await tree.get("/session")
     assert session is not None
     assert session.ephemeral_owner != 0
@@ -93,7 +109,8 @@ async def test_a_znode_has_data_version_and_owner(tree: ZooKeeperTree) -> None:
 async def test_what_is_not_there_is_none(tree: ZooKeeperTree) -> None:
     assert await tree.get("/absent") is None
     assert await tree.children("/absent") is None
-    assert await tree.get_many(["/absent", "/a/x", "/absent/too"]) == (None, Znode(b"x", 0, 0), None)
+    found = await tree.get_many(["/absent", "/a/x", "/absent/too"])
+    assert [timeless(znode) for znode in found] == [None, Znode(b"x", 0, 0), None]
 
 
 async def test_children_are_names_in_order(tree: ZooKeeperTree) -> None:
@@ -116,7 +133,77 @@ async def test_a_closed_tree_is_transient_and_may_be_closed_again(tree: ZooKeepe
         await tree.get("/a")
 
 
+# ---- transactions ----
+
+
+async def test_a_transaction_makes_all_its_changes(tree: ZooKeeperTree) -> None:
+    assert await tree.commit([SetZnode("/a", b"third", 1), DeleteZnode("/a/x", 0), DeleteZnode("/a/y", 0)])
+    assert timeless(await tree.get("/a")) == Znode(b"third", 2, 0)
+    assert await tree.children("/a") == ()
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [SetZnode("/a/y", b"never", 7), DeleteZnode("/a/y", 7), SetZnode("/absent", b"never", 0), DeleteZnode("/absent", 0)],
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_one_stale_version_or_missing_znode_changes_nothing(
+    tree: ZooKeeperTree, stale: SetZnode | DeleteZnode, place: int
+) -> None:
+    before = await tree.get_many(["/a", "/a/x", "/a/y"])
+    changes: list[SetZnode | DeleteZnode] = [SetZnode("/a", b"never", 1), DeleteZnode("/a/x", 0)]
+    assert not await tree.commit([*changes[:place], stale, *changes[place:]])
+    assert await tree.get_many(["/a", "/a/x", "/a/y"]) == before
+
+
+async def test_a_transaction_said_twice_happens_once(tree: ZooKeeperTree) -> None:
+    changes = [SetZnode("/a", b"third", 1), DeleteZnode("/a/x", 0)]
+    assert [await tree.commit(changes), await tree.commit(changes)] == [True, False]
+    assert timeless(await tree.get("/a")) == Znode(b"third", 2, 0)
+
+
+async def test_a_znode_with_children_is_not_deleted(tree: ZooKeeperTree) -> None:
+    with pytest.raises(Permanent, match="children"):
+        await tree.commit([DeleteZnode("/a/x", 0), DeleteZnode("/a", 1)])
+    assert await tree.children("/a") == ("x", "y")
+
+
+async def test_no_session_no_transaction(tree: ZooKeeperTree) -> None:
+    await tree.close()
+    with pytest.raises(Transient):
+        await tree.commit([SetZnode("/a", b"never", 1)])
+
+
+async def test_a_lost_answer_is_transient_and_ends_the_session() -> None:
+    faults = Faults()
+    tree = FakeTree({"/a": Znode(b"", 0, 0)}, faults)
+    faults.loses_commit_answer = True
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await tree.commit([SetZnode("/a", b"written", 0)])
+
+
 # ---- real servers only ----
+
+
+@pytest.mark.cluster
+async def test_a_transaction_whose_answer_is_lost_happened_whole_or_not_at_all(
+    zookeeper: ClusterRecord, ensemble: Ensemble, chroot: str, user: KazooClient
+) -> None:
+    """The ensemble freezes under the transaction. Afterwards another session can tell, and nothing arrives any more."""
+    write_tree(user, chroot)
+    opened = await ensembles(call_seconds=1.0).connect(zookeeper)
+    with frozen(ensemble, 3):
+        with pytest.raises(Transient, match="look whether it happened"):
+            await opened.commit([SetZnode("/a", b"third", 1), DeleteZnode("/a/x", 0)])
+        with pytest.raises(Transient, match="nothing was sent"):
+            await opened.commit([SetZnode("/a", b"third", 1)])
+    again = await eventually_connected(zookeeper)
+    found = [timeless(znode) for znode in await again.get_many(["/a", "/a/x"])]
+    print(f"after the thaw: {'it had happened' if found[1] is None else 'it had not'}")
+    assert found in ([Znode(b"third", 2, 0), None], [Znode(b"second", 1, 0), Znode(b"x", 0, 0)])
+    await again.close()
+    await opened.close()
 
 
 @pytest.mark.cluster
@@ -174,13 +261,16 @@ async def test_a_protected_znode_needs_the_digest_identity(
     user.create(f"{chroot}/protected", b"seen", makepath=True, acl=acl)
     monkeypatch.setenv("ZK_AUTH", "kafka:s3cret")
     opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
-    assert await opened.get("/protected") == Znode(b"seen", 0, 0)
-    await opened.close()
+    assert timeless(await opened.get("/protected")) == Znode(b"seen", 0, 0)
     monkeypatch.setenv("ZK_AUTH", "kafka:wrong")
-    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
-    with pytest.raises(Permanent) as refused:
-        await opened.get("/protected")
-    assert "wrong" not in str(refused.value)
+    stranger = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
+    for refused_call in (stranger.get("/protected"), stranger.commit([SetZnode("/protected", b"forged", 0)])):
+        with pytest.raises(Permanent, match="/protected") as refused:
+            await refused_call
+        assert "wrong" not in str(refused.value)
+    assert await opened.commit([SetZnode("/protected", b"written", 0)])
+    assert timeless(await opened.get("/protected")) == Znode(b"written", 1, 0)
+    await stranger.close()
     await opened.close()
 
 

@@ -150,7 +150,7 @@ async def test_stuck_dual_write_looks_well_but_for_the_offset() -> None:
     cluster.faults.is_dual_write_stuck = True
     cluster.advance(30)
     seen = await situation(cluster)
-    assert (seen.quorum.value, seen.dual_write.value) == ("migration", "not-current")
+    assert (seen.quorum.value, seen.dual_write.value) == ("migration", "dead")
 
 
 async def test_a_broker_that_never_registers_holds_the_copy() -> None:

@@ -9,7 +9,7 @@ from activities.ports import Znode
 from activities.zookeeper_view import view_of
 from domain.errors import Transient
 from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
-from playground.fakes.znodes import FakeTree
+from playground.fakes.tree import FakeTree
 
 EMPTY = ZooKeeperView(
     cluster_id=None,

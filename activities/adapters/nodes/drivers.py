@@ -27,6 +27,15 @@ class ComposedDriver:
     async def remove_file(self, path: str) -> None:
         await self._transport.remove_file(path)
 
+    async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
+        return await self._transport.read_part(path, offset, length)
+
+    async def rename(self, old: str, new: str) -> None:
+        await self._transport.rename(old, new)
+
+    async def remove_tree(self, path: str) -> None:
+        await self._transport.remove_tree(path)
+
     async def list_dir(self, path: str) -> tuple[str, ...] | None:
         return await self._transport.list_dir(path)
 
@@ -44,6 +53,9 @@ class ComposedDriver:
 
     async def stop(self, identity: str, deadline: timedelta) -> None:
         await self._service.stop(identity, deadline)
+
+    async def kill(self, identity: str, deadline: timedelta) -> None:
+        await self._service.kill(identity, deadline)
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         return await self._service.output_tail(lines)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 """What programs get of our environment. Not more: `env:` secrets live there, and a broker outlives us."""
 
 PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
+PERMANENT_CODES = frozenset({errno.EXDEV})
+"""A name on another file system: that is a copy, not a new name."""
 
 
 class LocalMachine:
@@ -31,6 +34,15 @@ class LocalMachine:
 
     async def remove_file(self, path: str) -> None:
         await asyncio.to_thread(_remove, Path(path))
+
+    async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
+        return await asyncio.to_thread(_read_part, Path(path), offset, length)
+
+    async def rename(self, old: str, new: str) -> None:
+        await asyncio.to_thread(_rename, Path(old), Path(new))
+
+    async def remove_tree(self, path: str) -> None:
+        await asyncio.to_thread(_remove_tree, Path(path))
 
     async def list_dir(self, path: str) -> tuple[str, ...] | None:
         return await asyncio.to_thread(_list, Path(path))
@@ -93,7 +105,8 @@ def _os_errors(path: Path) -> Iterator[None]:
     except PERMANENT_ERRORS as error:
         raise Permanent(f"{path}: {error.strerror}; give the worker access, or correct the path") from error
     except OSError as error:
-        raise Transient(f"{path}: {error.strerror}") from error
+        kind = Permanent if error.errno in PERMANENT_CODES else Transient
+        raise kind(f"{path}: {error.strerror or error}") from error
 
 
 def _read(path: Path) -> FileContent | None:
@@ -103,6 +116,16 @@ def _read(path: Path) -> FileContent | None:
                 status = os.fstat(file.fileno())
                 return FileContent(file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
         except (FileNotFoundError, ProcessLookupError):  # ESRCH: a file under /proc, its process just gone
+            return None
+
+
+def _read_part(path: Path, offset: int, length: int) -> bytes | None:
+    with _os_errors(path):
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except FileNotFoundError:
             return None
 
 
@@ -134,6 +157,32 @@ def _remove(path: Path) -> None:
         try:
             path.unlink()
         except FileNotFoundError:
+            return
+        _sync_dir(path.parent)
+
+
+def _rename(old: Path, new: Path) -> None:
+    """A crash right after the rename can leave it undurable: whoever calls again syncs, although there is nothing to rename."""
+    with _os_errors(old):
+        try:
+            old.replace(new)
+        except FileNotFoundError as error:
+            if not os.path.lexists(new):
+                raise Permanent(f"{old}: not there, and neither is {new}; one of them was expected") from error
+        for folder in {old.parent, new.parent}:
+            _sync_dir(folder)
+
+
+def _remove_tree(path: Path) -> None:
+    """Links in the tree are removed, never followed. A tree that is itself a link is somebody's disk layout: refused."""
+    with _os_errors(path):
+        if path.is_symlink():
+            raise Permanent(f"{path}: is a symbolic link, expected a directory; name the directory itself")
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            if path.exists():  # somebody else removes it at the same time
+                raise
             return
         _sync_dir(path.parent)
 

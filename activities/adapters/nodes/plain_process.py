@@ -9,7 +9,7 @@ Two small files tell who ran last:
 So the identity of a dead process is known after every start of ours and every stop of ours: `last_identity` changes with
 each start, even if the process died at once, and a stop does not change it. Only a process that others started, and that
 died without our `stop`, is remembered by its pid alone: `pid@unknown`. Looking never writes.
-A clean stop needs no kill: what does not end by SIGTERM is left alone and reported.
+A clean stop needs no kill: what does not end by SIGTERM is left alone and reported. `kill` is for who asks for it by name.
 
 Needs `sh`, `setsid`, `flock` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat). A worker that runs
 under systemd needs `KillMode=process`: a session of its own does not take a node out of the worker's control group.
@@ -18,6 +18,7 @@ under systemd needs `KillMode=process`: a session of its own does not take a nod
 import asyncio
 import time
 from datetime import timedelta
+from typing import Literal
 
 from activities.adapters.nodes.procfs import Stat, may_name_file, names_file, names_file_from, parse_boot_time, parse_stat
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
@@ -39,6 +40,8 @@ EXEC_SECONDS = 1.0
 """How long a living process may show no command line; a thread of the kernel's never shows one."""
 
 UNKNOWN_START = "unknown"
+
+Signal = Literal["TERM", "KILL"]
 
 
 class PidFileProcess:
@@ -80,14 +83,20 @@ class PidFileProcess:
             raise Permanent(f"{service.pid_file}: cannot start the process: {(done.errors or done.output).strip()[-500:]}")
 
     async def stop(self, identity: str, deadline: timedelta) -> None:
+        await self._end("TERM", identity, deadline)
+
+    async def kill(self, identity: str, deadline: timedelta) -> None:
+        await self._end("KILL", identity, deadline)
+
+    async def _end(self, signal: Signal, identity: str, deadline: timedelta) -> None:
         pid, remembered = await self._pid(), await self._remembered()
         running = await self._running(pid)
         if running is None or running.identity != identity:
             return
         if remembered != running.identity:
             await self._remember(running.identity)
-        await self._signal(running)
-        await self._await_end(running, deadline)
+        await self._send(signal, running)
+        await self._await_end(signal, running, deadline)
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         done = await self._transport.run(
@@ -159,18 +168,18 @@ class PidFileProcess:
         working_directory = await self._transport.run(("readlink", f"/proc/{pid}/cwd"), {}, CALL_LIMIT)
         return names_file_from(command_line, working_directory.output.rstrip("\n"), path)
 
-    async def _signal(self, running: Stat) -> None:
-        arguments = (str(running.pid), str(running.start_ticks))
+    async def _send(self, signal: Signal, running: Stat) -> None:
+        arguments = (str(running.pid), str(running.start_ticks), signal)
         done = await self._transport.run(("sh", "-c", SIGNAL, "stop", *arguments), {}, CALL_LIMIT)
         if done.exit_code != 0 and await self._stat(running.pid) == running:
-            raise Permanent(f"process {running.identity}: cannot be asked to stop: {done.errors.strip()[-500:]}")
+            raise Permanent(f"process {running.identity}: SIG{signal} cannot be sent: {done.errors.strip()[-500:]}")
 
-    async def _await_end(self, running: Stat, deadline: timedelta) -> None:
+    async def _await_end(self, signal: Signal, running: Stat, deadline: timedelta) -> None:
         end = time.monotonic() + deadline.total_seconds()
         while await self._stat(running.pid) == running:
             if time.monotonic() >= end:
                 seconds = deadline.total_seconds()
-                raise Transient(f"process {running.identity}: has not stopped {seconds:g} s after SIGTERM; it is left alone")
+                raise Transient(f"process {running.identity}: has not ended {seconds:g} s after SIG{signal}; it is left alone")
             await asyncio.sleep(STOP_POLL_SECONDS)
 
 

@@ -34,9 +34,9 @@ SIGNAL = r"""
 field_22() { shift 19; echo "$1"; }
 read -r stat </proc/$1/stat || exit 3
 [ "$(field_22 ${stat##*) })" = "$2" ] || exit 3
-kill -TERM "$1"
+kill "-$3" "$1"
 """
-"""SIGTERM for exactly that process. Exit 3: it is gone."""
+"""A signal (`TERM`, `KILL`) for exactly that process. Exit 3: it is gone."""
 
 OUTPUT_TAIL = r"""
 [ -e "$1" ] || exit 0

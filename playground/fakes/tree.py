@@ -1,0 +1,115 @@
+"""A ZooKeeper tree in memory: znodes with the versions and times that ZooKeeper would give them, and sessions on it."""
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from activities.ports import SetZnode, Znode, ZnodeChange
+from domain.errors import Permanent, Transient
+from playground.fakes.faults import Faults
+
+IMPLIED = Znode(b"", 0, 0)
+"""A parent that nobody created by name."""
+
+
+class Znodes(MutableMapping[str, bytes]):
+    """Data by path; setting the same data again changes nothing. `find` gives all of a znode."""
+
+    def __init__(self, znodes: Mapping[str, Znode] | None = None) -> None:
+        self._kept: dict[str, Znode] = dict(znodes or {})
+
+    def find(self, path: str) -> Znode | None:
+        found = self._kept.get(path)
+        return found if found is not None else (IMPLIED if path == "/" or self.children(path) else None)
+
+    def children(self, path: str) -> tuple[str, ...]:
+        prefix = path.rstrip("/") + "/"
+        return tuple(sorted({p[len(prefix) :].partition("/")[0] for p in self._kept if p.startswith(prefix) and p != prefix}))
+
+    def create(self, path: str, data: bytes, owner: int = 0) -> None:
+        """A znode of version 0, also where there is one already: then that one is deleted first."""
+        self._kept[path] = Znode(data, 0, owner, datetime.now(UTC))
+
+    def apply(self, changes: Sequence[ZnodeChange]) -> bool:
+        """One transaction: all, or nothing when a znode is gone or has another version."""
+        for change in changes:
+            found = self.find(change.path)
+            if found is None or found.version != change.version:
+                return False
+            if not isinstance(change, SetZnode) and self.children(change.path):
+                raise Permanent(f"{change.path} in ZooKeeper: has children; nothing was changed")
+        for change in changes:
+            if isinstance(change, SetZnode):
+                self._set(change.path, change.data)
+            else:
+                self._kept.pop(change.path, None)
+        return True
+
+    def _set(self, path: str, data: bytes) -> None:
+        found = self._kept.get(path, IMPLIED)
+        self._kept[path] = replace(found, data=data, version=found.version + 1)
+
+    def __getitem__(self, path: str) -> bytes:
+        return self._kept[path].data
+
+    def __setitem__(self, path: str, data: bytes) -> None:
+        if path not in self._kept:
+            self.create(path, data)
+        elif self._kept[path].data != data:
+            self._set(path, data)
+
+    def __delitem__(self, path: str) -> None:
+        del self._kept[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class FakeTree:
+    """A `ZooKeeperTree`: one session on `znodes`. Asking for the same znode again is waiting: `pass_time` is called before."""
+
+    def __init__(
+        self,
+        znodes: Znodes | Mapping[str, Znode],
+        faults: Faults | None = None,
+        pass_time: Callable[[], None] | None = None,
+    ) -> None:
+        self._znodes = znodes if isinstance(znodes, Znodes) else Znodes(znodes)
+        self._faults = faults or Faults()
+        self._pass_time = pass_time or (lambda: None)
+        self._asked: set[str] = set()
+        self.is_closed = False
+
+    async def get(self, path: str) -> Znode | None:
+        (found,) = await self.get_many((path,))
+        return found
+
+    async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        self._ensure_open(*paths)
+        if self._asked.intersection(paths):
+            self._asked.clear()
+            self._pass_time()
+        self._asked.update(paths)
+        return tuple(self._znodes.find(path) for path in paths)
+
+    async def children(self, path: str) -> tuple[str, ...] | None:
+        self._ensure_open(path)
+        return None if self._znodes.find(path) is None else self._znodes.children(path)
+
+    async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
+        self._ensure_open(*(change.path for change in changes))
+        is_committed = self._znodes.apply(changes)
+        if self._faults.loses_commit_answer:
+            self.is_closed = True
+            raise Transient("ZooKeeper: no answer to the transaction: look whether it happened")
+        return is_committed
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    def _ensure_open(self, *paths: str) -> None:
+        if self.is_closed or self._faults.silent_zookeeper:
+            raise Transient(f"{', '.join(paths)} in ZooKeeper: no answer")
