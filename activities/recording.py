@@ -29,6 +29,8 @@ class Recording:
         activity costs no history, where a new activity every so often would fill it.
         """
         try:
-            await self._ports.ledger.record(request.migration_id, request.events, request.progress)
+            # The same for every attempt: one that was given up, and wakes up late, replaces nothing newer.
+            as_of = activity.info().scheduled_time
+            await self._ports.ledger.record(request.migration_id, request.events, request.progress, as_of)
         except Permanent as error:
             raise Transient(str(error)) from error

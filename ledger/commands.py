@@ -19,6 +19,13 @@ async def find_all(connection: AsyncConnection, migration_id: str) -> list[Comma
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 
+async def find_undelivered(connection: AsyncConnection) -> list[str]:
+    """Migrations with a command that has neither been delivered nor refused."""
+    is_on_its_way = commands.c.delivered_at.is_(None) & commands.c.refused_because.is_(None)
+    query = select(commands.c.migration_id).where(is_on_its_way).distinct().order_by(commands.c.migration_id)
+    return list(await connection.scalars(query))
+
+
 async def insert(connection: AsyncConnection, command: Command) -> None:
     await connection.execute(commands.insert().values({name: getattr(command, name) for name in Command.model_fields}))
 

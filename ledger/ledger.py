@@ -188,6 +188,10 @@ class SqlLedger:
         """A migration's commands, oldest first."""
         return await self._database.read(lambda connection: commands.find_all(connection, migration_id))
 
+    async def with_undelivered_commands(self) -> list[str]:
+        """Migrations, ended ones too, with a command that has neither been delivered nor refused."""
+        return await self._database.read(commands.find_undelivered)
+
     async def mark_delivered(self, command_id: str, at: datetime) -> None:
         """The workflow has accepted the command. The first time stands. Raises `NoSuchCommand`."""
         await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.delivered_at, at))
@@ -202,11 +206,14 @@ class SqlLedger:
 
     # Events
 
-    async def record(self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None) -> None:
+    async def record(
+        self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None
+    ) -> None:
         """Append events (a key seen before is skipped) and set the progress, in one transaction.
 
-        A terminal state ends the migration at the last event's time. Raises `NoSuchMigration`, or `MigrationHasEnded`
-        when it has ended in another state than `progress` has: then no event is appended either.
+        Progress that was true (`as_of`) before what is stored is passed over. A terminal state ends the migration at the last
+        event's time. Raises `NoSuchMigration`, or `MigrationHasEnded` when it has ended in another state than `progress` has:
+        then no event is appended either.
         """
         drafts = [_of_migration(draft, migration_id) for draft in events]
         at = drafts[-1].at if drafts else self._now()
@@ -215,7 +222,7 @@ class SqlLedger:
             migration = await migrations.lock(connection, migration_id)
             await chain.append(connection, drafts)
             if progress is not None:
-                await migrations.set_progress(connection, migration, progress, at)
+                await migrations.set_progress(connection, migration, progress, at, as_of)
 
         await self._database.write(write)
 

@@ -74,20 +74,29 @@ async def claim(connection: AsyncConnection, migration: MigrationRecord, run_id:
     )
 
 
-async def set_progress(connection: AsyncConnection, migration: MigrationRecord, progress: Progress, at: datetime) -> None:
+async def set_progress(
+    connection: AsyncConnection, migration: MigrationRecord, progress: Progress, at: datetime, as_of: datetime | None = None
+) -> None:
     """Store where the migration stands. A terminal state ends it, at `at`, and stays: raises `MigrationHasEnded`.
 
-    The same terminal state again is a repeated call, and changes nothing about the time of the end.
+    The same terminal state again is a repeated call, and changes nothing. Nor does what was true before that which is
+    stored: a worker that was only asleep may wake up and write what its successor has written long since.
     """
-    if migration.ended_at is not None and progress.state != migration.progress.state:
-        raise MigrationHasEnded(migration.id, migration.progress.state)
+    if migration.ended_at is not None:
+        if progress.state != migration.progress.state:
+            raise MigrationHasEnded(migration.id, migration.progress.state)
+        return
     has_ended = progress.state not in ACTIVE_STATES
+    known_as_of = await connection.scalar(select(migrations.c.progress_as_of).where(migrations.c.id == migration.id))
+    if not has_ended and as_of is not None and known_as_of is not None and as_of < known_as_of:
+        return
     await change(
         connection,
         migration.id,
         state=progress.state,
         progress=progress,
-        ended_at=(migration.ended_at or at) if has_ended else None,
+        progress_as_of=as_of or known_as_of,
+        ended_at=at if has_ended else None,
     )
 
 

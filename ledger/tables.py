@@ -74,6 +74,7 @@ migrations = Table(
     Column("workflow_id", Text, nullable=False),
     Column("run_id", Text),
     Column("progress", ModelJson(Progress), nullable=False),
+    Column("progress_as_of", UtcDateTime, comment="when progress was true, so that nothing older replaces it"),
     Index("ix_migrations_created_at_id", "created_at", "id"),
     Index("ix_migrations_cluster_created_at", "cluster", "created_at"),
 )
@@ -95,6 +96,8 @@ commands = Table(
     Column("kind", Text, nullable=False),
     Column("gate", Text),
     Column("evidence_hash", Text),
+    Column("preview_hash", Text),
+    Column("accept_loss", JSON, nullable=False, server_default="[]"),
     Column("reason", Text, nullable=False),
     Column("by", Text, nullable=False),
     Column("via", Text, nullable=False),

@@ -142,6 +142,29 @@ class TestCommands:
         assert stored is not None
         assert stored.delivered_at == NOW
 
+    async def test_a_rollback_keeps_what_it_is_bound_to(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        changes = {"kind": CommandKind.ROLLBACK, "gate": None, "evidence_hash": None}
+        names = ("metadata-changes", "edits-of-broker-1")
+        bound = a_command(migration.id, "c1").model_copy(update=changes | {"preview_hash": "p" * 64})
+        forced = a_command(migration.id, "c2").model_copy(update=changes | {"accept_loss": names})
+        for command in (bound, forced):
+            await ledger.add_command(command)
+            assert await ledger.command(command.id) == command
+        assert await ledger.commands(migration.id) == [bound, forced]
+
+    async def test_who_has_commands_that_are_on_their_way(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        assert await ledger.with_undelivered_commands() == []
+        for name in ("c1", "c2", "c3"):
+            await ledger.add_command(a_command(migration.id, name))
+        assert await ledger.with_undelivered_commands() == [migration.id]
+        await ledger.mark_delivered("c1", NOW)
+        await ledger.mark_refused("c2", "the gate is not open")
+        assert await ledger.with_undelivered_commands() == [migration.id]
+        await ledger.record(migration.id, [], Progress(state=MigrationState.SUCCEEDED))
+        assert await ledger.with_undelivered_commands() == [migration.id], "it has ended, and still owes an answer"
+        await ledger.mark_refused("c3", "too late")
+        assert await ledger.with_undelivered_commands() == []
+
     async def test_the_first_mark_stands(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         await ledger.add_command(a_command(migration.id))
         for at in (NOW, LATER):

@@ -325,3 +325,34 @@ class TestProgress:
         assert stored is not None
         assert stored.ended_at == NOW
         assert [event.key for event in await ledger.events()] == ["end", "late"]
+
+    async def test_what_was_true_earlier_and_arrives_later_does_not_replace_what_is_newer(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_event: Callable[..., EventDraft]
+    ) -> None:
+        """An attempt that was given up, by a worker that was only asleep: its events are kept, its progress is not."""
+        newer = Progress(state=MigrationState.WAITING, steps_done=5)
+        await ledger.record(migration.id, [], newer, LATER)
+        late = Progress(state=MigrationState.RUNNING, steps_done=4)
+        await ledger.record(migration.id, [make_event("late")], late, NOW)
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress == newer
+        assert [event.key for event in await ledger.events()] == ["late"]
+        await ledger.record(migration.id, [], late, LATER + timedelta(microseconds=1))
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress == late
+
+    async def test_the_end_counts_whenever_it_was_true(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        """Whoever ends a migration may have a clock that is behind."""
+        await ledger.record(migration.id, [], Progress(state=MigrationState.REVERTING), LATER)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.REVERTED), NOW)
+        assert await ledger.active_migration("orders") is None
+
+    async def test_the_first_end_stands_in_every_word(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
+        end = Progress(state=MigrationState.FAILED, outcome="its run is gone")
+        await ledger.record(migration.id, [], end, NOW)
+        await ledger.record(migration.id, [], end.model_copy(update={"outcome": None}), LATER)
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress == end

@@ -3,23 +3,29 @@
 import asyncio
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, make_url, text
 
 import ledger
+from domain.cluster import ClusterSpec
+from domain.records import CommandKind, MigrationRecord, MigrationState, Progress
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, sync_engine
 from ledger.errors import LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
-from ledger.schema import ADVISORY_LOCK, SCRIPTS, is_current, upgrade
-from ledger.tables import metadata, migrations
+from ledger.schema import ADVISORY_LOCK, SCRIPTS, _config, is_current, upgrade
+from ledger.tables import clusters, metadata, migrations
+
+NOW = datetime(2026, 3, 1, 3, 0, 0, tzinfo=UTC)
 
 STARTS_ON_A_SIGN = """
 import asyncio, sys
@@ -129,6 +135,43 @@ async def test_models_and_versions_agree(database_url: str) -> None:
             assert str(active_index.dialect_options[connection.dialect.name]["where"]).lower() == "ended_at is null"
     finally:
         engine.dispose()
+
+
+async def test_what_an_older_version_wrote_is_read_by_this_one(
+    database_url: str, make_spec: Callable[..., ClusterSpec], make_migration: Callable[..., MigrationRecord]
+) -> None:
+    """A database that was made by the first version, with a migration under way and a command given."""
+    Path(make_url(database_url).database or "").parent.mkdir(exist_ok=True)
+    engine = sync_engine(database_url, DEFAULT_TIMEOUTS)
+    try:
+        with engine.begin() as connection:
+            command.upgrade(_config(connection), "0001")
+            connection.execute(clusters.insert().values(name="orders", cluster_id="kafka-1", **cluster_values(make_spec())))
+            record = make_migration()
+            row = {name: getattr(record, name) for name in MigrationRecord.model_fields}
+            connection.execute(migrations.insert().values(state=record.progress.state, **row))
+            connection.execute(
+                text(
+                    "INSERT INTO commands (id, migration_id, kind, gate, evidence_hash, reason, by, via, at) "
+                    "VALUES ('c1', :id, 'approve', 'finalize', 'e', 'well', 'bea', 'api', '2026-03-01 03:00:00+00:00')"
+                ),
+                {"id": record.id},
+            )
+    finally:
+        engine.dispose()
+    assert not await is_current(database_url)
+    async with open_ledger(database_url) as opened:
+        (old,) = await opened.commands(record.id)
+        assert (old.kind, old.preview_hash, old.accept_loss) == (CommandKind.APPROVE, None, ())
+        newer = Progress(state=MigrationState.RUNNING, steps_done=1)
+        await opened.record(record.id, [], newer, NOW)
+        stored = await opened.migration(record.id)
+        assert stored is not None
+        assert stored.progress == newer
+
+
+def cluster_values(spec: ClusterSpec) -> dict[str, object]:
+    return {"spec": spec, "revision": 1, "generation": 0, "created_at": NOW, "updated_at": NOW}
 
 
 async def test_a_database_without_the_schema_is_named_as_such(database_url: str, tmp_path: Path) -> None:
