@@ -1,0 +1,317 @@
+"""What the way back must know of the quorum's log, from the bytes of its segments and checkpoints. Pure.
+
+A file is a row of record batches (magic 2, as everywhere in Kafka). A record's value is a frame version (1), an api key and a
+version, all unsigned varints, then the message (MetadataRecordSerde.java; the schemas lie in Kafka's metadata jar). Control
+batches hold raft's own records: they take offsets and change nothing.
+
+Only two kinds of records are decoded: `ZkMigrationStateRecord`, and `ConfigRecord` for resources that a migration cannot carry.
+Of the rest the kind is enough. A kind that is not known here counts as a change: the careful side.
+"""
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from domain.errors import Unsafe
+from domain.observation import MigrationGauge
+
+
+class RecordType(IntEnum):
+    """Api keys of metadata records (Kafka 3.9). A test compares them with the schemas in Kafka's jar."""
+
+    REGISTER_BROKER = 0
+    UNREGISTER_BROKER = 1
+    TOPIC = 2
+    PARTITION = 3
+    CONFIG = 4
+    PARTITION_CHANGE = 5
+    FENCE_BROKER = 7
+    UNFENCE_BROKER = 8
+    REMOVE_TOPIC = 9
+    DELEGATION_TOKEN = 10
+    USER_SCRAM_CREDENTIAL = 11
+    FEATURE_LEVEL = 12
+    CLIENT_QUOTA = 14
+    PRODUCER_IDS = 15
+    BROKER_REGISTRATION_CHANGE = 17
+    ACCESS_CONTROL_ENTRY = 18
+    REMOVE_ACCESS_CONTROL_ENTRY = 19
+    NO_OP = 20
+    ZK_MIGRATION_STATE = 21
+    REMOVE_USER_SCRAM_CREDENTIAL = 22
+    BEGIN_TRANSACTION = 23
+    END_TRANSACTION = 24
+    ABORT_TRANSACTION = 25
+    REMOVE_DELEGATION_TOKEN = 26
+    REGISTER_CONTROLLER = 27
+
+
+NEVER_IN_ZOOKEEPER = frozenset(
+    {
+        RecordType.REGISTER_BROKER,
+        RecordType.UNREGISTER_BROKER,
+        RecordType.FENCE_BROKER,
+        RecordType.UNFENCE_BROKER,
+        RecordType.FEATURE_LEVEL,
+        RecordType.BROKER_REGISTRATION_CHANGE,
+        RecordType.NO_OP,
+        RecordType.ZK_MIGRATION_STATE,
+        RecordType.BEGIN_TRANSACTION,
+        RecordType.END_TRANSACTION,
+        RecordType.ABORT_TRANSACTION,
+        RecordType.REGISTER_CONTROLLER,
+    }
+)
+"""The quorum's own housekeeping, which dual write does not carry (KRaftMigrationZkWriter.handleDelta): ZooKeeper has its own
+registrations. What is lost with these is nothing."""
+
+CLIENT_METRICS, GROUP = 16, 32
+UNKNOWN_TO_ZOOKEEPER: Mapping[int, str] = {CLIENT_METRICS: "client metrics", GROUP: "group"}
+"""Resource types that ZooKeeper cannot hold (ConfigResource.java). While one has a config, a new leader's comparison with
+ZooKeeper throws, again and again, and dual write never begins (KRaftMigrationZkWriter.handleConfigsSnapshot)."""
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""Base offset, length, leader epoch, magic, crc, attributes, last offset delta, timestamps, producer, sequence, count."""
+LENGTH_FROM = 12
+"""The length counts the bytes after itself."""
+CRC_FROM = 21
+"""The checksum covers all that follows it."""
+MAGIC = 2
+CODEC_BITS, CONTROL_BIT = 0x07, 0x20
+MAX_BATCH = 64 * 1024 * 1024
+"""Bytes. The quorum writes at most 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES): a larger length is no length."""
+FRAME_VERSION = 1
+SNAPSHOT_FOOTER = 4
+"""Type of the control record that ends a complete checkpoint."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One metadata record: its message is `body`. Offsets in a checkpoint are the checkpoint's own."""
+
+    offset: int
+    api_key: int
+    version: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`control`: the types of its control records; then it has no others."""
+
+    base_offset: int
+    last_offset: int
+    records: tuple[Record, ...] = ()
+    control: tuple[int, ...] = ()
+
+
+def read_batches(data: bytes, wanted_from: int = 0) -> tuple[list[Batch], int]:
+    """The complete batches at the beginning of `data`, and how many bytes they take. What follows them is incomplete.
+
+    Batches that end before offset `wanted_from` are passed over. Raises `Unsafe` on what cannot be a batch of this log.
+    """
+    found: list[Batch] = []
+    position = 0
+    while (size := size_of_first(data, position)) is not None and position + size <= len(data):
+        base_offset, last_delta = _offsets(data, position)
+        if base_offset + last_delta >= wanted_from:
+            found.append(_batch(data[position : position + size]))
+        position += size
+    return found, position
+
+
+def size_of_first(data: bytes, position: int = 0) -> int | None:
+    """Bytes of the batch that begins here; `None` when there is too little to tell."""
+    if len(data) - position < HEADER.size:
+        return None
+    base_offset, length, _, magic = struct.unpack_from(">qiib", data, position)
+    if magic != MAGIC or not HEADER.size - LENGTH_FROM <= length <= MAX_BATCH or base_offset < 0:
+        raise Unsafe(f"metadata log: what follows is no record batch (offset {base_offset}, length {length}, magic {magic})")
+    return LENGTH_FROM + int(length)
+
+
+def _offsets(data: bytes, position: int) -> tuple[int, int]:
+    header = HEADER.unpack_from(data, position)
+    return int(header[0]), int(header[6])
+
+
+def _batch(data: bytes) -> Batch:
+    base_offset, _, _, _, crc, attributes, last_delta, *_, count = HEADER.unpack_from(data)
+    if crc32c(data[CRC_FROM:]) != crc:
+        raise Unsafe(f"metadata log: the batch at offset {base_offset} is damaged (wrong checksum). Check the node's disk.")
+    if attributes & CODEC_BITS:
+        raise Unsafe(f"metadata log: the batch at offset {base_offset} is compressed, which the quorum never does")
+    plain = _plain_records(data, count)
+    if attributes & CONTROL_BIT:
+        return Batch(base_offset, base_offset + last_delta, control=tuple(_control_type(key) for _, key, _ in plain))
+    records = tuple(_record(base_offset + delta, value) for delta, _, value in plain)
+    return Batch(base_offset, base_offset + last_delta, records)
+
+
+def _plain_records(data: bytes, count: int) -> list[tuple[int, bytes, bytes]]:
+    """Offset delta, key and value of each record."""
+    found: list[tuple[int, bytes, bytes]] = []
+    position = HEADER.size
+    for _ in range(count):
+        length, start = _signed(data, position)
+        _, at = _signed(data, start + 1)
+        delta, at = _signed(data, at)
+        key, at = _bytes(data, at)
+        value, at = _bytes(data, at)
+        found.append((delta, key, value))
+        position = start + length
+    return found
+
+
+def _control_type(key: bytes) -> int:
+    return int.from_bytes(key[2:4], "big")
+
+
+def _record(offset: int, value: bytes) -> Record:
+    frame, at = _unsigned(value, 0)
+    if frame != FRAME_VERSION:
+        raise Unsafe(f"metadata log: the record at offset {offset} has frame version {frame}, expected {FRAME_VERSION}")
+    api_key, at = _unsigned(value, at)
+    version, at = _unsigned(value, at)
+    return Record(offset, api_key, version, value[at:])
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _signed(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _unsigned(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    """A length and as many bytes; a length of -1, null, reads as empty."""
+    length, at = _signed(data, at)
+    end = at + max(0, length)
+    return data[at:end], end
+
+
+def _crc_table() -> tuple[int, ...]:
+    def entry(value: int) -> int:
+        for _ in range(8):
+            value = (value >> 1) ^ 0x82F63B78 if value & 1 else value >> 1
+        return value
+
+    return tuple(map(entry, range(256)))
+
+
+_CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C (Castagnoli), which Python's library lacks. About ten million bytes a second."""
+    value, table = 0xFFFFFFFF, _CRC_TABLE
+    for byte in data:
+        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
+    return value ^ 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """What has been read so far. Read on with `after`.
+
+    `end`: the offset that the next batch must have. `state`: the last migration state, written at offset `state_at` (in a
+    checkpoint: before its end). `stray_configs`: resource type, resource and key of what ZooKeeper cannot hold.
+    `boundary`, `changes`: records beyond that offset which ZooKeeper should have, counted by kind.
+    """
+
+    end: int = 0
+    state: MigrationGauge = MigrationGauge.NONE
+    state_at: int = -1
+    stray_configs: frozenset[tuple[int, str, str]] = frozenset()
+    boundary: int = -1
+    changes: Mapping[int, int] = field(default_factory=dict)
+
+    def counting_beyond(self, offset: int) -> "LogFacts":
+        """Begin to count. Nothing beyond `offset` may have been read before."""
+        if self.end > offset + 1:
+            raise ValueError(f"the log has been read up to {self.end}: what lies beyond {offset} cannot be counted any more")
+        return replace(self, boundary=offset, changes={})
+
+    def after(self, batches: Iterable[Batch]) -> "LogFacts":
+        """The facts with these batches of the log, which must follow without a gap. Those read before are passed over."""
+        facts = self
+        for batch in batches:
+            if batch.last_offset < facts.end:
+                continue
+            if batch.base_offset > facts.end:
+                raise Unsafe(f"metadata log: after offset {facts.end - 1} comes {batch.base_offset}, something is missing")
+            facts = replace(facts._with_records(batch.records), end=batch.last_offset + 1)
+        return facts
+
+    def after_checkpoint(self, batches: Iterable[Batch], end: int) -> "LogFacts":
+        """The facts with batches of a checkpoint, which stands for all of the log before offset `end`."""
+        facts = self
+        for batch in batches:
+            facts = facts._with_records(tuple(replace(record, offset=end - 1) for record in batch.records))
+        return replace(facts, end=end)
+
+    @property
+    def change_names(self) -> tuple[str, ...]:
+        """The counted changes for people, e.g. `300 topic`."""
+        return tuple(f"{count} {_name(kind)}" for kind, count in sorted(self.changes.items()))
+
+    def _with_records(self, records: tuple[Record, ...]) -> "LogFacts":
+        facts = self
+        changes = Counter(self.changes)
+        for record in records:
+            if record.api_key == RecordType.ZK_MIGRATION_STATE:
+                facts = replace(facts, state=_migration_state(record), state_at=record.offset)
+            stray = _stray_config(record) if record.api_key == RecordType.CONFIG else None
+            if stray is not None:
+                key, is_set = stray
+                facts = replace(facts, stray_configs=facts.stray_configs | {key} if is_set else facts.stray_configs - {key})
+            if record.offset > self.boundary and record.api_key not in NEVER_IN_ZOOKEEPER and stray is None:
+                changes[record.api_key] += 1
+        return replace(facts, changes=dict(changes))
+
+
+def _name(kind: int) -> str:
+    known = {int(t): t.name.lower().replace("_", " ") for t in RecordType}
+    return known.get(kind, f"record of unknown kind {kind}")
+
+
+def _migration_state(record: Record) -> MigrationGauge:
+    value = record.body[0] if record.version == 0 and record.body else -1
+    if value not in {s.value for s in (MigrationGauge.NONE, *WRITTEN_STATES)}:
+        raise Unsafe(f"metadata log: the migration state at offset {record.offset} cannot be read (version {record.version})")
+    return MigrationGauge(value)
+
+
+WRITTEN_STATES = (MigrationGauge.MIGRATION, MigrationGauge.PRE_MIGRATION, MigrationGauge.POST_MIGRATION)
+
+
+def _stray_config(record: Record) -> tuple[tuple[int, str, str], bool] | None:
+    """A config of a resource that ZooKeeper cannot hold, and whether it is set or deleted. `None`: another resource's."""
+    if record.version != 0:
+        raise Unsafe(f"metadata log: the config at offset {record.offset} has version {record.version}; only 0 is understood")
+    if record.body[0] not in UNKNOWN_TO_ZOOKEEPER:
+        return None
+    resource, at = _compact(record.body, 1)
+    name, at = _compact(record.body, at)
+    value, _ = _compact(record.body, at)
+    return (record.body[0], resource or "", name or ""), value is not None
+
+
+def _compact(data: bytes, at: int) -> tuple[str | None, int]:
+    """A compact nullable string: its length plus one, 0 for null."""
+    length, at = _unsigned(data, at)
+    if length == 0:
+        return None, at
+    end = at + length - 1
+    return data[at:end].decode(errors="replace"), end

@@ -1,0 +1,212 @@
+"""The quorum's log, read from bytes that another implementation has built, and named as Kafka's own schemas name it."""
+
+import json
+import re
+import struct
+import zipfile
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.util import calc_crc32c
+
+from domain.errors import Unsafe
+from domain.metadata_log import (
+    CLIENT_METRICS,
+    GROUP,
+    NEVER_IN_ZOOKEEPER,
+    LogFacts,
+    RecordType,
+    crc32c,
+    read_batches,
+    size_of_first,
+)
+from domain.observation import MigrationGauge
+from playground.jars import installed_kafka
+
+CONTROL = 0x20
+NO_OP = (RecordType.NO_OP, b"\0")
+TOPIC = (RecordType.TOPIC, b"any message")
+
+
+def value(api_key: int, body: bytes, *, version: int = 0, frame: int = 1) -> bytes:
+    return bytes((frame, api_key, version)) + body
+
+
+def state(gauge: MigrationGauge) -> tuple[int, bytes]:
+    return RecordType.ZK_MIGRATION_STATE, bytes((gauge, 0))
+
+
+def compact(text: str | None) -> bytes:
+    return b"\0" if text is None else bytes((len(text) + 1,)) + text.encode()
+
+
+def config(kind: int, resource: str, name: str, setting: str | None) -> tuple[int, bytes]:
+    return RecordType.CONFIG, bytes((kind,)) + compact(resource) + compact(name) + compact(setting) + b"\0"
+
+
+def batch(base: int, records: Sequence[tuple[int, bytes]], frame: int = 1) -> bytes:
+    """A batch of metadata records, built by kafka-python."""
+    return raw_batch(base, [(None, value(key, body, frame=frame)) for key, body in records])
+
+
+def raw_batch(base: int, records: Sequence[tuple[bytes | None, bytes]], attributes: int = 0) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 24)
+    for delta, (key, content) in enumerate(records):
+        builder.append(delta, 1_700_000_000_000 + delta, key, content, [])
+    built = bytearray(builder.build())
+    struct.pack_into(">q", built, 0, base)
+    struct.pack_into(">h", built, 21, attributes)
+    struct.pack_into(">I", built, 17, calc_crc32c(bytes(built[21:])))
+    return bytes(built)
+
+
+def control(base: int, kind: int) -> bytes:
+    return raw_batch(base, [(struct.pack(">hh", 0, kind), b"\0\0")], CONTROL)
+
+
+def facts_of(*batches: bytes, beyond: int = -1) -> LogFacts:
+    found, used = read_batches(b"".join(batches))
+    assert used == sum(map(len, batches))
+    return LogFacts().counting_beyond(beyond).after(found)
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The schemas of metadata records in Kafka's own jar, by name."""
+    (jar,) = (installed_kafka().path / "libs").glob("kafka-metadata-*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        files = [n for n in archive.namelist() if n.startswith("common/metadata/") and n.endswith(".json")]
+        texts = [re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE) for name in files]
+    return {schema["name"]: schema for schema in map(json.loads, texts)}
+
+
+def test_the_kinds_of_records_are_those_of_kafkas_own_schemas() -> None:
+    found = schemas()
+    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", n.removesuffix("Record")).upper(): s["apiKey"] for n, s in found.items()}
+    assert named == {kind.name: kind.value for kind in RecordType}
+    migration, configs = found["ZkMigrationStateRecord"], found["ConfigRecord"]
+    assert (migration["validVersions"], [f["type"] for f in migration["fields"]]) == ("0", ["int8"])
+    assert (configs["validVersions"], [f["type"] for f in configs["fields"]]) == ("0", ["int8", "string", "string", "string"])
+
+
+def test_offsets_states_and_changes_beyond_an_offset() -> None:
+    facts = facts_of(
+        control(0, 2),
+        batch(1, [state(MigrationGauge.PRE_MIGRATION), NO_OP]),
+        batch(3, [TOPIC, TOPIC, state(MigrationGauge.MIGRATION)]),
+        batch(6, [NO_OP]),
+        batch(7, [TOPIC, (RecordType.PARTITION, b""), (RecordType.PARTITION, b""), (99, b"")]),
+        beyond=4,
+    )
+    assert (facts.end, facts.state, facts.state_at) == (11, MigrationGauge.MIGRATION, 5)
+    assert facts.changes == {RecordType.TOPIC: 1, RecordType.PARTITION: 2, 99: 1}
+    assert facts.change_names == ("1 topic", "2 partition", "1 record of unknown kind 99")
+
+
+def test_housekeeping_of_the_quorum_is_no_change() -> None:
+    facts = facts_of(batch(0, [(kind, b"\0\0") for kind in NEVER_IN_ZOOKEEPER]))
+    assert facts.changes == {}
+    others = set(RecordType) - NEVER_IN_ZOOKEEPER - {RecordType.CONFIG}
+    assert facts_of(batch(0, [(kind, b"\0\0") for kind in others])).changes == dict.fromkeys(others, 1)
+
+
+def test_configs_that_zookeeper_cannot_hold_are_named_until_they_are_deleted() -> None:
+    facts = facts_of(
+        batch(
+            0,
+            [
+                config(2, "orders", "retention.ms", "1"),
+                config(CLIENT_METRICS, "all", "interval.ms", "1000"),
+                config(CLIENT_METRICS, "all", "match", ""),
+                config(GROUP, "billing", "consumer.session.timeout.ms", "45000"),
+            ],
+        ),
+        batch(4, [config(CLIENT_METRICS, "all", "interval.ms", None)]),
+    )
+    assert facts.stray_configs == {(CLIENT_METRICS, "all", "match"), (GROUP, "billing", "consumer.session.timeout.ms")}
+    assert facts.changes == {RecordType.CONFIG: 1}, "what ZooKeeper cannot hold is not missing there"
+
+
+WHOLE = (batch(0, [TOPIC]), batch(1, [TOPIC, NO_OP]), batch(3, [TOPIC] * 3))
+
+
+@given(st.integers(min_value=0, max_value=sum(map(len, WHOLE))))
+def test_an_incomplete_last_batch_is_not_read(length: int) -> None:
+    ends = list(accumulate(map(len, WHOLE)))
+    found, used = read_batches(b"".join(WHOLE)[:length])
+    complete = [end for end in ends if end <= length]
+    assert (len(found), used) == (len(complete), max(complete, default=0))
+
+
+@given(st.binary(max_size=300))
+def test_the_checksum_is_that_of_another_implementation(content: bytes) -> None:
+    assert crc32c(content) == calc_crc32c(content)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(list(RecordType)), st.binary(min_size=2, max_size=300)), min_size=1),
+    st.integers(0, 2**40),
+)
+def test_what_another_implementation_writes_is_read(records: list[tuple[int, bytes]], base: int) -> None:
+    data = batch(base, records)
+    (found,), used = read_batches(data)
+    theirs = list(DefaultRecordBatch(data))
+    assert used == len(data) == size_of_first(data)
+    assert [(r.offset, value(r.api_key, r.body)) for r in found.records] == [(r.offset, r.value) for r in theirs]
+
+
+@pytest.mark.parametrize("position", [17, 25, 60, 70, -1])
+def test_a_damaged_batch_is_refused(position: int) -> None:
+    data = bytearray(batch(0, [TOPIC, TOPIC]))
+    data[position] ^= 1
+    with pytest.raises(Unsafe, match="damaged"):
+        read_batches(bytes(data))
+
+
+def test_what_is_not_this_log_is_refused() -> None:
+    for data, reason in (
+        (batch(0, [NO_OP], frame=2), "frame version 2"),
+        (raw_batch(0, [(None, value(*NO_OP))], attributes=1), "compressed"),
+        (b"\0" * 100, "no record batch"),
+        (batch(0, [NO_OP])[:16] + b"\1" + batch(0, [NO_OP])[17:], "no record batch"),
+    ):
+        with pytest.raises(Unsafe, match=reason):
+            read_batches(data)
+    with pytest.raises(Unsafe, match="something is missing"):
+        facts_of(batch(0, [NO_OP]), batch(2, [NO_OP]))
+    for record, version in (
+        (state(MigrationGauge.MIGRATION), 1),
+        (config(GROUP, "g", "k", "v"), 1),
+        (state(MigrationGauge.ZK), 0),
+    ):
+        content = raw_batch(0, [(None, value(*record, version=version))])
+        with pytest.raises(Unsafe, match="version"):
+            facts_of(content)
+
+
+def test_batches_before_the_wanted_offset_are_passed_over_unread() -> None:
+    broken = bytearray(batch(0, [TOPIC, TOPIC]))
+    broken[-1] ^= 1
+    data = bytes(broken) + batch(2, [NO_OP])
+    found, used = read_batches(data, wanted_from=2)
+    assert ([b.base_offset for b in found], used) == ([2], len(data))
+    with pytest.raises(Unsafe, match="damaged"):
+        read_batches(data, wanted_from=1)
+
+
+def test_a_checkpoint_stands_for_all_before_its_end() -> None:
+    taken, _ = read_batches(
+        control(0, 3) + batch(1, [state(MigrationGauge.MIGRATION), config(GROUP, "g", "k", "v")]) + control(3, 4)
+    )
+    facts = LogFacts().after_checkpoint(taken, 100)
+    assert (facts.end, facts.state, facts.state_at) == (100, MigrationGauge.MIGRATION, 99)
+    assert facts.stray_configs == {(GROUP, "g", "k")}
+    assert taken[-1].control == (4,)
+    later, _ = read_batches(batch(98, [TOPIC]) + batch(99, [TOPIC]) + batch(100, [TOPIC]))
+    assert facts.counting_beyond(99).after(later).changes == {RecordType.TOPIC: 1}
+    with pytest.raises(ValueError, match="cannot be counted any more"):
+        facts.counting_beyond(98)
