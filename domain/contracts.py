@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain.decisions import Decision, GateName, Intent, Step
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress
+from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
 
 
 class TaskQueue(StrEnum):
@@ -64,7 +64,11 @@ class RevertOrder(Payload):
 
 
 class CarriedState(Payload):
-    """What a run hands to the next one when it continues as new."""
+    """What a run hands to the next one when it continues as new.
+
+    `waiting` and `gate`: as people saw them last, so that the age of a wait goes on. `untold`: events that the ledger has not
+    taken yet, on a way back that does not wait for it.
+    """
 
     generation: int
     phase: str | None = None
@@ -77,6 +81,10 @@ class CarriedState(Payload):
     is_settled: bool = False
     event_count: int = 0
     revert: RevertOrder | None = None
+    is_way_back_closed: bool = False
+    waiting: Waiting | None = None
+    gate: OpenGate | None = None
+    untold: tuple[EventDraft, ...] = ()
 
 
 class MigrationInput(Payload):
