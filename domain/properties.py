@@ -73,8 +73,13 @@ def _ending(last: str, newline: str) -> str:
     return end + newline if is_continued and not is_comment else end
 
 
-SECRET_KEY = re.compile(r"password|secret|jaas|credential|token|private|\.key$", re.IGNORECASE)
-"""Keys whose values are never shown."""
+SECRET_KEY = re.compile(
+    r"pass(word|phrase|wd)|pwd|secret|jaas|credential|token|private|user\.?info|licen[cs]e|key$", re.IGNORECASE
+)
+"""Keys whose values are never shown: rather one too many. What comes back from an archive may be of any plugin's."""
+
+SECRET_VALUE = re.compile(r"://[^/\s]*@|(^|[\s;])password\s*=", re.IGNORECASE)
+"""Values that are not shown either: an address with a password in it, an entry for a login."""
 
 
 def changes(before: str, after: str) -> tuple[str, ...]:
@@ -86,4 +91,4 @@ def changes(before: str, after: str) -> tuple[str, ...]:
 
 
 def _shown(key: str, value: str) -> str:
-    return "***" if SECRET_KEY.search(key) else value
+    return "***" if SECRET_KEY.search(key) or SECRET_VALUE.search(value) else value

@@ -116,7 +116,7 @@ def _has_voters(properties: Mapping[str, str]) -> bool:
 def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> str:
     """A node's file at a stage, made from its file at the stage before (or at the same: then nothing changes).
 
-    Forward only: what a stage removes comes back from the archive, never from an edit.
+    Forward only: the way back, which needs more than the file itself, is in `wanted_file`.
     """
     role = spec.role(node.id)
     if (stage, role) not in FEATURES or stage is NodeStage.ZOOKEEPER:

@@ -1,0 +1,180 @@
+"""The text that a node's file must have at a stage, made from what there is, in both directions.
+
+| to        | a broker's file                                  | a controller's file                                  |
+|-----------|--------------------------------------------------|------------------------------------------------------|
+| zookeeper | its archived original, byte for byte             | -                                                    |
+| migration | as it is, with what the stage adds; in stage     | as archived, if nobody has edited it since; else the |
+|           | `kraft` the original, with what the stage adds   | flag and what is missing are put in, and all is kept |
+| kraft     | as it is, edited                                 | as it is, edited                                     |
+
+Without an original what a migration adds is taken back key by key, and what it took away is put back: the connection from the
+specification, the rest as another broker has it. The original is never one of an earlier migration: whatever is found in stage
+`zookeeper` is the operators' own.
+
+Sources: Kafka's migration guide (3.9), "Reverting to ZooKeeper mode"; reference, sections 1.7 to 1.9.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.cluster import ClusterSpec, NodeSpec, Role
+from domain.decisions import NodeStage
+from domain.errors import Permanent
+from domain.properties import edit, parse, rename
+from domain.zk_to_kraft.node_config import (
+    AUTHORIZERS_IN_KRAFT,
+    DEFAULT_PROTOCOL_MAP,
+    KRAFT_AUTHORIZER,
+    MIGRATION_FLAG,
+    ZOOKEEPER_ONLY_KEYS,
+    ZOOKEEPER_PREFIXES,
+    node_file,
+    stage_of,
+)
+from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+
+FIRST_STAGE = {Role.BROKER: NodeStage.ZOOKEEPER, Role.CONTROLLER: NodeStage.MIGRATION}
+"""The stage of a node's original: as the operators had it, or as a controller was made."""
+
+
+class Making(StrEnum):
+    """How a wanted file comes about."""
+
+    EDIT = "edit"
+    """Only what the stage needs is changed in the file as it is."""
+    ARCHIVE = "archive"
+    """From the archived original. What others edited since is gone."""
+    INVERSE_EDIT = "inverse-edit"
+    """There is no original: what the migration did is taken back key by key."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a file can be made from, as texts.
+
+    `current`: as it is now. `original`: what is archived of it from its first stage. `is_as_left`: `current` is what our last
+    roll wrote. `sibling`: another broker's file from a time when it had ZooKeeper.
+    """
+
+    current: str
+    original: str | None = None
+    is_as_left: bool = False
+    sibling: str | None = None
+
+
+@dataclass(frozen=True)
+class WantedFile:
+    text: str
+    making: Making
+
+
+def is_in_first_stage(text: str, role: Role) -> bool:
+    """Whether a file is an original itself."""
+    return stage_of(parse(text), role) is FIRST_STAGE[role]
+
+
+def needs_sibling(sources: Sources, role: Role, stage: NodeStage) -> bool:
+    """Whether another broker's file would say what this one has lost."""
+    if stage is NodeStage.KRAFT or "zookeeper.connect" in parse(sources.current):
+        return False
+    return sources.original is None or (role is Role.CONTROLLER and not sources.is_as_left)
+
+
+def wanted_file(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> WantedFile:
+    """The file of a node at a stage, as the table above says."""
+    role = spec.role(node.id)
+    if stage is NodeStage.KRAFT:
+        return WantedFile(node_file(sources.current, spec, node, stage), Making.EDIT)
+    if role is Role.BROKER:
+        in_zookeeper = stage is NodeStage.ZOOKEEPER
+        return _off_the_quorum(sources, spec, node) if in_zookeeper else _hybrid(sources, spec, node)
+    if stage is NodeStage.MIGRATION:
+        return _with_flag(sources, spec, node)
+    raise Permanent(f"{spec.node_name(node.id)}: a controller has no stage {stage}")
+
+
+def _hybrid(sources: Sources, spec: ClusterSpec, node: NodeSpec) -> WantedFile:
+    found = stage_of(parse(sources.current), Role.BROKER)
+    if found in {NodeStage.ZOOKEEPER, NodeStage.MIGRATION}:
+        return WantedFile(node_file(sources.current, spec, node, NodeStage.MIGRATION), Making.EDIT)
+    if sources.original is not None:
+        return WantedFile(node_file(sources.original, spec, node, NodeStage.MIGRATION), Making.ARCHIVE)
+    return WantedFile(_with_zookeeper(sources, spec, node), Making.INVERSE_EDIT)
+
+
+def _off_the_quorum(sources: Sources, spec: ClusterSpec, node: NodeSpec) -> WantedFile:
+    found = stage_of(parse(sources.current), Role.BROKER)
+    if found is NodeStage.ZOOKEEPER:
+        return WantedFile(sources.current, Making.EDIT)
+    if sources.original is not None:
+        return WantedFile(sources.original, Making.ARCHIVE)
+    hybrid = sources.current if found is NodeStage.MIGRATION else _with_zookeeper(sources, spec, node)
+    return WantedFile(_without_quorum(hybrid, spec), Making.INVERSE_EDIT)
+
+
+def _with_flag(sources: Sources, spec: ClusterSpec, controller: NodeSpec) -> WantedFile:
+    """Whoever took the flag may have changed more, on purpose: of that nothing is lost."""
+    original = sources.original
+    if original is not None and sources.is_as_left and is_in_first_stage(original, Role.CONTROLLER):
+        return WantedFile(original, Making.ARCHIVE)
+    has_zookeeper = "zookeeper.connect" in parse(sources.current)
+    missing = {} if has_zookeeper else {"zookeeper.connect": spec.zookeeper.connect} | _of_zookeeper(sources)
+    text = edit(sources.current, _absent(missing, sources.current))
+    return WantedFile(node_file(text, spec, controller, NodeStage.MIGRATION), Making.EDIT)
+
+
+def _with_zookeeper(sources: Sources, spec: ClusterSpec, broker: NodeSpec) -> str:
+    """From KRaft back to hybrid mode without an original: what the roll to KRaft removed comes back."""
+    found, theirs = parse(sources.current), parse(sources.sibling or "")
+    text = rename(sources.current, "node.id", "broker.id", str(broker.id))
+    release = {} if sources.sibling is not None else {"inter.broker.protocol.version": SUPPORTED_RELEASE}
+    further = {key: theirs[key] for key in sorted(ZOOKEEPER_ONLY_KEYS & theirs.keys())}
+    if further.get("control.plane.listener.name", "").strip().upper() not in _names(found.get("listeners", "")):
+        further.pop("control.plane.listener.name", None)
+    missing = {"zookeeper.connect": spec.zookeeper.connect} | release | further | _of_zookeeper(sources)
+    assignments = _absent(missing, text) | _authorizer(found, theirs)
+    return node_file(edit(text, assignments, frozenset({"process.roles"})), spec, broker, NodeStage.MIGRATION)
+
+
+def _of_zookeeper(sources: Sources) -> dict[str, str]:
+    """What another broker says of ZooKeeper, but for where it is: that is in the specification."""
+    theirs = parse(sources.sibling or "")
+    own = {"zookeeper.connect", MIGRATION_FLAG}
+    return {key: value for key, value in theirs.items() if key.startswith(ZOOKEEPER_PREFIXES) and key not in own}
+
+
+def _absent(assignments: Mapping[str, str], text: str) -> dict[str, str]:
+    present = parse(text)
+    return {key: value for key, value in assignments.items() if key not in present}
+
+
+def _authorizer(found: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """ZooKeeper's authorizer, as the other broker has it; an authorizer that is not Kafka's own stays."""
+    if found.get("authorizer.class.name", "").strip() != KRAFT_AUTHORIZER:
+        return {}
+    name = theirs.get("authorizer.class.name", ACL_AUTHORIZER).strip()
+    is_known = name in AUTHORIZERS_IN_KRAFT and name != KRAFT_AUTHORIZER
+    return {"authorizer.class.name": name if is_known else ACL_AUTHORIZER}
+
+
+def _without_quorum(text: str, spec: ClusterSpec) -> str:
+    """From hybrid mode back to ZooKeeper's: a broker that knows a quorum without the flag does not start."""
+    properties = parse(text)
+    added = ("controller.quorum.", "zookeeper.metadata.migration.")
+    removals = {key for key in properties if key.startswith(added)} | {"controller.listener.names"}
+    controllers = {*_names(properties.get("controller.listener.names", "")), spec.controller_listener}
+    found = properties.get("listener.security.protocol.map")
+    if found is None:
+        return edit(text, {}, frozenset(removals))
+    left = ",".join(entry for entry in found.split(",") if not _names(entry) & controllers).strip()
+    if left == DEFAULT_PROTOCOL_MAP:
+        return edit(text, {}, frozenset(removals | {"listener.security.protocol.map"}))
+    return edit(text, {"listener.security.protocol.map": left}, frozenset(removals))
+
+
+def _names(listed: str) -> set[str]:
+    """Listeners' names in `listeners`, in `controller.listener.names` or in a map of protocols; Kafka ignores their case."""
+    return {entry.partition(":")[0].strip().upper() for entry in listed.split(",") if entry.strip()}
