@@ -19,6 +19,12 @@ from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, Properties
 from domain.properties import ENCODING, parse
 
 PRIVATE = 0o600
+META = "meta.properties"
+"""Whose a log directory is. KRaft refuses to start without it."""
+FENCED_META = f"{META}.fenced-by-keeperless"
+"""The name that the way back gives to `META` on controllers, so that nobody can start them."""
+METADATA_LOG = "__cluster_metadata-0"
+"""The directory of the quorum's log."""
 FIRST_WRITTEN = frozenset({"bootstrap.checkpoint", "bootstrap.checkpoint.tmp", "lost+found"})
 """Names that an interrupted format, or a fresh file system, leaves in a directory that counts as empty."""
 
@@ -72,35 +78,62 @@ async def write_mark(driver: NodeDriver, properties_file: str, mark: RollMark, l
 async def look_at_disk(
     driver: NodeDriver, properties_file: str, log_dirs: tuple[str, ...], cluster_id: str, node_id: int
 ) -> NodeDisk:
-    """What a node has on disk: its file with our mark, and its log directories."""
+    """What a node has on disk: its file with our mark and its original, and its log directories.
+
+    A directory of its own for the quorum's log, which need not be among the others, is shown once something is in it.
+    """
     file = await driver.read_file(properties_file)
-    seen = None
-    if file is not None:
-        properties = parse(file.content.decode(ENCODING))
-        seen = PropertiesFile(
-            sha256=sha256_of(file.content),
-            properties={key: value for key, value in properties.items() if key in OBSERVED_PROPERTIES},
-            mark=await read_mark(driver, properties_file),
-        )
-    return NodeDisk(file=seen, log_dirs=tuple([await look_at_log_dir(driver, p, cluster_id, node_id) for p in log_dirs]))
+    seen = None if file is None else await _look_at_file(driver, properties_file, file)
+    found = [await look_at_log_dir(driver, path, cluster_id, node_id) for path in log_dirs]
+    metadata_dir = seen.properties.get("metadata.log.dir", "").strip() if seen is not None else ""
+    if metadata_dir and metadata_dir not in log_dirs:
+        extra = await look_at_log_dir(driver, metadata_dir, cluster_id, node_id)
+        found += [extra] if extra.state not in {StorageState.ABSENT, StorageState.EMPTY} else []
+    return NodeDisk(file=seen, log_dirs=tuple(found))
+
+
+async def _look_at_file(driver: NodeDriver, properties_file: str, file: FileContent) -> PropertiesFile:
+    properties = parse(file.content.decode(ENCODING))
+    mark = await read_mark(driver, properties_file)
+    return PropertiesFile(
+        sha256=sha256_of(file.content),
+        properties={key: value for key, value in properties.items() if key in OBSERVED_PROPERTIES},
+        mark=mark,
+        original_sha256=await find_original(driver, properties_file, mark),
+    )
+
+
+async def find_original(driver: NodeDriver, properties_file: str, mark: RollMark | None) -> str | None:
+    """The hash of the archived original: the one that the mark names, else the only one there.
+
+    `None` where there is none, where nothing says which of several it is, and where it does not read back with its hash.
+    """
+    named = mark.original_sha256 if mark is not None else None
+    if named is None:
+        folder, _, prefix = original_path(properties_file, "").rpartition("/")
+        names = [name.removeprefix(prefix) for name in await driver.list_dir(folder) or () if name.startswith(prefix)]
+        if len(names) != 1:
+            return None
+        named = names[0]
+    kept = await driver.read_file(original_path(properties_file, named))
+    return named if kept is not None and sha256_of(kept.content) == named else None
 
 
 async def look_at_log_dir(driver: NodeDriver, path: str, cluster_id: str, node_id: int) -> LogDir:
-    """Classify a log directory: OURS means formatted for this cluster and this node."""
+    """Classify a log directory: OURS means formatted for this cluster and this node, fenced or not."""
     names = await driver.list_dir(path)
+    found = LogDir(path=path, state=StorageState.ABSENT, cluster_id=None, node_id=None)
     if names is None:
-        return LogDir(path=path, state=StorageState.ABSENT, cluster_id=None, node_id=None)
-    meta = await driver.read_file(f"{path}/meta.properties")
-    if meta is None:
-        state = StorageState.FOREIGN if set(names) - FIRST_WRITTEN else StorageState.EMPTY
-        return LogDir(path=path, state=state, cluster_id=None, node_id=None)
-    properties = parse(meta.content.decode(ENCODING))
-    found_id = properties.get("node.id", properties.get("broker.id", ""))
-    found = LogDir(
-        path=path,
-        state=StorageState.FOREIGN,
-        cluster_id=properties.get("cluster.id"),
-        node_id=int(found_id) if found_id.lstrip("-").isdigit() else None,
-    )
-    is_ours = (found.cluster_id, found.node_id) == (cluster_id, node_id)
-    return found.model_copy(update={"state": StorageState.OURS}) if is_ours else found
+        return found
+    is_fenced = FENCED_META in names and META not in names
+    meta = await driver.read_file(f"{path}/{FENCED_META if is_fenced else META}")
+    state = StorageState.FOREIGN if meta is not None or set(names) - FIRST_WRITTEN else StorageState.EMPTY
+    found = found.model_copy(update={"state": state, "is_fenced": is_fenced, "has_metadata_log": METADATA_LOG in names})
+    return found if meta is None else _with_owner(found, parse(meta.content.decode(ENCODING)), cluster_id, node_id)
+
+
+def _with_owner(log_dir: LogDir, meta: dict[str, str], cluster_id: str, node_id: int) -> LogDir:
+    found_id = meta.get("node.id", meta.get("broker.id", ""))
+    owner = (meta.get("cluster.id"), int(found_id) if found_id.lstrip("-").isdigit() else None)
+    state = StorageState.OURS if owner == (cluster_id, node_id) else StorageState.FOREIGN
+    return log_dir.model_copy(update={"state": state, "cluster_id": owner[0], "node_id": owner[1]})

@@ -86,6 +86,7 @@ def _controller(znode: Znode | None) -> ControllerZnode | None:
         broker_id=broker_id,
         kraft_epoch=_integer(content.get("kraftControllerEpoch")),
         is_ephemeral=znode.ephemeral_owner != 0,
+        claimed_at=znode.created_at,
     )
 
 

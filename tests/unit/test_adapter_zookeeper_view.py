@@ -1,6 +1,7 @@
 """`view_of`: what znodes mean, well-formed and not."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -66,6 +67,13 @@ async def test_a_cluster_in_dual_write() -> None:
         assigned_broker_ids=(1, 2, 3, 9),
         topics_without_id=("v1", "v2"),
     )
+
+
+async def test_a_claim_is_as_old_as_its_znode() -> None:
+    at = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
+    claim = json.dumps({"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": 4}).encode()
+    seen = await view(controller=Znode(claim, 0, 0, at))
+    assert seen.controller == ControllerZnode(broker_id=3001, kraft_epoch=4, is_ephemeral=False, claimed_at=at)
 
 
 async def test_a_brokers_claim_is_ephemeral_and_may_be_of_an_older_version() -> None:
