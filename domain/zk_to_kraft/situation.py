@@ -283,16 +283,19 @@ def _is_claim_old(observation: Observation, policy: MigrationPolicy) -> bool:
 
 
 def offset_distance(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
-    """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet.
+    """Records between the offset in `/migration` and the end of the leader's log, either way. `None`: unknown, or no copy yet."""
+    behind = _records_behind(zookeeper, leader)
+    return abs(behind) if behind is not None else None
 
-    Either way: an offset far ahead of the log was written by another quorum.
-    """
+
+def _records_behind(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
+    """Negative: ahead. A few records are what was written between two looks; many, another quorum's offset."""
     if zookeeper is None or zookeeper.migration is None or leader is None:
         return None
     offset, log_end = zookeeper.migration.offset, leader.metrics.raft_log_end
     if offset is None or offset < 0 or log_end is None:
         return None
-    return abs(log_end - 1 - offset)
+    return log_end - 1 - offset
 
 
 def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: MigrationPolicy) -> DualWrite:
@@ -303,7 +306,7 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
     """
     if zookeeper is None or leader is None:
         return DualWrite.UNKNOWN
-    distance = offset_distance(zookeeper, leader)
+    behind = _records_behind(zookeeper, leader)
     looks_well = (
         zookeeper.controller is not None
         and not zookeeper.controller.is_ephemeral
@@ -311,11 +314,11 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
         and leader.metrics.migration_gauge is MigrationGauge.MIGRATION
         and leader.metrics.zookeeper_session in {None, "CONNECTED"}
     )
-    if not looks_well or distance is None:
+    if not looks_well or behind is None:
         return DualWrite.NOT_CURRENT
-    if distance <= policy.max_offset_distance:
+    if abs(behind) <= policy.max_offset_distance:
         return DualWrite.CURRENT
-    return DualWrite.DEAD if leader.metrics.write_behind_lag == 0 else DualWrite.NOT_CURRENT
+    return DualWrite.DEAD if behind > 0 and leader.metrics.write_behind_lag == 0 else DualWrite.NOT_CURRENT
 
 
 def _registration(brokers: tuple[BrokerSituation, ...], leader: QuorumLeader | None) -> Registration:

@@ -156,13 +156,14 @@ def test_a_standby_far_behind_or_without_a_log_is_not_caught_up() -> None:
 # Dual write
 
 
-def test_dual_write_that_died_silently_is_not_current() -> None:
+def test_dual_write_that_died_silently_is_dead() -> None:
     """State 1, lag 0, session CONNECTED, and the offset stands while the log goes on."""
     seen = with_zookeeper(
         observation(Point.SOAK), migration=MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=LOG_END - 200)
     )
     assert seen.node(LEADER).metrics.write_behind_lag == 0  # type: ignore[union-attr]
-    assert look(seen).dual_write is DualWrite.NOT_CURRENT
+    assert look(seen).dual_write is DualWrite.DEAD
+    assert look(with_metrics(seen, LEADER, write_behind_lag=198)).dual_write is DualWrite.NOT_CURRENT, "it is catching up"
 
 
 def test_split_brain_is_not_current() -> None:
