@@ -2,16 +2,14 @@
 
 import json
 import re
-import struct
 import zipfile
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from domain.errors import Unsafe
@@ -27,14 +25,10 @@ from domain.metadata_log import (
 )
 from domain.observation import MigrationGauge
 from playground.jars import installed_kafka
+from playground.log_bytes import batch, control, raw_batch, value
 
-CONTROL = 0x20
 NO_OP = (RecordType.NO_OP, b"\0")
 TOPIC = (RecordType.TOPIC, b"any message")
-
-
-def value(api_key: int, body: bytes, *, version: int = 0, frame: int = 1) -> bytes:
-    return bytes((frame, api_key, version)) + body
 
 
 def state(gauge: MigrationGauge) -> tuple[int, bytes]:
@@ -47,26 +41,6 @@ def compact(text: str | None) -> bytes:
 
 def config(kind: int, resource: str, name: str, setting: str | None) -> tuple[int, bytes]:
     return RecordType.CONFIG, bytes((kind,)) + compact(resource) + compact(name) + compact(setting) + b"\0"
-
-
-def batch(base: int, records: Sequence[tuple[int, bytes]], frame: int = 1) -> bytes:
-    """A batch of metadata records, built by kafka-python."""
-    return raw_batch(base, [(None, value(key, body, frame=frame)) for key, body in records])
-
-
-def raw_batch(base: int, records: Sequence[tuple[bytes | None, bytes]], attributes: int = 0) -> bytes:
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 24)
-    for delta, (key, content) in enumerate(records):
-        builder.append(delta, 1_700_000_000_000 + delta, key, content, [])
-    built = bytearray(builder.build())
-    struct.pack_into(">q", built, 0, base)
-    struct.pack_into(">h", built, 21, attributes)
-    struct.pack_into(">I", built, 17, calc_crc32c(bytes(built[21:])))
-    return bytes(built)
-
-
-def control(base: int, kind: int) -> bytes:
-    return raw_batch(base, [(struct.pack(">hh", 0, kind), b"\0\0")], CONTROL)
 
 
 def facts_of(*batches: bytes, beyond: int = -1) -> LogFacts:

@@ -1,0 +1,32 @@
+"""Where a node keeps its data: what its own file says, and what its specification says."""
+
+from dataclasses import dataclass
+
+from activities.ports import NodeDriver
+from domain.cluster import NodeSpec
+from domain.properties import ENCODING, parse
+
+METADATA_LOG = "__cluster_metadata-0"
+"""The directory of the quorum's log (KafkaRaftServer.MetadataPartition)."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """`log_dirs`: all that the node uses, or is said to use. `metadata_dir`: the one that holds the quorum's log."""
+
+    log_dirs: tuple[str, ...]
+    metadata_dir: str
+
+    @property
+    def metadata_log(self) -> str:
+        return f"{self.metadata_dir}/{METADATA_LOG}"
+
+
+async def storage_of(driver: NodeDriver, node: NodeSpec) -> Storage:
+    """A file that was written by hand may name others than the specification does: both count."""
+    file = await driver.read_file(node.properties_file)
+    properties = parse(file.content.decode(ENCODING)) if file is not None else {}
+    named = properties.get("log.dirs") or properties.get("log.dir") or ""
+    own = [path.strip().rstrip("/") for path in named.split(",") if path.strip()] or list(node.log_dirs)
+    metadata_dir = properties.get("metadata.log.dir", "").strip().rstrip("/") or own[0]
+    return Storage(tuple(dict.fromkeys((*own, *node.log_dirs, metadata_dir))), metadata_dir)
