@@ -55,13 +55,12 @@ class Making(StrEnum):
 class Sources:
     """What a file can be made from, as texts.
 
-    `current`: as it is now. `original`: what is archived of it from its first stage. `is_as_left`: `current` is what our last
-    roll wrote. `sibling`: another broker's file from a time when it had ZooKeeper.
+    `current`: as it is now. `original`: what is archived of it from its first stage. `sibling`: another broker's file from a
+    time when it had ZooKeeper.
     """
 
     current: str
     original: str | None = None
-    is_as_left: bool = False
     sibling: str | None = None
 
 
@@ -76,11 +75,12 @@ def is_in_first_stage(text: str, role: Role) -> bool:
     return stage_of(parse(text), role) is FIRST_STAGE[role]
 
 
-def needs_sibling(sources: Sources, role: Role, stage: NodeStage) -> bool:
+def needs_sibling(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> bool:
     """Whether another broker's file would say what this one has lost."""
     if stage is NodeStage.KRAFT or "zookeeper.connect" in parse(sources.current):
         return False
-    return sources.original is None or (role is Role.CONTROLLER and not sources.is_as_left)
+    is_controller = spec.role(node.id) is Role.CONTROLLER
+    return _archived_controller(sources, spec, node) is None if is_controller else sources.original is None
 
 
 def wanted_file(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> WantedFile:
@@ -117,13 +117,21 @@ def _off_the_quorum(sources: Sources, spec: ClusterSpec, node: NodeSpec) -> Want
 
 def _with_flag(sources: Sources, spec: ClusterSpec, controller: NodeSpec) -> WantedFile:
     """Whoever took the flag may have changed more, on purpose: of that nothing is lost."""
-    original = sources.original
-    if original is not None and sources.is_as_left and is_in_first_stage(original, Role.CONTROLLER):
-        return WantedFile(original, Making.ARCHIVE)
+    archived = _archived_controller(sources, spec, controller)
+    if archived is not None:
+        return WantedFile(archived, Making.ARCHIVE)
     has_zookeeper = "zookeeper.connect" in parse(sources.current)
     missing = {} if has_zookeeper else {"zookeeper.connect": spec.zookeeper.connect} | _of_zookeeper(sources)
     text = edit(sources.current, _absent(missing, sources.current))
     return WantedFile(node_file(text, spec, controller, NodeStage.MIGRATION), Making.EDIT)
+
+
+def _archived_controller(sources: Sources, spec: ClusterSpec, controller: NodeSpec) -> str | None:
+    """The original, if the file as it is was made of it by our finalisation and of nothing else."""
+    original = sources.original
+    if original is None or not is_in_first_stage(original, Role.CONTROLLER):
+        return None
+    return original if node_file(original, spec, controller, NodeStage.KRAFT) == sources.current else None
 
 
 def _with_zookeeper(sources: Sources, spec: ClusterSpec, broker: NodeSpec) -> str:

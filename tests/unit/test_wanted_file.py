@@ -164,6 +164,11 @@ def test_what_another_broker_says_of_itself_is_not_taken() -> None:
     assert after["log.dirs"] == "/data/1"
 
 
+def test_what_the_file_says_itself_outranks_another_brokers() -> None:
+    current = in_kraft(SECURED) + "zookeeper.ssl.keystore.password=own\n"
+    assert parse(back(current, NodeStage.MIGRATION, sibling=SECURED))["zookeeper.ssl.keystore.password"] == "own"
+
+
 def test_an_authorizer_of_somebodys_own_stays() -> None:
     text = PLAIN + "authorizer.class.name=com.example.Mine\n"
     assert parse(back(in_kraft(text), NodeStage.ZOOKEEPER, sibling=text))["authorizer.class.name"] == "com.example.Mine"
@@ -217,9 +222,8 @@ def made(source: str = SECURED) -> str:
     return controller_file(SPEC, CONTROLLER, None, source)
 
 
-def flagged(current: str, original: str | None, *, is_as_left: bool, sibling: str | None = None) -> str:
-    sources = Sources(current, original, is_as_left, sibling)
-    text = wanted_file(sources, SPEC, CONTROLLER, NodeStage.MIGRATION).text
+def flagged(current: str, original: str | None, sibling: str | None = None) -> str:
+    text = wanted_file(Sources(current, original, sibling), SPEC, CONTROLLER, NodeStage.MIGRATION).text
     assert stage_of(parse(text), Role.CONTROLLER) is NodeStage.MIGRATION
     return text
 
@@ -231,7 +235,7 @@ def final(text: str) -> str:
 @every_file
 def test_the_flag_comes_back_from_the_archive(name: str) -> None:
     text = made(FILES[name])
-    assert flagged(final(text), text, is_as_left=True) == text
+    assert flagged(final(text), text) == text
 
 
 @pytest.mark.parametrize("taken", ["commented out", "set to false", "all of ZooKeeper removed"])
@@ -244,7 +248,7 @@ def test_a_flag_that_somebody_took_comes_back_and_their_edits_stay(taken: str, h
         "all of ZooKeeper removed": final(made()),
     }[taken] + "# theirs, on purpose\nmax.connections=99\n"
     original = made() if has_archive else None
-    after = flagged(current, original, is_as_left=False, sibling=SECURED)
+    after = flagged(current, original, SECURED)
     assert parse(after) == parse(made()) | {"max.connections": "99"}
     assert "# theirs, on purpose\nmax.connections=99\n" in after
 
@@ -252,12 +256,12 @@ def test_a_flag_that_somebody_took_comes_back_and_their_edits_stay(taken: str, h
 def test_a_controller_that_still_has_zookeeper_is_given_the_flag_and_nothing_else() -> None:
     """Whatever a broker's file says besides: this one was made without, by its operator."""
     current = edit(made(), {}, frozenset({MIGRATION_FLAG, "zookeeper.ssl.client.enable"}))
-    after = flagged(current, None, is_as_left=False, sibling=SECURED)
+    after = flagged(current, None, SECURED)
     assert changes(current, after) == (f"+ {MIGRATION_FLAG}=true",)
 
 
 def test_a_controllers_archive_of_another_stage_is_not_its_original() -> None:
-    after = flagged(final(made()), final(made()), is_as_left=True, sibling=SECURED)
+    after = flagged(final(made()), final(made()), SECURED)
     assert parse(after) == parse(made())
 
 
@@ -270,14 +274,14 @@ def test_a_controller_never_goes_to_zookeeper() -> None:
 
 
 def test_another_broker_is_asked_only_where_something_is_lost() -> None:
-    back_stages = (NodeStage.MIGRATION, NodeStage.ZOOKEEPER)
-    for stage in back_stages:
-        assert needs_sibling(Sources(in_kraft(PLAIN)), Role.BROKER, stage)
-        assert not needs_sibling(Sources(in_kraft(PLAIN), PLAIN), Role.BROKER, stage)
-        assert not needs_sibling(Sources(hybrid(PLAIN)), Role.BROKER, stage)
-    assert not needs_sibling(Sources(hybrid(PLAIN)), Role.BROKER, NodeStage.KRAFT)
-    assert needs_sibling(Sources(final(made()), made()), Role.CONTROLLER, NodeStage.MIGRATION)
-    assert not needs_sibling(Sources(final(made()), made(), is_as_left=True), Role.CONTROLLER, NodeStage.MIGRATION)
+    for stage in (NodeStage.MIGRATION, NodeStage.ZOOKEEPER):
+        assert needs_sibling(Sources(in_kraft(PLAIN)), SPEC, BROKER, stage)
+        assert not needs_sibling(Sources(in_kraft(PLAIN), PLAIN), SPEC, BROKER, stage)
+        assert not needs_sibling(Sources(hybrid(PLAIN)), SPEC, BROKER, stage)
+    assert not needs_sibling(Sources(in_kraft(PLAIN)), SPEC, BROKER, NodeStage.KRAFT)
+    edited = final(made()) + "max.connections=99\n"
+    assert needs_sibling(Sources(edited, made()), SPEC, CONTROLLER, NodeStage.MIGRATION)
+    assert not needs_sibling(Sources(final(made()), made()), SPEC, CONTROLLER, NodeStage.MIGRATION)
 
 
 def test_what_comes_back_is_shown_without_secrets() -> None:
