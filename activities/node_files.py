@@ -1,11 +1,15 @@
-"""What we keep beside a node's properties file: the archived original and the mark of the last roll.
+"""What we keep beside a node's properties file: all that we have overwritten, and the mark of the last roll.
 
     /etc/kafka/server.properties
-    /etc/kafka/.keeperless/server.properties.original-<sha256>     bytes, mode and owner as they were
+    /etc/kafka/.keeperless/server.properties.original-<sha256>     bytes, mode and owner as they were before a migration
+    /etc/kafka/.keeperless/server.properties.before-<sha256>       the same of any other file that was overwritten
     /etc/kafka/.keeperless/server.properties.mark                  JSON, a `RollMark`
 
-Order of writes in a roll: original, mark, file, restart. So whatever a crash leaves behind, the mark tells what ran
-before and what the file was to become, and the original is there before its first change.
+The original of a broker is its file in stage `zookeeper`, of a controller the file that it was made with. Each migration
+archives its own, and the mark names it. Nothing is ever removed from here but the mark of a controller that was wiped.
+
+Order of writes in a roll: archive, mark, file, restart. So whatever a crash leaves behind, the mark tells what ran
+before and what the file was to become, and what was there is kept before it changes.
 """
 
 import hashlib
@@ -39,21 +43,43 @@ def original_path(properties_file: str, sha256: str) -> str:
     return str(path.parent / ".keeperless" / f"{path.name}.original-{sha256}")
 
 
+def before_path(properties_file: str, sha256: str) -> str:
+    """Where a file is archived that was overwritten and is no original."""
+    path = PurePosixPath(properties_file)
+    return str(path.parent / ".keeperless" / f"{path.name}.before-{sha256}")
+
+
 def mark_path(properties_file: str) -> str:
     path = PurePosixPath(properties_file)
     return str(path.parent / ".keeperless" / f"{path.name}.mark")
 
 
 async def archive_original(driver: NodeDriver, properties_file: str, file: FileContent) -> str:
-    """Keep the file's bytes, mode and owner under its hash, and read them back. Archived already is fine."""
+    """Keep a file from before a migration under its hash. Answers with the hash."""
     sha256 = sha256_of(file.content)
-    path = original_path(properties_file, sha256)
-    if await driver.read_file(path) is None:
-        await driver.write_file(path, file)
-    kept = await driver.read_file(path)
-    if kept is None or sha256_of(kept.content) != sha256:
-        raise Unsafe(f"{path}: the archived original does not read back as it was written. Check the node's disk.")
+    await _archive(driver, original_path(properties_file, sha256), file)
     return sha256
+
+
+async def archive_before(driver: NodeDriver, properties_file: str, file: FileContent) -> str:
+    """Keep a file that is going to be overwritten, and is no original, under its hash. Answers with the hash."""
+    sha256 = sha256_of(file.content)
+    await _archive(driver, before_path(properties_file, sha256), file)
+    return sha256
+
+
+async def _archive(driver: NodeDriver, path: str, file: FileContent) -> None:
+    """Write bytes, mode and owner, and read them back. The same bytes from an earlier migration may have had another owner."""
+    if await driver.read_file(path) != file:
+        await driver.write_file(path, file)
+    if await driver.read_file(path) != file:
+        raise Unsafe(f"{path}: the archived file does not read back as it was written. Check the node's disk.")
+
+
+async def read_original(driver: NodeDriver, properties_file: str, mark: RollMark | None) -> FileContent | None:
+    """The archived original as a look finds it, or `None`."""
+    sha256 = await find_original(driver, properties_file, mark)
+    return await driver.read_file(original_path(properties_file, sha256)) if sha256 is not None else None
 
 
 async def read_mark(driver: NodeDriver, properties_file: str) -> RollMark | None:

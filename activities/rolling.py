@@ -1,7 +1,7 @@
-"""`roll_node`: one node, from its look before to its proof afterwards. One activity, safe to run any number of times.
+"""`roll_node`: one node, from its look before to its proof afterwards, in both directions. Safe to run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
-    2. archive the original, then write the mark: what ran, what the file is and will be
+    2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
@@ -20,47 +20,29 @@ A retry finds the mark with its own step id and goes on where the files and the 
 long as the node still runs as it was found: it can wait. Once it has been stopped it must be finished, whatever else has
 happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps an approval that is
 marked as consumed and counts as before; before 5, a new file under an old process; before 6, a stopped node whose pid file
-still names the old process; before 8, a node that runs and proves itself again.
+still names the old process; before 8, a node that runs and proves itself again. A migration that follows one whose workflow is
+gone finds the same: what it decides from there is a step of its own, with a mark that takes over what the old one knew.
+
+On the way back only the fence asks the ledger, and takes its silence for a yes.
 """
 
 import asyncio
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import (
-    cluster_of,
-    ensure_not_superseded,
-    ensure_unchanged,
-    why_not_this_step,
-)
+from activities.assessing import cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
 from activities.heartbeat import heartbeating
-from activities.node_files import archive_original, read_mark, sha256_of, write_mark
+from activities.marking import Marked, Target, mark_roll, resume_roll
+from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
-from activities.ports import FileContent, NodeDriver
-from domain.cluster import NodeSpec, Role
+from domain.cluster import Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.decisions import NodeStage
 from domain.errors import Transient, Unsafe
-from domain.observation import Process, RollMark
-from domain.properties import ENCODING, changes
-from domain.records import ClusterRecord
-from domain.zk_to_kraft.node_config import node_file
+from domain.observation import RollMark
 from domain.zk_to_kraft.proof import why_not_proven
-
-
-@dataclass(frozen=True)
-class Target:
-    """The node that a step rolls, and everything needed to reach it."""
-
-    cluster: ClusterRecord
-    node: NodeSpec
-    driver: NodeDriver
-
-    @property
-    def name(self) -> str:
-        return self.cluster.spec.node_name(self.node.id)
 
 
 class Rolling:
@@ -80,27 +62,39 @@ class Rolling:
             target = Target(cluster, node, self._ports.drivers.driver(node))
             mark = await read_mark(target.driver, node.properties_file)
             if mark is None or not await self._has_left(request, target, mark):
-                blocked = await why_not_this_step(request, self._ports)
+                blocked, looked_at = await self._look_again(request)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
-                looked_at = seconds_since_boot()
-                mark = await self._begin(request, target)
-                await self._write(request, target, mark)
+                marked = await mark_roll(request, target, self._ports)
+                await self._write(request, target, marked)
                 if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
                     old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
                     return StepOutcome(is_done=False, blocked=old, attempt=activity.info().attempt)
             else:
-                await self._write(request, target, mark)
-            did_restart = await self._restart(request, target, mark)
-            blocked = await self._prove(request, target, mark)
+                marked = await resume_roll(request, target, mark, self._ports)
+                await self._write(request, target, marked)
+            did_restart = await self._restart(request, target, marked.mark)
+            blocked = await self._prove(request, target, marked.mark)
             return StepOutcome(
                 is_done=blocked is None,
                 blocked=blocked,
                 did_restart=did_restart,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
-                changes=mark.changes,
+                changes=marked.mark.changes,
             )
+
+    async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
+        """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""
+        blocked, looked_at = None, seconds_since_boot()
+        for look in range(request.looks):
+            if look:
+                await asyncio.sleep(request.policy.poll_interval.total_seconds())
+                looked_at = seconds_since_boot()
+            blocked = await why_not_this_step(request.model_copy(update={"looks": 1}), self._ports)
+            if blocked is not None:
+                break
+        return blocked, looked_at
 
     async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
@@ -109,59 +103,24 @@ class Rolling:
         """
         return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
-    async def _begin(self, request: StepRequest, target: Target) -> RollMark:
-        """Consume the approval, archive, and mark. What is there may be the mark of an earlier roll, finished or not."""
-        process = await target.driver.process()
-        file = await self._file(target)
-        left = await read_mark(target.driver, target.node.properties_file)
-        if left is not None and left.step_id == request.step_id:
-            return left
-        _ensure_not_tried_before(target, left, request, process, file)
-        is_ours_to_finish = (
-            left is not None
-            and not left.is_proven
-            and left.stage == request.step.stage
-            and left.before_identity == process.last_identity
-        )
-        await ensure_not_superseded(request, self._ports)
-        before_sha256 = left.before_sha256 if left is not None and is_ours_to_finish else sha256_of(file.content)
-        original = left.original_sha256 if left is not None else None
-        is_theirs = target.cluster.spec.role(target.node.id) is Role.BROKER
-        if original is None and is_theirs:
-            original = await archive_original(target.driver, target.node.properties_file, file)
-        wanted = self._wanted(request, target, file)
-        mark = RollMark(
-            step_id=request.step_id,
-            generation=request.generation,
-            stage=request.step.stage,
-            before_identity=process.identity or process.last_identity,
-            before_sha256=before_sha256,
-            written_sha256=sha256_of(wanted),
-            original_sha256=original,
-            changes=changes(file.content.decode(ENCODING), wanted.decode(ENCODING)),
-        )
-        await write_mark(target.driver, target.node.properties_file, mark, file)
-        return mark
-
-    async def _write(self, request: StepRequest, target: Target, mark: RollMark) -> None:
+    async def _write(self, request: StepRequest, target: Target, marked: Marked) -> None:
         """Write the wanted file unless it is there."""
-        file = await self._file(target)
-        found = sha256_of(file.content)
-        ensure_unchanged(target.node.properties_file, found, {mark.before_sha256, mark.written_sha256})
+        path, mark = target.node.properties_file, marked.mark
+        found = sha256_of((await target.file()).content)
+        ensure_unchanged(path, found, {mark.before_sha256, mark.written_sha256})
         if found == mark.written_sha256:
             return
-        wanted = self._wanted(request, target, file)
         await ensure_not_superseded(request, self._ports)
         if request.step.gate is not None:
             await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
-        await target.driver.write_file(target.node.properties_file, FileContent(wanted, file.mode, file.uid, file.gid))
+        await target.driver.write_file(path, marked.wanted)
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
         await ensure_not_superseded(request, self._ports)
         process = await target.driver.process()
         if process.identity is not None and process.identity == mark.before_identity:
-            await self._stop(target, process.identity, request.policy.stop_deadline)
+            await self._stop(request, target, process.identity)
             await self._ensure_not_superseded_for_sure(request)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
@@ -169,14 +128,25 @@ class Rolling:
             return True
         return process.identity != mark.before_identity
 
-    async def _stop(self, target: Target, identity: str, deadline: timedelta) -> None:
+    async def _stop(self, request: StepRequest, target: Target, identity: str) -> None:
+        """Stop it cleanly. Only a controller that is to get its flag back is killed if that takes long.
+
+        As long as it runs without the flag, one election makes the migration final. And a kill costs it nothing: a member of
+        the quorum flushes its log before a record counts, and raft is made for members that vanish. A broker is never killed:
+        its clean stop moves leaders away and closes its logs, without which partitions wait and recovery takes minutes.
+        """
+        is_alarm = target.cluster.spec.role(target.node.id) is Role.CONTROLLER and request.step.stage is NodeStage.MIGRATION
+        deadline = min(request.policy.stop_deadline, FLAGLESS_STOP_DEADLINE) if is_alarm else request.policy.stop_deadline
         begun = time.monotonic()
         try:
             await target.driver.stop(identity, deadline)
         except Transient as error:
             if time.monotonic() - begun < deadline.total_seconds():
                 raise
-            raise Unsafe(f"{target.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
+            if not is_alarm:
+                raise Unsafe(f"{target.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
+            await ensure_not_superseded(request, self._ports)
+            await target.driver.kill(identity, KILL_DEADLINE)
 
     async def _ensure_not_superseded_for_sure(self, request: StepRequest) -> None:
         """The fence again, but a ledger that is silent does not keep a node down that we have just stopped."""
@@ -199,7 +169,7 @@ class Rolling:
             if good >= request.policy.stable_samples:
                 proven = mark.model_copy(update={"is_proven": True})
                 await ensure_not_superseded(request, self._ports)
-                await write_mark(target.driver, target.node.properties_file, proven, await self._file(target))
+                await write_mark(target.driver, target.node.properties_file, proven, await target.file())
                 return None
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
         return f"{target.name} was restarted and is not proven well: {why}"
@@ -207,34 +177,6 @@ class Rolling:
     async def _epitaph(self, target: Target) -> str:
         lines = await target.driver.output_tail(LOG_LINES)
         return f"{target.name} does not run after its restart. It printed last:\n" + "\n".join(lines)
-
-    async def _file(self, target: Target) -> FileContent:
-        file = await target.driver.read_file(target.node.properties_file)
-        if file is None:
-            raise Unsafe(f"{target.name}: {target.node.properties_file} does not exist any more. Restore it.")
-        return file
-
-    def _wanted(self, request: StepRequest, target: Target, file: FileContent) -> bytes:
-        text = file.content.decode(ENCODING)
-        return node_file(text, target.cluster.spec, target.node, request.step.stage).encode(ENCODING)
-
-
-def _ensure_not_tried_before(
-    target: Target, left: RollMark | None, request: StepRequest, process: Process, file: FileContent
-) -> None:
-    """Raise where a roll to this stage wrote this file, restarted the node, and the node still does not run in that stage."""
-    if (
-        left is not None
-        and not left.is_proven
-        and left.stage == request.step.stage
-        and left.written_sha256 == sha256_of(file.content)
-        and process.is_running
-        and process.identity != left.before_identity
-    ):
-        raise Unsafe(
-            f"{target.name} was restarted once from {target.node.properties_file}, which is in stage {left.stage}, and runs "
-            "otherwise. It is not restarted again. Make sure that its start command reads this file, and restart it yourself."
-        )
 
 
 def seconds_since_boot() -> float:
@@ -245,6 +187,12 @@ def seconds_since_boot() -> float:
 MAX_AGE_OF_A_LOOK = 20.0
 """Seconds between a look and the stop that it allows: as long as a worker may be silent before another takes over. A worker
 that was paused in between must not act on what it saw before."""
+
+FLAGLESS_STOP_DEADLINE = timedelta(seconds=10)
+"""A controller's clean stop takes one second; ten are for a machine that is busy."""
+
+KILL_DEADLINE = timedelta(seconds=10)
+"""A killed process is gone at once, unless it hangs in the kernel."""
 
 LOG_LINES = 12
 """Lines of a dead node's output that are shown to people."""

@@ -155,6 +155,8 @@ class RollMark(ObservedPart):
     `before_identity`: the process that ran then. `before_sha256` and `written_sha256`: the file as we found and left it;
     `original_sha256`: the archived file as it was before this product first changed it. `changes`: what the roll changed in
     the file, key by key, for people.
+    `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
+    earlier roll of ours, so that it is this one's to start even before the file is written.
     """
 
     step_id: str
@@ -166,6 +168,8 @@ class RollMark(ObservedPart):
     original_sha256: str | None = None
     changes: tuple[str, ...] = ()
     is_proven: bool = False
+    has_edits: bool = False
+    was_stopped: bool = False
 
 
 class PropertiesFile(ObservedPart):
