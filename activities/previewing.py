@@ -1,0 +1,169 @@
+"""The way back, before it is taken: told as a preview or as a runbook, and accepted once, against ledger and cluster.
+
+Nothing here changes anything. An accepted rollback becomes a `RevertOrder`, which carries all that the way back needs of the
+ledger: from then on its steps go through while that is down.
+"""
+
+import json
+
+from temporalio import activity
+
+from activities.assessing import ensure_not_superseded, registered
+from activities.heartbeat import heartbeating
+from activities.node_files import original_path, sha256_of
+from activities.observe import Ports, observe
+from activities.ports import Znode
+from activities.zookeeper_view import TOPICS
+from domain.cluster import ControllerSpec, NodeSpec
+from domain.contracts import (
+    ActivityName,
+    AssessRequest,
+    PreviewRequest,
+    RevertOrder,
+    RollbackAnswer,
+    RollbackPreview,
+    RollbackRequest,
+    Runbook,
+)
+from domain.errors import KeeperlessError
+from domain.observation import Observation
+from domain.properties import ENCODING
+from domain.records import ClusterRecord, Command, CommandKind
+from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
+from domain.zk_to_kraft.runbook import runbook_of
+from domain.zk_to_kraft.situation import situation_of
+
+
+class Previewing:
+    """Activities that tell what the way back would be, and one that lets it begin."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    @activity.defn(name=ActivityName.PREVIEW)
+    async def preview_rollback(self, request: PreviewRequest) -> RollbackPreview:
+        """What a rollback would do, from a fresh look. For people."""
+        async with heartbeating():
+            cluster = await registered(request.cluster, self._ports)
+            observation = await observe(cluster, self._ports)
+            files = await read_files(cluster, observation, self._ports)
+            return preview_of(observation, cluster.spec, request.policy, files)
+
+    @activity.defn(name=ActivityName.RUNBOOK)
+    async def write_runbook(self, request: PreviewRequest) -> Runbook:
+        """The manual steps from a fresh look. For people."""
+        async with heartbeating():
+            cluster = await registered(request.cluster, self._ports)
+            observation = await observe(cluster, self._ports)
+            files = await read_files(cluster, observation, self._ports)
+            epoch = await largest_partition_epoch(cluster, self._ports)
+            return runbook_of(observation, cluster.spec, request.policy, files, epoch)
+
+    @activity.defn(name=ActivityName.ACCEPT_ROLLBACK)
+    async def accept_rollback(self, request: RollbackRequest) -> RollbackAnswer:
+        """Verify a rollback, once. The same question has the same answer as long as nothing material changes."""
+        async with heartbeating():
+            claim = AssessRequest(migration_id=request.migration_id, cluster=request.cluster, generation=request.generation)
+            await ensure_not_superseded(claim, self._ports)
+            cluster = await registered(request.cluster, self._ports)
+            if request.command_id is None:
+                return RollbackAnswer(order=RevertOrder(command_id=None, because=request.because, cluster=cluster))
+            command = await self._ports.ledger.command(request.command_id)
+            if command is None or not _is_rollback_of(command, request.migration_id):
+                why = f"the ledger has no rollback of this migration under the id {request.command_id}"
+                return RollbackAnswer(refused_because=why)
+            return await self._judge(request, command, cluster)
+
+    async def _judge(self, request: RollbackRequest, command: Command, cluster: ClusterRecord) -> RollbackAnswer:
+        """Against what is seen now. Where nothing is left to undo the way back is at its end at once: that is no refusal."""
+        observation = await observe(cluster, self._ports)
+        situation = situation_of(observation, cluster.spec, request.policy)
+        why_not = why_no_way_back(observation, situation, cluster.spec)
+        if why_not:
+            return RollbackAnswer(refused_because=why_not)
+        files = await read_files(cluster, observation, self._ports)
+        preview = preview_of(observation, cluster.spec, request.policy, files)
+        why_not = why_not_accepted(command, preview)
+        if why_not:
+            return RollbackAnswer(refused_because=why_not)
+        losses = dict.fromkeys([*(loss.name for loss in preview.losses), *command.accept_loss])
+        because = command.reason or request.because
+        order = RevertOrder(command_id=command.id, because=because, accepted_losses=tuple(losses), cluster=cluster)
+        return RollbackAnswer(order=order)
+
+
+def _is_rollback_of(command: Command, migration_id: str) -> bool:
+    return command.kind is CommandKind.ROLLBACK and command.migration_id == migration_id and command.refused_because is None
+
+
+def why_not_accepted(command: Command, preview: RollbackPreview) -> str:
+    """What the command lacks, and what to do; empty when it is bound to this very preview, or names every loss in it.
+
+    A hash that does not fit is no consent to what is seen now, even where nothing would be lost.
+    """
+    if command.preview_hash == preview.preview_hash:
+        return ""
+    unnamed = [loss.name for loss in preview.losses if loss.name not in command.accept_loss]
+    is_bound = command.preview_hash is not None and not command.accept_loss
+    if not unnamed and not is_bound:
+        return ""
+    now = f"the preview's hash is now {preview.preview_hash}"
+    if unnamed:
+        return f"it would lose what was not accepted: {', '.join(unnamed)}; {now}: look at it, and ask again with it"
+    return f"what the rollback would do has changed since it was looked at; {now}: look at it, and ask again with it"
+
+
+async def read_files(cluster: ClusterRecord, observation: Observation, ports: Ports) -> Files:
+    """Every node's file as it is, and what is archived of it. A node that does not answer is left out: it is unknown."""
+    found: dict[int, NodeFile] = {}
+    for node in cluster.spec.nodes:
+        disk = observation.node(node.id).disk
+        if disk is None:
+            continue
+        original = disk.file.original_sha256 if disk.file is not None else None
+        try:
+            found[node.id] = await _read_file(node, original, ports)
+        except KeeperlessError as error:
+            activity.logger.warning("the files of %s could not be read: %s", cluster.spec.node_name(node.id), error)
+    return found
+
+
+async def _read_file(node: NodeSpec, original: str | None, ports: Ports) -> NodeFile:
+    driver = ports.drivers.driver(node)
+
+    async def text(path: str | None) -> str | None:
+        file = await driver.read_file(path) if path is not None else None
+        return file.content.decode(ENCODING) if file is not None else None
+
+    current = await text(node.properties_file)
+    own = original or sha256_of((current or "").encode(ENCODING))
+    archive = original_path(node.properties_file, own)
+    base = node.base_properties if isinstance(node, ControllerSpec) else None
+    return NodeFile(current, await text(archive) if original is not None else None, archive, await text(base))
+
+
+async def largest_partition_epoch(cluster: ClusterRecord, ports: Ports) -> int | None:
+    """The largest controller epoch in the states of all partitions. `None`: ZooKeeper does not answer, or there is none."""
+    try:
+        tree = await ports.zookeepers.connect(cluster)
+    except KeeperlessError:
+        return None
+    try:
+        topics = await tree.children(TOPICS) or ()
+        paths = [f"{TOPICS}/{topic}/partitions" for topic in topics]
+        states = [f"{path}/{n}/state" for path in paths for n in await tree.children(path) or ()]
+        return max((epoch for znode in await tree.get_many(states) for epoch in _epochs(znode)), default=None)
+    except KeeperlessError as error:
+        activity.logger.warning("the partitions' epochs could not be read: %s", error)
+        return None
+    finally:
+        await tree.close()
+
+
+def _epochs(znode: Znode | None) -> list[int]:
+    try:
+        state = json.loads(znode.data) if znode is not None else None
+    except ValueError:
+        return []
+    epoch = state.get("controller_epoch") if isinstance(state, dict) else None
+    return [epoch] if isinstance(epoch, int) else []

@@ -1,0 +1,236 @@
+"""What a rollback would do from here, told before it is done: steps, restarts, losses, and what becomes of each file.
+
+A preview can be consented to, so its hash covers what is material and nothing that moves by itself: a roll that goes on, an
+offset, or another look changes it as little as the weather.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from domain.cluster import ClusterSpec, Role
+from domain.contracts import FileRestoration, Loss, PreviewStep, RollbackPreview
+from domain.decisions import NodeStage
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.properties import ENCODING, changes, parse
+from domain.zk_to_kraft.assessment import hash_of
+from domain.zk_to_kraft.guards import in_mode, may_finalize_by_itself
+from domain.zk_to_kraft.losses import losses_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import phase_of
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    Claim,
+    ControllerSituation,
+    DualWrite,
+    QuorumState,
+    Situation,
+    situation_of,
+)
+from domain.zk_to_kraft.wanted_file import Making, Sources, WantedFile, wanted_file
+
+WINDOW_SECONDS = 0.2
+"""Kill, one ZooKeeper transaction, a broker's election: 0.15 s were measured (proven-facts, section 5)."""
+
+FLUSH_SECONDS = 5.0
+"""More, where controllers must be started again to flush what ZooKeeper lacks: 4.9 s were measured."""
+
+NOTHING_TO_UNDO = "Nothing of a migration is there: every broker runs on plain ZooKeeper, and there is no controller of KRaft."
+
+
+@dataclass(frozen=True)
+class NodeFile:
+    """A node's properties file now, what is archived of it and where that is, or would be kept.
+
+    `base`: the operator's own file that a controller's is made from, where there is one.
+    """
+
+    current: str | None
+    original: str | None
+    archive: str
+    base: str | None = None
+
+
+Files = Mapping[int, NodeFile]
+"""By node id. A node whose files could not be read is missing."""
+
+
+def preview_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, files: Files) -> RollbackPreview:
+    """The way back as it would be taken from what was seen. Pure."""
+    situation = situation_of(observation, spec, policy)
+    losses = losses_of(observation, situation, spec)
+    why_not = why_no_way_back(observation, situation, spec) or ("" if has_something_to_undo(situation) else NOTHING_TO_UNDO)
+    steps = () if why_not else steps_of(situation, spec)
+    restarting = [step.node for step in steps if step.restarts and step.node is not None]
+    return RollbackPreview(
+        cluster=spec.name,
+        observed_at=observation.ended_at,
+        phase=phase_of(situation),
+        is_possible=not why_not,
+        why_not=why_not,
+        steps=steps,
+        restarts={name: restarting.count(name) for name in dict.fromkeys(restarting)},
+        controllerless_seconds=_controllerless_seconds(situation) if steps else 0.0,
+        losses=losses,
+        files=restorations_of(spec, files),
+        unknown=tuple(part.what for part in observation.unanswered),
+        preview_hash=_hash(observation, spec, losses, files),
+    )
+
+
+def why_no_way_back(observation: Observation, situation: Situation, spec: ClusterSpec) -> str:
+    """Why a rollback cannot be taken, or not be judged, now; empty when it can."""
+    if situation.quorum is QuorumState.POST_MIGRATION:
+        return (
+            "The quorum's log says that the migration is final (POST_MIGRATION): ZooKeeper has not been written since, and "
+            "there is no way back to it. The way out is forward."
+        )
+    if situation.claim is Claim.UNKNOWN:
+        return "ZooKeeper does not answer, and the way back ends there. Make it reachable, and ask again."
+    silent = [spec.node_name(node_id) for node_id in in_mode(situation, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)]
+    if silent:
+        whys = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
+        return f"It is not known what {', '.join(silent)} runs ({whys}). Make it answer, and ask again."
+    return ""
+
+
+def has_something_to_undo(s: Situation) -> bool:
+    has_remains = any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
+    return has_remains or s.has_migration_znode or s.claim is not Claim.ZOOKEEPER or not all(map(is_back, s.brokers))
+
+
+def is_back(broker: BrokerSituation) -> bool:
+    return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
+
+
+def is_in_kraft(broker: BrokerSituation) -> bool:
+    """It runs in KRaft mode, or would from its file."""
+    return broker.mode is BrokerMode.KRAFT or broker.stage is NodeStage.KRAFT
+
+
+def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
+    """Controllers without the migration flag, as long as the quorum has to live: one election makes it final."""
+    must_live = s.quorum is QuorumState.MIGRATION or any(map(is_in_kraft, s.brokers))
+    lost = [c for c in s.controllers if may_finalize_by_itself(c)] if must_live else []
+    return tuple(sorted(lost, key=lambda c: (c.mode is not ControllerMode.FINAL, c.is_leader, c.id)))
+
+
+def controllers_to_start(s: Situation) -> tuple[ControllerSituation, ...]:
+    """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
+    has_majority = 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
+    stopped = {ControllerMode.FENCED, ControllerMode.INTERRUPTED} | (set() if has_majority else {ControllerMode.DOWN})
+    return tuple(c for c in s.controllers if c.mode in stopped) if any(map(is_in_kraft, s.brokers)) else ()
+
+
+def is_window_over(s: Situation) -> bool:
+    is_stopped = all(c.mode in {ControllerMode.FENCED, ControllerMode.ABSENT} for c in s.controllers)
+    is_given_back = s.claim is Claim.ZOOKEEPER and not s.has_migration_znode
+    return is_stopped and is_given_back and not any(map(is_in_kraft, s.brokers))
+
+
+def brokers_to_hybrid(s: Situation) -> tuple[BrokerSituation, ...]:
+    """Roll A. What is stopped is finished first."""
+    stopped = {BrokerMode.INTERRUPTED, BrokerMode.DOWN}
+    rolled = [b for b in s.brokers if is_in_kraft(b) or (b.mode in stopped and b.stage is not NodeStage.ZOOKEEPER)]
+    return tuple(sorted(rolled, key=lambda b: (b.mode not in stopped, b.id))) if any(map(is_in_kraft, s.brokers)) else ()
+
+
+def brokers_to_zookeeper(s: Situation) -> tuple[BrokerSituation, ...]:
+    """Roll B. What is stopped is finished first, the ZooKeeper controller comes last."""
+    stopped = {BrokerMode.INTERRUPTED, BrokerMode.DOWN} if not brokers_to_hybrid(s) else set()
+    outside = [b for b in s.brokers if not is_back(b)]
+    return tuple(sorted(outside, key=lambda b: (b.mode not in stopped, b.is_zookeeper_controller, b.id)))
+
+
+def steps_of(s: Situation, spec: ClusterSpec) -> tuple[PreviewStep, ...]:
+    """The way back in words, in its order."""
+    window = "Stop the KRaft controllers for good, and give /controller back to ZooKeeper"
+    steps = [_step(spec, c.id, "gets its migration flag back") for c in flags_to_give_back(s)]
+    steps += [_start(spec, c.id) for c in controllers_to_start(s)]
+    steps += [_step(spec, b.id, "goes back to hybrid mode, with the migration flag kept") for b in brokers_to_hybrid(s)]
+    steps += [] if is_window_over(s) else [PreviewStep(what=f"{window}{_expectation(s)}")]
+    steps += [_step(spec, b.id, "goes back to ZooKeeper mode, with its original file") for b in brokers_to_zookeeper(s)]
+    return (*steps, PreviewStep(what="Remove what the controllers kept, and the brokers' copies of the quorum's log"))
+
+
+def _step(spec: ClusterSpec, node_id: int, what: str) -> PreviewStep:
+    name = spec.node_name(node_id)
+    return PreviewStep(what=f"{name} {what}", node=name, restarts=True)
+
+
+def _start(spec: ClusterSpec, node_id: int) -> PreviewStep:
+    name = spec.node_name(node_id)
+    return PreviewStep(what=f"{name} is started: brokers in KRaft mode need the quorum", node=name)
+
+
+def _expectation(s: Situation) -> str:
+    seconds = _controllerless_seconds(s)
+    return f"; expected, as measured: {seconds:g} s without any controller" if seconds else ""
+
+
+def _controllerless_seconds(s: Situation) -> float:
+    """None while a broker is the controller: then the KRaft controllers' end is no change."""
+    if s.claim is Claim.ZOOKEEPER:
+        return 0.0
+    is_behind = s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT
+    return WINDOW_SECONDS + FLUSH_SECONDS if is_behind else WINDOW_SECONDS
+
+
+def sources_of(node_id: int, spec: ClusterSpec, files: Files) -> Sources | None:
+    """What a node's file can be made from; `None` where it has none, or could not be read."""
+    file = files.get(node_id)
+    if file is None or file.current is None:
+        return None
+    return Sources(
+        current=file.current, original=file.original, sibling=_sibling(node_id, spec, files)
+    )
+
+
+def _sibling(node_id: int, spec: ClusterSpec, files: Files) -> str | None:
+    """Another broker's file from a time when it had ZooKeeper."""
+    others = [files[b.id] for b in spec.brokers if b.id != node_id and b.id in files]
+    texts = [text for file in others for text in (file.original, file.current) if text is not None]
+    return next((text for text in texts if "zookeeper.connect" in parse(text)), None)
+
+
+def wanted_back(node_id: int, spec: ClusterSpec, files: Files, stage: NodeStage) -> WantedFile | None:
+    """A node's file at a stage of the way back."""
+    sources = sources_of(node_id, spec, files)
+    return None if sources is None else wanted_file(sources, spec, spec.node(node_id), stage)
+
+
+def restorations_of(spec: ClusterSpec, files: Files) -> tuple[FileRestoration, ...]:
+    """Every file that will not be what it is now."""
+    found = [_restoration(node_id, spec, files) for node_id in files]
+    return tuple(restoration for restoration in found if restoration is not None)
+
+
+def _restoration(node_id: int, spec: ClusterSpec, files: Files) -> FileRestoration | None:
+    current, name, path = files[node_id].current, spec.node_name(node_id), spec.node(node_id).properties_file
+    if current is None:
+        return None
+    if spec.role(node_id) is Role.CONTROLLER:
+        return FileRestoration(node=name, path=path, how="removed", sha256=None, changes=changes(current, ""))
+    wanted = wanted_back(node_id, spec, files, NodeStage.ZOOKEEPER)
+    if wanted is None or wanted.text == current:
+        return None
+    how = "archive" if wanted.making is Making.ARCHIVE else "inverse-edit"
+    return FileRestoration(node=name, path=path, how=how, sha256=_sha256(wanted.text), changes=changes(current, wanted.text))
+
+
+def _hash(observation: Observation, spec: ClusterSpec, losses: tuple[Loss, ...], files: Files) -> str:
+    """Every broker's file counts as it will be in the end, changed or not: so a roll that goes on changes nothing here."""
+    ends = {b.id: wanted_back(b.id, spec, files, NodeStage.ZOOKEEPER) for b in spec.brokers}
+    return hash_of(
+        {
+            "cluster_id": spec.cluster_id,
+            "spec_revision": observation.spec_revision,
+            "losses": sorted(loss.name for loss in losses),
+            "files": {spec.node_name(i): _sha256(end.text) if end is not None else None for i, end in ends.items()},
+        }
+    )
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(ENCODING)).hexdigest()

@@ -1,0 +1,127 @@
+"""What a runbook does on one node, as commands for a POSIX shell on Linux: its process, its files.
+
+Each command is complete in itself, may be repeated, and quotes every path. None prints the value of a secret: what is secret is
+copied from file to file, or asked for as a shell variable.
+"""
+
+from collections.abc import Iterable, Mapping
+from shlex import quote
+
+from domain.cluster import NodeSpec
+from domain.properties import SECRET_KEY, edit
+
+FENCED = "meta.properties.fenced-by-keeperless"
+"""Where the way back puts a log directory's `meta.properties`: KRaft refuses to start without it."""
+
+_LOGICAL_LINES = r"""
+  BEGIN { n = split(keys, names, " "); for (i = 1; i <= n; i++) named[names[i]] = 1 }
+  !more { line = $0; sub(/^[ \t\f]+/, "", line); comment = line ~ /^[#!]/
+          key = line; sub(/[ \t\f=:].*/, "", key); found = !comment && (key in named) }
+  { end = $0; sub(/\r$/, "", end); more = !comment && match(end, /\\+$/) && RLENGTH % 2; if (found == wanted) print }
+"""
+"""awk: print the logical lines of a properties file that set one of `keys` (wanted=1), or all others (wanted=0).
+
+A line that ends in an odd number of backslashes goes on with the next.
+"""
+
+
+def java(node: NodeSpec, *words: str) -> str:
+    """A Java tool of the node's own Kafka, run by the node's own Java. `words` are shell words already."""
+    home = node.environment.get("JAVA_HOME")
+    binary = f"{home}/bin/java" if home else "java"
+    return " ".join([quote(binary), "-cp", quote(f"{node.kafka_home}/libs/*"), *words])
+
+
+def environment(node: NodeSpec) -> str:
+    """`NAME=value …`; what looks like a secret is asked for as a variable."""
+    return " ".join(
+        f'"{name}=${{{name}:?as the process of node {node.id} has it}}"'
+        if SECRET_KEY.search(name)
+        else quote(f"{name}={value}")
+        for name, value in node.environment.items()
+    )
+
+
+def until(condition: str, seconds: int = 60) -> str:
+    """Wait for a condition, a while. In a shell of its own: giving up does not end the reader's."""
+    return f'(n=0; until {condition}; do n=$((n+1)); [ "$n" -lt {seconds} ] || exit 1; sleep 1; done)'
+
+
+def stop(node: NodeSpec, signal: str = "TERM") -> str:
+    """Signal the node's process, wait until it is gone. A zombie is gone; a recycled pid is not the node's."""
+    pid_file, is_it = quote(node.driver.service.pid_file), _is_running(node)
+    return f'pid=$(cat {pid_file}); if {is_it}; then kill -{signal} "$pid"; fi; while {is_it}; do sleep 1; done'
+
+
+def is_gone(node: NodeSpec) -> str:
+    return f"pid=$(cat {quote(node.driver.service.pid_file)}); ! {_is_running(node)}"
+
+
+def is_up(node: NodeSpec) -> str:
+    return f"pid=$(cat {quote(node.driver.service.pid_file)}); {_is_running(node)}"
+
+
+def _is_running(node: NodeSpec) -> str:
+    return f'grep -qF -- {quote(node.properties_file)} "/proc/$pid/cmdline" 2>/dev/null'
+
+
+def start(node: NodeSpec) -> str:
+    """Start the node as the product does: a session of its own, its own environment, output appended, pid written.
+
+    Running already is fine.
+    """
+    service = node.driver.service
+    pid_file, output = quote(service.pid_file), quote(service.output_file)
+    command = " ".join(quote(part.replace("{properties}", node.properties_file)) for part in service.start_command)
+    own = f'env -i PATH="$PATH" HOME="$HOME" {environment(node)}'
+    write_pid = quote('echo $$ >"$0"; exec "$@"')
+    begin = (
+        f'mkdir -p "$(dirname {pid_file})" "$(dirname {output})" && rm -f {pid_file} && cd / && '
+        f"{{ {own} setsid sh -c {write_pid} {pid_file} {command} >>{output} 2>&1 </dev/null & }} && "
+        f"{until(f'[ -s {pid_file} ]', 10)}"
+    )
+    return f"pid=$(cat {pid_file} 2>/dev/null); if ! {_is_running(node)}; then {begin}; fi"
+
+
+def archive(node: NodeSpec, archived: str) -> str:
+    """Keep the file as it is, mode and owner too, where the product would: never over an archive that is there."""
+    target = quote(archived)
+    return (
+        f'umask 077; mkdir -p "$(dirname {target})" && {{ [ -e {target} ] || cp -p {quote(node.properties_file)} {target}; }}'
+    )
+
+
+def restore(node: NodeSpec, archived: str) -> str:
+    """The archived original's bytes, mode and owner."""
+    return f"cp -p {quote(archived)} {quote(node.properties_file)}"
+
+
+def edit_file(path: str, removed: Iterable[str], assigned: Mapping[str, str]) -> str:
+    """Take keys out of a properties file and append others. Comments, order and everything else stay; so do mode and owner."""
+    keys, lines = " ".join([*removed, *assigned]), "".join(_line(key, value) for key, value in assigned.items())
+    file, new = quote(path), quote(f"{path}.new")
+    append = f" && printf '\\n' >>{new} && printf '%s\\n' {lines.strip()} >>{new}" if assigned else ""
+    return (
+        f"umask 077; awk -v keys={quote(keys)} -v wanted=0 '{_LOGICAL_LINES}' {file} >{new}{append} && "
+        f"cat {new} >{file} && rm {new}"
+    )
+
+
+def write_file(path: str, text: str) -> str:
+    return f"umask 077; mkdir -p \"$(dirname {quote(path)})\" && printf '%s' {quote(text)} >{quote(path)}"
+
+
+def append_keys(source: str, keys: Iterable[str], target: str) -> str:
+    """Append what a file says of these keys to another, unseen."""
+    return f"awk -v keys={quote(' '.join(keys))} -v wanted=1 '{_LOGICAL_LINES}' {quote(source)} >>{quote(target)}"
+
+
+def key_names(path: str) -> str:
+    """The keys of a properties file, sorted, without any value."""
+    return f"sed -n 's/^[[:space:]]*\\([^#![:space:]=:][^[:space:]=:]*\\)[[:space:]]*[=:].*/\\1/p' {quote(path)} | sort"
+
+
+def _line(key: str, value: str) -> str:
+    if SECRET_KEY.search(key):
+        return f'"{key}=${{SECRET_VALUE:?of {key}}}" '
+    return quote(edit("", {key: value}).rstrip("\n")) + " "

@@ -1,0 +1,137 @@
+"""What a runbook asks Kafka and ZooKeeper, with their own tools. Every one is run from the first broker's installation.
+
+Clients that need more than an address take it from `$CLIENT_PROPERTIES`, a properties file of Kafka's Java client; ZooKeeper's
+digest identity comes from where the specification says, and is never printed.
+"""
+
+from collections.abc import Sequence
+from shlex import quote
+
+from domain.cluster import ClusterSpec, ControllerSpec
+from domain.zk_to_kraft.runbook_shell import java
+
+ZOOKEEPER_SHELL = "org.apache.zookeeper.ZooKeeperMain"
+
+
+def zookeeper(spec: ClusterSpec, command: str) -> str:
+    """One command of ZooKeeper's shell, e.g. `get /controller`."""
+    shell = java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect))
+    if spec.zookeeper.digest_auth is None:
+        return f"{shell} {command}"
+    return f"printf 'addauth digest %s\\n%s\\n' {_secret(spec.zookeeper.digest_auth)} \"{command}\" | {shell}"
+
+
+def quiet(command: str) -> str:
+    return f"{command} 2>/dev/null"
+
+
+def is_zookeepers(spec: ClusterSpec) -> str:
+    """`/controller` is ephemeral: a broker's session owns it."""
+    return quiet(zookeeper(spec, "stat /controller")) + " | grep -q 'ephemeralOwner = 0x.*[1-9a-f]'"
+
+
+def is_krafts(spec: ClusterSpec) -> str:
+    """`/controller` is persistent: a KRaft controller has claimed it."""
+    return quiet(zookeeper(spec, "stat /controller")) + " | grep -qx 'ephemeralOwner = 0x0'"
+
+
+def is_absent(spec: ClusterSpec, path: str) -> str:
+    """Nobody answering is not absence: the parent has to be listed."""
+    listed = quiet(zookeeper(spec, "ls /"))
+    return f"names=$({listed}) && ! echo \"$names\" | tail -n 1 | tr -d '[] ' | tr , '\\n' | grep -qx {path.lstrip('/')}"
+
+
+def is_registered(spec: ClusterSpec, broker_id: int) -> str:
+    """The broker has a session in ZooKeeper: it runs in ZooKeeper or hybrid mode."""
+    listed = quiet(zookeeper(spec, "ls /brokers/ids"))
+    return f"{listed} | tail -n 1 | tr -d '[] ' | tr , '\\n' | grep -qx {broker_id}"
+
+
+def copied_offset(spec: ClusterSpec) -> str:
+    """Prints the offset in `/migration`: how much of the quorum's log ZooKeeper has. -1 before the copy is complete."""
+    return quiet(zookeeper(spec, "get /migration")) + " | " + _number("kraft_metadata_offset")
+
+
+def largest_epoch(spec: ClusterSpec) -> str:
+    """Prints the largest controller epoch that ZooKeeper knows.
+
+    Those are `/controller_epoch`, that of KRaft's claim, and that of every partition's state. One session reads all states.
+    """
+    states = quiet(zookeeper(spec, "ls -R /brokers/topics")) + " | grep '/partitions/.*/state$' | sed 's/^/get /'"
+    add_identity = ""
+    if spec.zookeeper.digest_auth is not None:
+        add_identity = f"printf 'addauth digest %s\\n' {_secret(spec.zookeeper.digest_auth)}; "
+    shell = quiet(java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect)))
+    of_states = f"{{ {add_identity}{states}; }} | {shell} | {_number('controller_epoch')}"
+    of_claim = quiet(zookeeper(spec, "get /controller")) + " | " + _number("kraftControllerEpoch")
+    own = quiet(zookeeper(spec, "get /controller_epoch")) + " | grep -x '[0-9][0-9]*'"
+    return f"{{ {own}; {of_claim}; {of_states}; }} | sort -n | tail -n 1"
+
+
+def quorum(spec: ClusterSpec, what: str = "--status") -> str:
+    """`describe --status` or `--replication` of the controllers' quorum."""
+    servers = ",".join(f"{c.host}:{c.port}" for c in spec.controllers)
+    is_plain = spec.controller_security_protocol == "PLAINTEXT"
+    words = ("--bootstrap-controller", quote(servers), *_client(is_plain), "describe", what)
+    return java(spec.brokers[0], "org.apache.kafka.tools.MetadataQuorumCommand", *words)
+
+
+def log_end(spec: ClusterSpec) -> str:
+    """Prints how far the quorum's log is committed."""
+    return quiet(quorum(spec)) + " | sed -n 's/^HighWatermark:[^0-9]*\\([0-9]*\\).*/\\1/p'"
+
+
+def is_copy_current(spec: ClusterSpec, distance: int) -> str:
+    """ZooKeeper has all but the last few records of the quorum's log. (An idle quorum writes two a second.)"""
+    numbers = f"end=$({log_end(spec)}) && copied=$({copied_offset(spec)})"
+    return f'{numbers} && [ "$copied" -gt 0 ] && [ $((end - copied)) -le {distance} ]'
+
+
+def is_in_sync(spec: ClusterSpec) -> str:
+    """No partition lacks a replica or a leader. A tool that fails prints nothing either: its exit code counts first."""
+    words = (
+        "--bootstrap-server",
+        quote(",".join(spec.kafka.bootstrap_servers)),
+        *_client(spec.kafka.client_properties is None),
+    )
+    topics = java(spec.brokers[0], "org.apache.kafka.tools.TopicCommand", *words, "--describe")
+    return f'lacking=$({topics} --under-replicated-partitions 2>/dev/null) && [ -z "$lacking" ]'
+
+
+def is_listed(spec: ClusterSpec, broker_id: int) -> str:
+    """The brokers name this one as alive."""
+    words = (
+        "--bootstrap-server",
+        quote(",".join(spec.kafka.bootstrap_servers)),
+        *_client(spec.kafka.client_properties is None),
+    )
+    versions = java(spec.brokers[0], "kafka.admin.BrokerApiVersionsCommand", *words)
+    return quiet(versions) + f" | grep -q '(id: {broker_id} '"
+
+
+def records(controller: ControllerSpec, directories: Sequence[str]) -> str:
+    """Prints the records in a controller's copy of the quorum's log, oldest first."""
+    decode = java(controller, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files")
+    logs = " ".join(f"{quote(f'{path}/__cluster_metadata-0')}/*.log" for path in directories)
+    return f'for log in {logs}; do [ ! -e "$log" ] || {decode} "$log" 2>/dev/null; done'
+
+
+def records_beyond(spec: ClusterSpec, controller: ControllerSpec, directories: Sequence[str]) -> str:
+    """Prints what a controller's log has and ZooKeeper does not, by the offset in `/migration`."""
+    beyond = 'awk -v copied="$copied" \'/offset: / { at = $0; sub(/.*offset: /, "", at); if (at + 0 > copied) print }\''
+    written = f"{{ {records(controller, directories)}; }} | grep payload: | grep -v NO_OP_RECORD"
+    return f"copied=$({copied_offset(spec)}); {written} | {beyond}"
+
+
+def _number(name: str) -> str:
+    return f"sed -n 's/.*\"{name}\": *\\(-\\{{0,1\\}}[0-9][0-9]*\\).*/\\1/p'"
+
+
+def _client(is_plain: bool) -> tuple[str, ...]:
+    return () if is_plain else ("--command-config", '"${CLIENT_PROPERTIES:?a properties file of Kafka clients}"')
+
+
+def _secret(reference: str) -> str:
+    """A reference as a shell word: its value appears in no command."""
+    kind, _, where = reference.partition(":")
+    return f'"${{{where}:?user:password of ZooKeeper}}"' if kind == "env" else f'"$(cat {quote(where)})"'
