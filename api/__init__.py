@@ -8,6 +8,7 @@ runs       a migration's run in Temporal: start it, find who holds a cluster
 starting   `POST /migrations`, whatever crashed in between
 commands   what people ask a running migration for: delivered in order, and until it has arrived
 observing  one look at a cluster, by a worker
+runbook_page  the way by hand, as a page
 caretaker  what has to be tried again and again: schema, commands, abandoned migrations, audit
 audit      edge            every call: who, from where, with which outcome
 description   openapi      the contract as a document

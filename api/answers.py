@@ -9,7 +9,7 @@ from api.commands import CommandStatus, status_of
 from api.links import cluster_url, migration_url, temporal_ui_url
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, GateName
+from domain.decisions import Finding, GateName, Intent
 from domain.policy import MigrationPolicy
 from domain.records import (
     ClusterRecord,
@@ -110,18 +110,23 @@ class MigrationLinks(Outgoing):
     self: str
     cluster: str
     events: str
+    commands: str
     approvals: str
+    rollback_preview: str
+    rollback: str
+    runbook: str
     temporal_ui: str | None
 
 
 class MigrationAnswer(Outgoing):
-    """A migration, as people see it. `gates`: those that wait for a person now."""
+    """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now."""
 
     id: str
     cluster: str
     cluster_id: str
     kind: MigrationKind
     state: MigrationState
+    intent: Intent
     phase: str | None
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
@@ -151,6 +156,7 @@ class MigrationAnswer(Outgoing):
             **shared,
             policy=record.policy,
             state=progress.state,
+            intent=progress.intent,
             phase=progress.phase,
             progress=ProgressAnswer.of(progress),
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
@@ -176,6 +182,8 @@ class CommandAnswer(Outgoing):
     kind: CommandKind
     gate: GateName | None
     evidence_hash: str | None
+    preview_hash: str | None
+    accept_loss: list[str]
     reason: str
     by: str
     via: str
@@ -188,6 +196,12 @@ class CommandAnswer(Outgoing):
     @classmethod
     def of(cls, command: Command) -> "CommandAnswer":
         return cls(status=status_of(command), **command.model_dump())
+
+
+class CommandList(Outgoing):
+    """Oldest first."""
+
+    items: list[CommandAnswer]
 
 
 class EventList(Outgoing):
@@ -216,6 +230,10 @@ def _links(record: MigrationRecord, wiring: Wiring) -> MigrationLinks:
         self=url,
         cluster=cluster_url(record.cluster),
         events=f"{url}/events",
+        commands=f"{url}/commands",
         approvals=f"{url}/approvals",
+        rollback_preview=f"{url}/rollback-preview",
+        rollback=f"{url}/rollback",
+        runbook=f"{url}/runbook",
         temporal_ui=temporal_ui_url(None if ui is None else str(ui), wiring.temporal.namespace, record),
     )

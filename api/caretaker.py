@@ -62,12 +62,13 @@ class Caretaker:
             await asyncio.sleep(self.pause.total_seconds())
 
     async def round(self) -> None:
-        """One look at everything that is active."""
+        """One look at everything that is active, or that owes somebody an answer."""
         await self.audit.write_kept()
         for migration in await self._active():
             if migration.run_id is None:
                 await self.starter.settle(migration.id)
-            await self.courier.deliver(migration.id)
+        for migration_id in await self.ledger.with_undelivered_commands():
+            await self.courier.deliver(migration_id)
 
     async def _active(self) -> list[MigrationRecord]:
         by_state = [await self.ledger.migrations(state=state, limit=LOOKED_AT_ONCE) for state in sorted(ACTIVE_STATES)]

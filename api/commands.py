@@ -17,7 +17,7 @@ from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCStatusCode
 
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.contracts import ApprovalMessage, HoldMessage
+from domain.contracts import ApprovalMessage, HoldMessage, RollbackMessage
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord
 from ledger.errors import NoSuchCommand, NoSuchMigration
 from ledger.ledger import SqlLedger
@@ -31,7 +31,7 @@ DELIVERY_LIMIT = timedelta(seconds=2.5)
 CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
 """Temporal's type for: the run took the update, and closed or continued as new before it answered."""
 
-HAS_ENDED = "The migration ended before the command reached it."
+HAS_ENDED = "The migration ended before the command reached it, or before its answer was seen: its events say what it did."
 
 
 class CommandStatus(StrEnum):
@@ -91,11 +91,11 @@ class Courier:
                 await self._note(record, command, answer)
 
     async def _ask(self, record: MigrationRecord, command: Command) -> Answer:
-        if record.ended_at is not None:
-            return Answer(CommandStatus.REFUSED, HAS_ENDED)
-        if record.run_id is None:
-            return Answer(CommandStatus.PENDING)  # It is being started.
-        return await send(self._temporal, record, command)
+        """Also of a run that is over: it may have taken the command, and Temporal remembers what it answered."""
+        if record.run_id is not None:
+            return await send(self._temporal, record, command)
+        has_ended = record.ended_at is not None
+        return Answer(CommandStatus.REFUSED, HAS_ENDED) if has_ended else Answer(CommandStatus.PENDING)
 
     async def _note(self, record: MigrationRecord, command: Command, answer: Answer) -> None:
         at = datetime.now(UTC)
@@ -125,9 +125,17 @@ async def send(temporal: Temporal, record: MigrationRecord, command: Command) ->
     return Answer(CommandStatus.DELIVERED)
 
 
-def message_of(command: Command) -> ApprovalMessage | HoldMessage:
+def message_of(command: Command) -> ApprovalMessage | HoldMessage | RollbackMessage:
     if command.kind in {CommandKind.HOLD, CommandKind.RESUME}:
         return HoldMessage(by=command.by, reason=command.reason, command_id=command.id)
+    if command.kind is CommandKind.ROLLBACK:
+        return RollbackMessage(
+            by=command.by,
+            reason=command.reason,
+            preview_hash=command.preview_hash or "",
+            accept_loss=command.accept_loss,
+            command_id=command.id,
+        )
     return ApprovalMessage(
         gate=command.gate or "",
         by=command.by,
@@ -162,6 +170,8 @@ def _event(record: MigrationRecord, command: Command, answer: Answer, at: dateti
             "command_id": command.id,
             "command": command.kind.value,
             "gate": command.gate,
+            "preview_hash": command.preview_hash,
+            "accept_loss": list(command.accept_loss),
             "by": command.by,
             "reason": command.reason,
             "because": answer.because or None,

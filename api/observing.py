@@ -1,18 +1,33 @@
 """One look at a cluster, by a worker: a standalone activity, so that Temporal's list of workflows stays readable.
 
-Who asks while a look is under way gets the same one.
+Who asks while a look is under way gets the same one. What the look is for: to see, to preview the way back, or to write down
+the way by hand.
 """
 
 from datetime import timedelta
+from typing import TypeVar
 
 from temporalio.client import ActivityFailureError
 from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
 from temporalio.exceptions import ApplicationError
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
+from api.links import cluster_url, migration_url
 from api.temporal import Temporal
-from domain.contracts import ActivityName, ClusterSight, ObserveRequest, TaskQueue
+from domain.contracts import (
+    ActivityName,
+    ClusterSight,
+    ObserveRequest,
+    Payload,
+    PreviewRequest,
+    RollbackPreview,
+    Runbook,
+    TaskQueue,
+)
 from domain.errors import KeeperlessError, Permanent, Transient
+from domain.records import MigrationRecord
+
+Seen = TypeVar("Seen", bound=Payload)
 
 WORKER_LIMIT = timedelta(seconds=10)
 """Until a worker takes the task."""
@@ -33,24 +48,46 @@ class ObservationFailed(Permanent):
 
 
 async def observe(temporal: Temporal, cluster: str) -> ClusterSight:
-    """What is seen now. Raises `NoWorker`, `ObservationFailed`, `TemporalUnavailable` or `TemporalRefused`."""
+    """What is seen now. All three raise `NoWorker`, `ObservationFailed`, `TemporalUnavailable` or `TemporalRefused`."""
+    asked = ObserveRequest(cluster=cluster)
+    call = f"{cluster_url(cluster)}/observation"
+    return await _look(temporal, ActivityName.OBSERVE, asked, ClusterSight, f"observe/{cluster}", call)
+
+
+async def preview(temporal: Temporal, migration: MigrationRecord) -> RollbackPreview:
+    """What a rollback would do to the migration's cluster, and what it would lose."""
+    asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
+    call = f"{migration_url(migration.id)}/rollback-preview"
+    return await _look(temporal, ActivityName.PREVIEW, asked, RollbackPreview, f"preview/{migration.id}", call)
+
+
+async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
+    """The way by hand from where the migration's cluster is, forward and back."""
+    asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
+    call = f"{migration_url(migration.id)}/runbook"
+    return await _look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
+
+
+async def _look(
+    temporal: Temporal, activity: ActivityName, asked: Payload, result_type: type[Seen], activity_id: str, call: str
+) -> Seen:
     async with temporal.answering() as client:
         handle = await client.start_activity(
-            ActivityName.OBSERVE.value,
-            ObserveRequest(cluster=cluster),
-            id=f"observe/{cluster}",
+            activity.value,
+            asked,
+            id=activity_id,
             id_conflict_policy=ActivityIDConflictPolicy.USE_EXISTING,
             task_queue=TaskQueue.WATCH,
-            result_type=ClusterSight,
+            result_type=result_type,
             schedule_to_start_timeout=WORKER_LIMIT,
             start_to_close_timeout=LOOK_LIMIT,
             retry_policy=RetryPolicy(maximum_attempts=1),
-            summary=f"GET /clusters/{cluster}/observation",
+            summary=f"GET {call}",
         )
     try:
         async with temporal.answering(WORKER_LIMIT + LOOK_LIMIT):
-            sight: ClusterSight = await handle.result()
-            return sight
+            seen: Seen = await handle.result()
+            return seen
     except ActivityFailureError as error:
         raise _told(error.cause) from error
 

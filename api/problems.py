@@ -29,6 +29,8 @@ class ProblemKind(Enum):
     CLUSTER_ID_TAKEN = (409, "The Kafka cluster is registered under another name")
     MIGRATION_ENDED = (409, "The migration has ended")
     COMMAND_REFUSED = (409, "The migration refused the command")
+    ROLLBACK_REFUSED = (409, "The migration refused to go back")
+    NO_WAY_BACK = (409, "There is no way back from here")
     WRONG_HOST = (421, "The request is meant for another host")
     INVALID_REQUEST = (422, "The request is not valid")
     INTERNAL_ERROR = (500, "The server made a mistake")

@@ -1,11 +1,11 @@
 """What comes in, besides `ClusterSpec`."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.decisions import GateName
 from domain.policy import MigrationPolicy
@@ -17,6 +17,9 @@ Reason = Annotated[
     # Databases cannot store the character NUL in text.
     Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="For whoever reads it a year later."),
 ]
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+LossName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
 
 NamedCluster = Annotated[ClusterName, Path(alias="name")]
 NamedMigration = Annotated[UUID, Path(alias="migration_id")]
@@ -30,11 +33,12 @@ class Incoming(BaseModel):
 
 
 class MigrationRequest(Incoming):
-    """`POST /migrations`."""
+    """`POST /migrations`. `hold`: it starts held, looks, and touches nothing before it is resumed or led back."""
 
     cluster: ClusterName
     kind: MigrationKind
     policy: MigrationPolicy = MigrationPolicy()
+    hold: bool = False
 
 
 class GateDecision(StrEnum):
@@ -54,7 +58,24 @@ class ApprovalRequest(Incoming):
     gate: GateName
     decision: GateDecision
     reason: Reason
-    evidence_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    evidence_hash: Sha256
+
+
+class RollbackRequest(Incoming):
+    """`POST /migrations/{id}/rollback`: bound to a preview by its hash, or with the losses that are accepted, by name."""
+
+    reason: Reason
+    preview_hash: Sha256 | None = None
+    accept_loss: Annotated[list[LossName], Field(max_length=500, description="As the preview names them.")] = []
+
+    @model_validator(mode="after")
+    def _say_what_is_given_up(self) -> Self:
+        if self.preview_hash is None and not self.accept_loss:
+            raise ValueError(
+                "Look at GET /migrations/{id}/rollback-preview, and send its preview_hash, or the names of the losses "
+                "that you accept in accept_loss"
+            )
+        return self
 
 
 class HoldRequest(Incoming):

@@ -41,11 +41,11 @@ class Run:
     is_running: bool
 
 
-async def start_run(temporal: Temporal, record: MigrationRecord) -> str:
+async def start_run(temporal: Temporal, record: MigrationRecord, is_held: bool = False) -> str:
     """Start a migration's run, or find that it was started: its id. Raises `ClusterHeld` where another's runs."""
     try:
         async with temporal.answering() as client:
-            return await _start(client, record)
+            return await _start(client, record, is_held)
     except WorkflowAlreadyStartedError:
         run = await newest_run(temporal, record.workflow_id)
     if run is not None and run.migration_id == record.id:
@@ -65,10 +65,10 @@ async def newest_run(temporal: Temporal, workflow_id: str) -> Run | None:
     return _run_of(description)
 
 
-async def _start(client: Client, record: MigrationRecord) -> str:
+async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
     handle = await client.start_workflow(
         WORKFLOW_TYPE,
-        MigrationInput(migration_id=record.id, cluster=record.cluster, policy=record.policy),
+        MigrationInput(migration_id=record.id, cluster=record.cluster, policy=record.policy, is_held=is_held),
         id=record.workflow_id,
         task_queue=TaskQueue.MIGRATIONS,
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
@@ -93,7 +93,7 @@ def _details(record: MigrationRecord) -> str:
         f"requested by {record.requested_by} at {record.created_at:%Y-%m-%d %H:%M:%S} UTC, "
         f"on revision {record.spec_revision} of the cluster's spec.\n\n"
         f"Where it stands, what it waits for and what to decide: `GET {migration_url(record.id)}` of the Keeperless API. "
-        "Approve, reject, hold and resume it there. "
+        "Approve, reject, hold, resume it and lead it back there. "
         "Do not terminate it here: the cluster would stay as it is, half-way."
     )
 

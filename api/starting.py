@@ -1,6 +1,7 @@
 """`POST /migrations`: the row first, then the run, whatever crashes in between.
 
     1 insert the row (planning, no run)          a crash here leaves a row without a run
+      and the hold, where it is to start held    (before the run: its first step looks for it in the ledger)
     2 start the run                              a crash here leaves a run that the row does not name
     3 note the run in the row
 
@@ -13,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from api.runs import ClusterHeld, Run, newest_run, start_run
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain.records import EventDraft, MigrationRecord, MigrationState
+from domain.records import Command, EventDraft, MigrationRecord, MigrationState
 from ledger.errors import ActiveMigration, MigrationHasEnded, NoSuchMigration
 from ledger.ledger import SqlLedger
 
@@ -34,11 +35,13 @@ class Starter:
         self._temporal = temporal
         self._patience = patience
 
-    async def start(self, record: MigrationRecord) -> None:
+    async def start(self, record: MigrationRecord, hold: Command | None = None) -> None:
         """Raises what `create_migration` raises, `ClusterHeld`, `TemporalUnavailable` or `TemporalRefused`."""
         await self._create(record)
+        if hold is not None:
+            await self._ledger.add_command(hold)
         try:
-            run_id = await start_run(self._temporal, record)
+            run_id = await start_run(self._temporal, record, is_held=hold is not None)
         except (TemporalUnavailable, TemporalRefused, ClusterHeld) as error:
             outcome = HELD_BY_ANOTHER if isinstance(error, ClusterHeld) else NO_ANSWER
             if await self._end_unclaimed(record, outcome):

@@ -1,23 +1,29 @@
-"""What people ask of a running migration: decide at a gate, hold, resume."""
+"""What people ask of a running migration: decide at a gate, hold, resume, go back; and what became of it."""
 
 from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
 import uuid_utils
 from fastapi import APIRouter, Request, Response
 
-from api.answers import CommandAnswer
+from api.answers import CommandAnswer, CommandList
 from api.audit import PRINCIPAL, call_of
 from api.commands import CommandStatus, status_of
 from api.links import migration_url
 from api.problems import Problem, ProblemKind
-from api.requests import ApprovalRequest, HoldRequest, NamedMigration
-from api.routes.migrations import existing
+from api.requests import ApprovalRequest, HoldRequest, NamedMigration, RollbackRequest
+from api.routes.migrations import VIA, existing
 from api.wiring import UsableWiring
-from domain.decisions import GateName
-from domain.records import Command, CommandKind
+from domain.records import Command, CommandKind, MigrationRecord, MigrationState
 from ledger.errors import MigrationHasEnded
 
-VIA = "api"
+WHAT_LEADS_BACK_FROM = {
+    MigrationState.SUCCEEDED: "The cluster runs on KRaft alone: after finalisation there is no way back to ZooKeeper.",
+    MigrationState.REVERTED: "It led the cluster back to ZooKeeper: there is nothing left to do.",
+    MigrationState.REFUSED: "It touched nothing, so it left nothing to take back.",
+}
+"""What can be done about a migration that ended like this. After the other ends the cluster may be half-way."""
 
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["commands"])
 
@@ -31,7 +37,7 @@ async def decide(
     migration_id: NamedMigration, asked: ApprovalRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> CommandAnswer:
     """Approve or reject at an open gate, on the evidence with this hash."""
-    command = _command(str(migration_id), asked.decision.command, asked.reason, asked.gate, asked.evidence_hash)
+    command = _command(migration_id, asked.decision.command, asked.reason, gate=asked.gate, evidence_hash=asked.evidence_hash)
     answer = await _submit(command, request, wiring)
     if answer.status is CommandStatus.PENDING:
         response.status_code = 202
@@ -41,13 +47,30 @@ async def decide(
 @router.post("/hold", status_code=202)
 async def hold(migration_id: NamedMigration, asked: HoldRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
     """Finish the node in hand, start no other."""
-    return await _submit(_command(str(migration_id), CommandKind.HOLD, asked.reason), request, wiring)
+    return await _submit(_command(migration_id, CommandKind.HOLD, asked.reason), request, wiring)
 
 
 @router.post("/resume", status_code=202)
 async def resume(migration_id: NamedMigration, asked: HoldRequest, request: Request, wiring: UsableWiring) -> CommandAnswer:
     """Go on after a hold."""
-    return await _submit(_command(str(migration_id), CommandKind.RESUME, asked.reason), request, wiring)
+    return await _submit(_command(migration_id, CommandKind.RESUME, asked.reason), request, wiring)
+
+
+@router.post("/rollback", status_code=202)
+async def rollback(
+    migration_id: NamedMigration, asked: RollbackRequest, request: Request, wiring: UsableWiring
+) -> CommandAnswer:
+    """Lead the cluster back to ZooKeeper. The migration looks at the cluster before it agrees, which may take longer than
+    this call: then the command is `pending`, and `GET /migrations/{id}/commands` tells the answer when it is there."""
+    bound_to = {"preview_hash": asked.preview_hash, "accept_loss": tuple(asked.accept_loss)}
+    return await _submit(_command(migration_id, CommandKind.ROLLBACK, asked.reason, **bound_to), request, wiring)
+
+
+@router.get("/commands")
+async def list_commands(migration_id: NamedMigration, wiring: UsableWiring) -> CommandList:
+    """What was asked of a migration, and what became of it, oldest first."""
+    record = await existing(wiring, migration_id)
+    return CommandList(items=[CommandAnswer.of(command) for command in await wiring.ledger.commands(record.id)])
 
 
 async def _submit(command: Command, request: Request, wiring: UsableWiring) -> CommandAnswer:
@@ -55,12 +78,14 @@ async def _submit(command: Command, request: Request, wiring: UsableWiring) -> C
     call = call_of(request)
     call.cluster, call.migration_id = record.cluster, record.id
     if record.ended_at is not None:
+        if command.kind is CommandKind.ROLLBACK:
+            raise _too_late(record)
         raise MigrationHasEnded(record.id, record.progress.state)
     call.command_id = command.id
     stored = await wiring.courier.submit(command)
     if status_of(stored) is CommandStatus.REFUSED:
         raise Problem(
-            ProblemKind.COMMAND_REFUSED,
+            ProblemKind.ROLLBACK_REFUSED if stored.kind is CommandKind.ROLLBACK else ProblemKind.COMMAND_REFUSED,
             stored.refused_because or "",
             command_id=stored.id,
             links={"migration": migration_url(record.id)},
@@ -68,17 +93,23 @@ async def _submit(command: Command, request: Request, wiring: UsableWiring) -> C
     return CommandAnswer.of(stored)
 
 
-def _command(
-    migration_id: str, kind: CommandKind, reason: str, gate: GateName | None = None, evidence_hash: str | None = None
-) -> Command:
+def _too_late(record: MigrationRecord) -> Problem:
+    """A migration that has ended leads nowhere, and says what does."""
+    what_to_do = WHAT_LEADS_BACK_FROM.get(record.progress.state) or (
+        f'Its cluster is as it was left. To lead it back: POST /migrations with {{"cluster": "{record.cluster}", '
+        f'"kind": "{record.kind}", "hold": true}}, look at its rollback-preview, and POST to its rollback.'
+    )
+    return Problem(ProblemKind.MIGRATION_ENDED, f"It ended as {record.progress.state}. {what_to_do}")
+
+
+def _command(migration_id: UUID, kind: CommandKind, reason: str, **bound_to: Any) -> Command:  # noqa: ANN401 - of `Command`
     return Command(
         id=str(uuid_utils.uuid7()),
-        migration_id=migration_id,
+        migration_id=str(migration_id),
         kind=kind,
-        gate=gate,
-        evidence_hash=evidence_hash,
         reason=reason,
         by=PRINCIPAL,
         via=VIA,
         at=datetime.now(UTC),
+        **bound_to,
     )

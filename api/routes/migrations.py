@@ -14,8 +14,19 @@ from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.wiring import UsableWiring
 from domain.contracts import workflow_id
-from domain.records import ClusterRecord, MigrationKind, MigrationRecord, MigrationState, Progress
+from domain.records import (
+    ClusterRecord,
+    Command,
+    CommandKind,
+    MigrationKind,
+    MigrationRecord,
+    MigrationState,
+    Progress,
+)
 from ledger.errors import NoSuchMigration
+
+VIA = "api"
+"""How commands came that came through this door."""
 
 router = APIRouter(prefix="/migrations", tags=["migrations"])
 
@@ -24,12 +35,16 @@ router = APIRouter(prefix="/migrations", tags=["migrations"])
 async def start_migration(
     asked: MigrationRequest, request: Request, response: Response, wiring: UsableWiring
 ) -> MigrationAnswer:
-    """Start a migration. It is planned first, and may turn out `refused`, with findings, before anything is touched."""
+    """Start a migration. It is planned first, and may turn out `refused`, with findings, before anything is touched.
+
+    With `hold` it starts held: how somebody takes over what was left half-way, in order to look first, or to lead it back.
+    """
     call = call_of(request)
     call.cluster = asked.cluster
     record = _planned(asked, await registered(wiring, asked.cluster))
-    await wiring.starter.start(record)
-    call.migration_id = record.id
+    hold = _hold_of(record) if asked.hold else None
+    await wiring.starter.start(record, hold)
+    call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
     response.headers["Location"] = migration_url(record.id)
     return MigrationAnswer.of(await existing(wiring, record.id), wiring)
 
@@ -73,4 +88,18 @@ def _planned(asked: MigrationRequest, cluster: ClusterRecord) -> MigrationRecord
         created_at=datetime.now(UTC),
         workflow_id=workflow_id(cluster.spec.cluster_id),
         progress=Progress(state=MigrationState.PLANNING),
+    )
+
+
+def _hold_of(record: MigrationRecord) -> Command:
+    """The hold with which a migration starts: delivered, because the start says it."""
+    return Command(
+        id=str(uuid_utils.uuid7()),
+        migration_id=record.id,
+        kind=CommandKind.HOLD,
+        reason="started held",
+        by=record.requested_by,
+        via=VIA,
+        at=record.created_at,
+        delivered_at=record.created_at,
     )

@@ -26,13 +26,25 @@ from api.settings import ApiSettings
 from api.temporal import Temporal
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
-from domain.contracts import WORKFLOW_TYPE, ApprovalMessage, HoldMessage, MigrationInput, TaskQueue, workflow_id
+from domain.contracts import (
+    WORKFLOW_TYPE,
+    ApprovalMessage,
+    HoldMessage,
+    MigrationInput,
+    RollbackMessage,
+    TaskQueue,
+    workflow_id,
+)
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress
 from playground.example import example_cluster
 
 BASE_URL = "http://127.0.0.1"
 EVIDENCE = "e" * 64
+PREVIEW = "f" * 64
+LOSS = "edits-of-broker-1"
+LOOK = timedelta(seconds=3)
+"""How long the stand-in looks at its cluster where the reason says `slowly`: longer than a caller waits."""
 SEARCH_ATTRIBUTES = ("Cluster", "MigrationKind", "Phase", "MigrationId", "Waiting")
 NEVER = timedelta(hours=1)
 
@@ -79,6 +91,7 @@ class StandIn:
 
     @workflow.run
     async def run(self, request: MigrationInput) -> list[str]:
+        self._is_held = self._is_held or request.is_held
         await workflow.wait_condition(lambda: self._is_approved and workflow.all_handlers_finished())
         return self._applied
 
@@ -115,6 +128,17 @@ class StandIn:
     def _may_resume(self, message: HoldMessage) -> None:
         if not self._is_held:
             raise ApplicationError("not held", type="NotHeld")
+
+    @workflow.update
+    async def rollback(self, message: RollbackMessage) -> None:
+        if "slowly" in message.reason:
+            await workflow.sleep(LOOK)
+        if message.preview_hash not in {"", PREVIEW}:
+            raise ApplicationError("the preview is not what it was", type="RollbackRefused", non_retryable=True)
+        if not message.preview_hash and LOSS not in message.accept_loss:
+            raise ApplicationError(f"this would be lost: {LOSS}", type="RollbackRefused", non_retryable=True)
+        self._apply(message.command_id)
+        self._is_approved = "to the end" in message.reason
 
     @workflow.query
     def applied(self) -> list[str]:
@@ -168,8 +192,8 @@ class Api:
         assert answer.status_code == 201, answer.text
         return spec
 
-    async def post_migration(self, cluster: str) -> httpx.Response:
-        return await self.http.post("/migrations", json={"cluster": cluster, "kind": "zk-to-kraft"})
+    async def post_migration(self, cluster: str, **more: Any) -> httpx.Response:
+        return await self.http.post("/migrations", json={"cluster": cluster, "kind": "zk-to-kraft"} | more)
 
     async def started(self) -> str:
         """A migration of a new cluster: its id."""
@@ -180,6 +204,10 @@ class Api:
     async def approve(self, migration_id: str, **changes: Any) -> httpx.Response:
         body = {"gate": "finalize", "decision": "approve", "reason": "it is well", "evidence_hash": EVIDENCE} | changes
         return await self.http.post(f"/migrations/{migration_id}/approvals", json=body)
+
+    async def roll_back(self, migration_id: str, **body: Any) -> httpx.Response:
+        asked = body or {"preview_hash": PREVIEW}
+        return await self.http.post(f"/migrations/{migration_id}/rollback", json={"reason": "it hurts"} | asked)
 
     async def ask(self, migration_id: str, what: str) -> httpx.Response:
         return await self.http.post(f"/migrations/{migration_id}/{what}", json={"reason": "lunch"})
@@ -298,10 +326,10 @@ def claim(api: Api) -> Callable[[str], Awaitable[None]]:
 
 
 @pytest.fixture
-def end(api: Api) -> Callable[[str], Awaitable[None]]:
+def end(api: Api) -> Callable[..., Awaitable[None]]:
     """Ends a migration in the ledger, as its run's last activity does."""
 
-    async def finish(migration_id: str) -> None:
-        await api.wiring.ledger.record(migration_id, [], Progress(state=MigrationState.SUCCEEDED, outcome="KRAFT"))
+    async def finish(migration_id: str, state: MigrationState = MigrationState.SUCCEEDED) -> None:
+        await api.wiring.ledger.record(migration_id, [], Progress(state=state, outcome="KRAFT"))
 
     return finish

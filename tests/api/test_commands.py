@@ -16,6 +16,7 @@ from api.app import create_app
 from api.commands import Answer, CommandStatus
 from api.settings import ApiSettings
 from api.temporal import Temporal
+from domain.decisions import GateName
 from domain.records import Command, MigrationRecord
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
@@ -145,14 +146,16 @@ async def test_commands_outlive_the_api_and_an_absent_temporal(
 
 
 async def test_an_ended_migration_takes_no_commands(
-    api: Any, end: Callable[[str], Awaitable[None]], expect_problem: Expect
+    api: Any, end: Callable[[str], Awaitable[None]], expect_problem: Expect, temporal_client: Client
 ) -> None:
     migration_id = await api.started()
     pending = (await api.ask(migration_id, "hold")).json()
+    record = await api.wiring.ledger.migration(migration_id)
+    await temporal_client.get_workflow_handle(record.workflow_id).terminate()
     await end(migration_id)
     problem = expect_problem(await api.approve(migration_id), 409, "migration-ended")
     assert "succeeded" in problem["detail"]
-    await api.wiring.courier.deliver(migration_id)
+    await api.wiring.caretaker.round()
     assert "ended before" in (await api.wiring.ledger.command(pending["id"])).refused_because
 
 
@@ -173,6 +176,15 @@ async def test_a_migration_that_is_being_started_gets_the_command_later(
     record = make_migration(await api.registered())
     await api.wiring.ledger.create_migration(record)
     assert (await api.ask(record.id, "hold")).json()["status"] == "pending"
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("gate", GateName)
+async def test_every_gate_can_be_approved(api: Any, gate: GateName) -> None:
+    migration_id = await api.started()
+    approved = await api.approve(migration_id, gate=gate)
+    assert (approved.status_code, approved.json()["gate"]) == (201, gate)
+    assert (await api.http.get(f"/migrations/{migration_id}/commands")).json()["items"] == [approved.json()]
 
 
 @pytest.mark.parametrize("what", ["approvals", "hold", "resume"])

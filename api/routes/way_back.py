@@ -1,0 +1,46 @@
+"""Before anybody goes back: what it would do and cost; and the way by hand, for when we are gone."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from api.links import migration_url
+from api.observing import preview, runbook
+from api.problems import Problem, ProblemKind
+from api.requests import NamedMigration
+from api.routes.migrations import existing
+from api.runbook_page import page_of
+from api.wiring import UsableWiring
+from domain.contracts import RollbackPreview, Runbook
+
+MARKDOWN = "text/markdown"
+
+router = APIRouter(prefix="/migrations/{migration_id}", tags=["way back"])
+
+
+@router.get("/rollback-preview")
+async def preview_rollback(migration_id: NamedMigration, wiring: UsableWiring) -> RollbackPreview:
+    """What a rollback would do, from what a worker sees now: steps, restarts, losses by name, files. Changes nothing."""
+    record = await existing(wiring, migration_id)
+    seen = await preview(wiring.temporal, record)
+    if not seen.is_possible:
+        raise Problem(
+            ProblemKind.NO_WAY_BACK,
+            seen.why_not or "The look gave no reason; the observation says where the cluster is.",
+            phase=seen.phase,
+            unknown=list(seen.unknown),
+            links={"runbook": f"{migration_url(record.id)}/runbook"},
+        )
+    return seen
+
+
+@router.get("/runbook", response_model=Runbook, responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}})
+async def get_runbook(migration_id: NamedMigration, request: Request, wiring: UsableWiring) -> Response:
+    """The way by hand from this very state, forward and back, with the tools of Kafka and ZooKeeper only.
+
+    A page in Markdown; JSON with `Accept: application/json`.
+    """
+    record = await existing(wiring, migration_id)
+    seen = await runbook(wiring.temporal, record)
+    if "application/json" in request.headers.get("accept", ""):
+        return JSONResponse(seen.model_dump(mode="json"))
+    return Response(page_of(seen), media_type=f"{MARKDOWN}; charset=utf-8")

@@ -1,0 +1,69 @@
+"""A runbook as a page of Markdown, for somebody who has nothing but a shell, at three in the morning.
+
+On top stands what was not seen, because every line below was written without knowing it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from domain.contracts import Runbook, RunbookAction
+
+HOW_TO = """\
+- **Nobody else may act.** `hold` the migration, or stop `keeperless-activities`: two hands on one cluster hurt it.
+- Choose one way, back or forward, and stay on it.
+- One action after the other, in this order. Begin none before the check of the one before it holds.
+- Commands are for a POSIX shell on the host that is named, as a user who may do what they do.
+- If a check does not hold, stop and look. Get this page again when anything is not as it says: it tells of one moment."""
+
+BACKTICKS = re.compile(r"`{3,}")
+
+
+def page_of(runbook: Runbook) -> str:
+    """The page. The way back comes first: who needs this page seldom wants to go on."""
+    why_not = [runbook.why_no_way_back] if runbook.why_no_way_back else []
+    parts = [
+        f"# Runbook of cluster {runbook.cluster}",
+        *_not_seen(runbook.unknown),
+        f"Phase **{runbook.phase or 'unknown'}**, as seen at {runbook.observed_at:%Y-%m-%d %H:%M:%S %Z}.",
+        HOW_TO,
+        "## Back to ZooKeeper",
+        *(why_not or _actions(runbook.back)),
+        "## Forward to KRaft",
+        *_actions(runbook.forward),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _not_seen(unknown: Sequence[str]) -> Iterator[str]:
+    if unknown:
+        yield "**Did not answer, so this page knows nothing of it. Find out first:**"
+        yield "\n".join(f"- {_line(part)}" for part in unknown)
+
+
+def _actions(actions: Sequence[RunbookAction]) -> list[str]:
+    return [part for number, action in enumerate(actions, 1) for part in _action(number, action)] or ["Nothing is left to do."]
+
+
+def _action(number: int, action: RunbookAction) -> Iterator[str]:
+    yield f"### {number}. {_line(action.title)}"
+    yield _where(action)
+    if action.commands:
+        yield _fenced("\n".join(action.commands))
+    if action.check:
+        yield f"**Check:** {_line(action.check)}"
+
+
+def _where(action: RunbookAction) -> str:
+    if action.node is None:
+        return "On any host that reaches the cluster:" if action.host is None else f"On host **{action.host}**:"
+    return f"On **{action.node}**:" if action.host is None else f"On **{action.node}**, host **{action.host}**:"
+
+
+def _fenced(commands: str) -> str:
+    """A block that no line of the commands can end before its time."""
+    fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(commands))])
+    return f"{fence}sh\n{commands}\n{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
