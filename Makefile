@@ -14,8 +14,8 @@ setup: ## Fetch and install all that is needed, into .venv and the user's cache;
 	@$(PYTHON) -m setup
 
 .PHONY: demo
-demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (YES=1 approves by itself, KEEP=1 leaves it running)
-	@$(RUN) playground.demo $(if $(YES),--yes) $(if $(KEEP),--keep)
+demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, YES=1 approves by itself, KEEP=1 leaves it running)
+	@$(RUN) playground.demo $(if $(STORY),--story $(STORY)) $(if $(YES),--yes) $(if $(KEEP),--keep)
 
 .PHONY: demo-stop
 demo-stop: ## Stop what `make demo KEEP=1` left running
@@ -24,6 +24,10 @@ demo-stop: ## Stop what `make demo KEEP=1` left running
 .PHONY: test
 test: setup ## The whole suite, real clusters included (ARGS="-k name" for a part of it)
 	@$(RUN) pytest $(ARGS)
+
+.PHONY: chaos
+chaos: setup ## The slow tests on real clusters: every way back, every bad day (TESTS="ids", ARGS="-k name" for a part of them)
+	@$(RUN) pytest -m chaos $(or $(TESTS),tests/cluster) $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing

@@ -1,31 +1,62 @@
 """A rig: a real cluster under load, a real Temporal, and Keeperless as processes of its own, driven through HTTP alone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
 from domain.errors import Transient
+from playground.by_hand import MIGRATION, ByHand
 from playground.cluster import PlaygroundCluster
+from playground.content import Content, content_of
 from playground.load import Load
 from playground.load_report import LoadReport
-from playground.processes import wait_until
+from playground.processes import running, wait_until
 from playground.services import Services
 from playground.temporal import TemporalServer
+from playground.waypoints import Waypoint
 
 POLICY = {"poll_interval": "PT0.5S", "stable_samples": 2}
 """Quicker looks than the defaults, and nothing else: deadlines stay generous, because this machine may be busy."""
 
-
 BUSY_TRIES = 20
+GOING_ON = frozenset({"planning", "running", "waiting", "held", "reverting"})
+"""States of a migration that has not ended."""
+FORWARD_SECONDS = 400.0
+BACK_SECONDS = 300.0
+METADATA_LOG = "__cluster_metadata-0"
+
+
+@dataclass(frozen=True)
+class FileSeen:
+    """A file as it lies on disk: what a way back has to restore."""
+
+    content: bytes
+    mode: int
+    uid: int
+    gid: int
+
+    @classmethod
+    def at(cls, path: Path) -> "FileSeen":
+        seen = path.stat()
+        return cls(path.read_bytes(), seen.st_mode, seen.st_uid, seen.st_gid)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A cluster before anything is done to it: what a way back has to restore. `files` by path."""
+
+    files: dict[str, FileSeen]
+    content: Content
 
 
 @dataclass
 class Rig:
-    """Everything that a migration needs, running."""
+    """Everything that a migration needs, running. `seen`: the events of the migration looked at last."""
 
     cluster: PlaygroundCluster
     temporal: TemporalServer
@@ -55,10 +86,15 @@ class Rig:
         self.answer("PUT", f"/clusters/{spec['name']}", spec)
         return str(spec["name"])
 
-    def migrate(self, **policy: object) -> str:
-        """POST a migration; its id."""
+    @property
+    def by_hand(self) -> ByHand:
+        return ByHand(self.cluster)
+
+    def migrate(self, *, hold: bool = False, **policy: object) -> str:
+        """POST a migration; its id. `hold`: it looks, and waits for somebody to say where to go."""
         body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": POLICY | policy}
-        return str(self.answer("POST", "/migrations", body)["id"])
+        self.seen = []
+        return str(self.answer("POST", "/migrations", body | ({"hold": True} if hold else {}))["id"])
 
     def migration(self, migration_id: str) -> dict[str, Any]:
         return self.answer("GET", f"/migrations/{migration_id}")
@@ -88,30 +124,121 @@ class Rig:
         wait_until(is_there, what, deadline_seconds)
         return found()[0]
 
-    def await_gate(self, migration_id: str, deadline_seconds: float = 400) -> dict[str, Any]:
-        """The open gate, as soon as there is one."""
-        wait_until(lambda: bool(self._gate(migration_id)), "gate finalize", deadline_seconds, every_seconds=0.5)
-        return self._gate(migration_id)
+    def await_gate(
+        self, migration_id: str, name: str = "finalize", deadline_seconds: float = FORWARD_SECONDS
+    ) -> dict[str, Any]:
+        """The open gate with this name, as soon as there is one."""
+        self.await_migration(migration_id, lambda m: bool(gates_of(m, name)), f"gate {name}", deadline_seconds)
+        return gates_of(self.migration(migration_id), name)[0]
 
-    def _gate(self, migration_id: str) -> dict[str, Any]:
-        self.events(migration_id)
-        gates = self.migration(migration_id)["gates"]
-        return dict(gates[0]) if gates else {}
+    def await_migration(
+        self, migration_id: str, is_wanted: Callable[[dict[str, Any]], bool], what: str, deadline_seconds: float = 120.0
+    ) -> dict[str, Any]:
+        """The migration, as soon as it is as wanted. An API that is busy or restarting is asked again."""
+        found: list[dict[str, Any]] = []
 
-    def approve(self, migration_id: str, evidence_hash: str) -> httpx.Response:
-        body = {"gate": "finalize", "decision": "approve", "reason": "all is well", "evidence_hash": evidence_hash}
+        def is_there() -> bool:
+            try:
+                self.events(migration_id)
+                found[:] = [self.migration(migration_id)]
+            except (httpx.TransportError, Transient):
+                return False
+            return is_wanted(found[0])
+
+        wait_until(is_there, what, deadline_seconds, every_seconds=0.3)
+        return found[0]
+
+    def await_phase(self, migration_id: str, phase: str, deadline_seconds: float = 120.0) -> None:
+        self.await_migration(migration_id, lambda m: m["phase"] == phase, f"phase {phase}", deadline_seconds)
+
+    def await_wait(self, migration_id: str, reason: str, deadline_seconds: float = 120.0) -> dict[str, Any]:
+        """What it waits for, once it waits for this reason."""
+        wanted = self.await_migration(
+            migration_id, lambda m: (m["waiting"] or {}).get("reason") == reason, f"the wait {reason}", deadline_seconds
+        )
+        return dict(wanted["waiting"])
+
+    def forward_to(self, waypoint: Waypoint, migration_id: str) -> None:
+        """Leads a migration to a point on its way, and holds it there, where it can be held."""
+        self.await_event(
+            migration_id, lambda _: waypoint.is_reached(self.seen), f"what leads to {waypoint.name}", FORWARD_SECONDS
+        )
+        if not waypoint.can_hold:
+            return
+        self.hold(migration_id)
+        self.await_migration(migration_id, lambda m: m["state"] == "held", f"the hold at {waypoint.name}")
+        self.await_phase(migration_id, waypoint.phase)
+        print(f"--- held: {waypoint.name}")
+
+    def hold(self, migration_id: str) -> None:
+        self.answer("POST", f"/migrations/{migration_id}/hold", {"reason": "somebody has to look"})
+
+    def approve(self, migration_id: str, evidence_hash: str, gate: str = "finalize") -> httpx.Response:
+        body = {"gate": gate, "decision": "approve", "reason": "all is well", "evidence_hash": evidence_hash}
         return self.call("POST", f"/migrations/{migration_id}/approvals", body)
 
-    def await_end(self, migration_id: str, deadline_seconds: float = 300) -> dict[str, Any]:
+    def preview(self, migration_id: str) -> dict[str, Any]:
+        """What a rollback would do now."""
+        preview = self.answer("GET", f"/migrations/{migration_id}/rollback-preview")
+        losses = [loss["name"] for loss in preview["losses"]]
+        print(
+            f"--- preview in {preview['phase']}: {len(preview['steps'])} steps, losses {losses}, unknown {preview['unknown']}"
+        )
+        return preview
+
+    def rollback(self, migration_id: str, accept_loss: Sequence[str] = ()) -> dict[str, Any]:
+        """Ask for the way back: bound to a preview of this moment, or with the losses named. Gives the preview."""
+        preview = self.preview(migration_id)
+        bound = {"accept_loss": list(accept_loss)} if accept_loss else {"preview_hash": preview["preview_hash"]}
+        self.answer("POST", f"/migrations/{migration_id}/rollback", {"reason": "not today", **bound})
+        return preview
+
+    def await_end(self, migration_id: str, deadline_seconds: float = BACK_SECONDS) -> dict[str, Any]:
         """The migration once it has ended."""
-
-        def has_ended() -> bool:
-            self.events(migration_id)
-            return self.migration(migration_id)["state"] not in {"planning", "running", "waiting", "held"}
-
-        wait_until(has_ended, "the end of the migration", deadline_seconds, every_seconds=0.5)
+        ended = self.await_migration(
+            migration_id, lambda m: m["state"] not in GOING_ON, "the end of the migration", deadline_seconds
+        )
         self.events(migration_id)
-        return self.migration(migration_id)
+        return ended
+
+    def complete(self, migration_id: str) -> dict[str, Any]:
+        """Through the gate to the end."""
+        gate = self.await_gate(migration_id)
+        response = self.approve(migration_id, gate["evidence_hash"])
+        if not response.is_success:
+            raise Transient(f"the approval was refused: {response.text}")
+        return self.await_end(migration_id)
+
+    # --- what the cluster looks like from outside --------------------------------------------------------------------
+
+    def files(self) -> dict[str, FileSeen]:
+        """Every properties file that exists, by its path."""
+        paths = [Path(node.properties_file) for node in self.cluster.spec.nodes]
+        return {str(path): FileSeen.at(path) for path in paths if path.exists()}
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.files(), content_of(self.cluster.bootstrap_servers))
+
+    def differences(self, before: Snapshot) -> list[str]:
+        """What is not as it was, in plain ZooKeeper mode; empty after a way back that deserves its name."""
+        self.cluster.await_in_sync()
+        now = self.snapshot()
+        paths = sorted({*before.files, *now.files})
+        found = [f"{path} differs" for path in paths if before.files.get(path) != now.files.get(path)]
+        found += [f"topic {name} differs" for name in lost_topics(before.content, now.content)]
+        found += [] if before.content.acls == now.content.acls else ["the ACLs differ"]
+        found += [] if before.content.scram == now.content.scram else ["the SCRAM users differ"]
+        found += [] if self.by_hand.is_controller_of_zookeeper() else ["no broker holds /controller"]
+        return found + [f"left behind: {what}" for what in self.remains_of_kraft()]
+
+    def remains_of_kraft(self) -> list[str]:
+        """What a way back should have removed: processes, storage and files of controllers, copies of the quorum's log."""
+        spec = self.cluster.spec
+        running = [f"process of {c.id}" for c in spec.controllers if running_node(self.cluster, c.id) is not None]
+        kept = [path for c in spec.controllers for path in map(Path, (c.properties_file, *c.log_dirs)) if _holds(path)]
+        logs = [path / METADATA_LOG for b in spec.brokers for path in map(Path, b.log_dirs)]
+        znodes = [MIGRATION] if self.by_hand.znode(MIGRATION) is not None else []
+        return running + [str(path) for path in kept] + [str(path) for path in logs if path.exists()] + znodes
 
     def pid(self, node_id: int) -> int:
         """The pid in a node's pid file, alive or not."""
@@ -130,6 +257,24 @@ class Rig:
             f"duplicated {len(report.duplicated)}, longest pause {report.longest_pause_seconds:.2f} s"
         )
         return report
+
+
+def running_node(cluster: PlaygroundCluster, node_id: int) -> psutil.Process | None:
+    return running(cluster.launch(node_id))
+
+
+def gates_of(migration: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [gate for gate in migration["gates"] if gate["name"] == name]
+
+
+def lost_topics(before: Content, now: Content) -> list[str]:
+    """Those that are gone or are not what they were; new ones are nobody's loss."""
+    return [name for name, topic in before.topics.items() if now.topics.get(name) != topic]
+
+
+def _holds(path: Path) -> bool:
+    """A file, or a directory with something in it."""
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))
 
 
 PLANNED_RESTARTS = {f"broker-{i}": 2 for i in (1, 2, 3)} | {f"controller-{i}": 1 for i in (3001, 3002, 3003)}

@@ -1,0 +1,176 @@
+"""What a person does to a cluster with a shell and Kafka's own tools, past the product: well or badly.
+
+Files are made with the product's table of stages, so that a cluster led by hand looks like one led by the guide.
+"""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from domain.cluster import ControllerSpec
+from domain.decisions import NodeStage
+from domain.properties import ENCODING, edit
+from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, node_file
+from playground import processes
+from playground.cluster import PlaygroundCluster
+
+RELEASE = "3.9"
+CONTROLLER = "/controller"
+MIGRATION = "/migration"
+FORMAT_SECONDS = 60
+
+
+class ByHand:
+    """One person at one cluster."""
+
+    def __init__(self, cluster: PlaygroundCluster) -> None:
+        self._cluster = cluster
+
+    # --- files and processes -----------------------------------------------------------------------------------------
+
+    def properties_file(self, node_id: int) -> Path:
+        return Path(self._cluster.spec.node(node_id).properties_file)
+
+    def edit(self, node_id: int, assignments: Mapping[str, str], removals: frozenset[str] = frozenset()) -> None:
+        path = self.properties_file(node_id)
+        path.write_text(edit(path.read_text(ENCODING), assignments, removals), ENCODING)
+
+    def restart(self, node_id: int) -> int:
+        """Stops cleanly and starts again, from the file as it is; gives the new pid. Does not wait for the new process."""
+        self._cluster.kill_node(node_id, signal.SIGTERM)
+        return self._cluster.start_node(node_id)
+
+    def take_flag_away(self, controller_id: int) -> None:
+        """The worst that one can do to a controller: its next election makes the migration final."""
+        self.edit(controller_id, {}, frozenset({MIGRATION_FLAG, "zookeeper.connect"}))
+        self.restart(controller_id)
+
+    # --- the guide ---------------------------------------------------------------------------------------------------
+
+    def add_controllers(self) -> None:
+        """Writes, formats and starts all controllers. Does not wait for their quorum."""
+        spec = self._cluster.spec
+        broker = self.properties_file(spec.brokers[0].id).read_text(ENCODING)
+        for controller in spec.controllers:
+            path = Path(controller.properties_file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(controller_file(spec, controller, None, broker), ENCODING)
+            self._format(controller)
+            self._cluster.start_node(controller.id)
+
+    def _format(self, controller: ControllerSpec) -> None:
+        java = f"{controller.environment['JAVA_HOME']}/bin/java"
+        tool = ("-cp", f"{controller.kafka_home}/libs/*", "kafka.tools.StorageTool", "format")
+        what = ("--cluster-id", self._cluster.spec.cluster_id, "--config", controller.properties_file)
+        command = (java, *tool, *what, "--release-version", RELEASE)
+        subprocess.run(command, env=controller.environment, check=True, capture_output=True, timeout=FORMAT_SECONDS)
+
+    def to_hybrid(self, broker_id: int) -> None:
+        """Edits and restarts one broker; returns when every replica is in sync."""
+        path = self.properties_file(broker_id)
+        spec = self._cluster.spec
+        path.write_text(node_file(path.read_text(ENCODING), spec, spec.node(broker_id), NodeStage.MIGRATION), ENCODING)
+        self.restart(broker_id)
+        everyone = frozenset(broker.id for broker in spec.brokers)
+        self._cluster.await_view(
+            lambda view: everyone <= view.broker_ids and not view.under_replicated,
+            f"broker-{broker_id} back, every replica in sync",
+        )
+
+    # --- ZooKeeper ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def zookeeper(self) -> Iterator[KazooClient]:
+        """A session below the cluster's chroot."""
+        client = KazooClient(hosts=self._cluster.spec.zookeeper.connect)
+        client.start(timeout=30)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def znode(self, path: str) -> dict[str, Any] | None:
+        """A znode's JSON; `None` when it does not exist."""
+        with self.zookeeper() as client:
+            return json_at(client, path)
+
+    def put_znode(self, path: str, content: Mapping[str, Any]) -> None:
+        """Creates or replaces, parents included."""
+        data = json.dumps(content).encode()
+        with self.zookeeper() as client:
+            client.ensure_path(path)
+            client.set(path, data)
+
+    def delete_znode(self, path: str) -> None:
+        with self.zookeeper() as client:
+            client.delete(path)
+
+    def is_controller_of_zookeeper(self) -> bool:
+        """Whether a broker in ZooKeeper or hybrid mode holds `/controller`: its claim is bound to a session."""
+        with self.zookeeper() as client:
+            found = client.exists(CONTROLLER)
+            return found is not None and found.ephemeralOwner != 0
+
+    def await_claim_of_kraft(self, deadline_seconds: float) -> int:
+        """The KRaft controller that has taken `/controller`, within milliseconds of its claim: the copy begins now."""
+        with self.zookeeper() as client:
+
+            def is_claimed() -> bool:
+                found = client.exists(CONTROLLER)
+                return found is not None and found.ephemeralOwner == 0
+
+            processes.wait_until(is_claimed, "a KRaft controller's claim", deadline_seconds, every_seconds=0.002)
+            return int((json_at(client, CONTROLLER) or {})["brokerid"])
+
+    @contextmanager
+    def stray_broker(self, broker_id: int = 9) -> Iterator[None]:
+        """A broker that is registered in ZooKeeper and will never be in KRaft: as long as it is, the copy does not begin."""
+        with self.zookeeper() as client:
+            theirs = json_at(client, f"/brokers/ids/{self._cluster.spec.brokers[0].id}") or {}
+            endpoints = [endpoint.rpartition(":")[0] + ":1" for endpoint in theirs["endpoints"]]
+            registration = theirs | {"port": 1, "endpoints": endpoints}
+            client.create(f"/brokers/ids/{broker_id}", json.dumps(registration).encode(), ephemeral=True)
+            yield
+
+    def zookeeper_pids(self) -> list[int]:
+        """Of the ensemble's servers, in the order of their ids."""
+        ensemble = self._cluster.ensemble
+        found = (processes.running(ensemble.launch(server)) for server in ensemble.servers)
+        return [process.pid for process in found if process is not None]
+
+    def kill_zookeeper(self) -> None:
+        """For good."""
+        for server in self._cluster.ensemble.servers:
+            processes.kill(self._cluster.ensemble.launch(server))
+
+
+def json_at(client: KazooClient, path: str) -> dict[str, Any] | None:
+    try:
+        data, _ = client.get(path)
+    except NoNodeError:
+        return None
+    return dict(json.loads(data)) if data else {}
+
+
+@contextmanager
+def frozen(*pids: int) -> Iterator[None]:
+    """Processes that stand still, as on a paused machine; they go on afterwards, whatever happens here."""
+    with ExitStack() as thaw:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            thaw.callback(_thaw, pid)
+        yield
+
+
+def _thaw(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,71 @@
+"""The way back on real servers, under continuous writes: from every point to plain ZooKeeper, and from there to KRaft.
+
+Back means: every properties file byte for byte as it was, mode and owner too, every topic, ACL and user, a broker that holds
+`/controller`, and nothing left of the quorum. What `make test` runs is a selection; `make chaos` runs the rest.
+"""
+
+from contextlib import ExitStack
+
+import pytest
+
+from playground.rig import PLANNED_RESTARTS, Rig, Snapshot
+from playground.waypoints import ALL_HYBRID, ALL_KRAFT, CONTROLLERS_UP, DUAL_WRITE, FLAG_GONE, ONE_HYBRID, ONE_KRAFT, Waypoint
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+
+def test_back_from_controllers_alone_and_from_the_gate_and_to_the_end_all_the_same(rig: Rig) -> None:
+    before = rig.snapshot()
+    rig.register()
+    back_from(rig, CONTROLLERS_UP, before)
+    back_from(rig, ALL_KRAFT, before)
+    forward_to_the_end(rig, before)
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    "waypoint",
+    [CONTROLLERS_UP, ONE_HYBRID, ALL_HYBRID, DUAL_WRITE, ONE_KRAFT, ALL_KRAFT, FLAG_GONE],
+    ids=lambda waypoint: waypoint.name,
+)
+def test_back_from(rig: Rig, waypoint: Waypoint) -> None:
+    before = rig.snapshot()
+    rig.register()
+    back_from(rig, waypoint, before)
+    forward_to_the_end(rig, before)
+
+
+def back_from(rig: Rig, waypoint: Waypoint, before: Snapshot) -> None:
+    """Forward to the point, and back: what restarts on the way is what the preview said."""
+    migration_id = rig.migrate()
+    with ExitStack() as stack:
+        if waypoint is ALL_HYBRID:
+            rig.forward_to(ONE_HYBRID, migration_id)
+            stack.enter_context(rig.by_hand.stray_broker())
+            rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "the copy cannot begin now"})
+        if waypoint is FLAG_GONE:
+            gate = rig.await_gate(migration_id)
+            assert rig.approve(migration_id, gate["evidence_hash"]).status_code == 201
+        rig.forward_to(waypoint, migration_id)
+        on_the_way = rig.restarts(migration_id)
+        preview = rig.rollback(migration_id)
+        ended = rig.await_end(migration_id)
+    assert (ended["state"], ended["outcome"]) == ("reverted", "ZOOKEEPER")
+    assert rig.differences(before) == []
+    if waypoint is not FLAG_GONE:  # where a step was under way while the preview looked
+        rolled_back = {name: count - on_the_way[name] for name, count in rig.restarts(migration_id).items()}
+        brokers = [rig.cluster.spec.node_name(broker.id) for broker in rig.cluster.spec.brokers]
+        assert {name: rolled_back[name] for name in brokers} == {name: preview["restarts"].get(name, 0) for name in brokers}
+
+
+def forward_to_the_end(rig: Rig, before: Snapshot) -> None:
+    """A second migration, as if there had never been a first one."""
+    migration_id = rig.migrate()
+    ended = rig.complete(migration_id)
+    assert (ended["state"], ended["phase"]) == ("succeeded", "KRAFT")
+    assert rig.restarts(migration_id) == PLANNED_RESTARTS
+    now = rig.snapshot()
+    assert now.content == before.content
+    report = rig.verify()
+    assert report.lost == frozenset()
+    assert report.acknowledged > 1000

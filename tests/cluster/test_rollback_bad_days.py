@@ -1,0 +1,237 @@
+"""Bad days on real servers, under continuous writes: what breaks on the way, by itself or by somebody's hand."""
+
+import os
+import time
+
+import pytest
+
+from playground.by_hand import CONTROLLER, MIGRATION, frozen
+from playground.processes import wait_until
+from playground.rig import Rig, lost_topics
+from playground.services import Program
+from playground.waypoints import ALL_HYBRID, DUAL_WRITE, ONE_HYBRID, ONE_KRAFT, rolled
+
+pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
+
+FREEZE_SECONDS = 15
+NAMED_WITHIN_SECONDS = 10
+POISON = "/kafka-acl/Topic/poison"
+
+
+def left_over(offset: int) -> dict[str, int]:
+    """`/migration` as an attempt leaves it that was ended without cleaning up."""
+    return {
+        "version": 0,
+        "kraft_controller_id": 3001,
+        "kraft_controller_epoch": 1,
+        "kraft_metadata_offset": offset,
+        "kraft_metadata_epoch": 1,
+    }
+
+
+def migrate_by_hand(rig: Rig) -> None:
+    """Up to the last broker's registration, with which the copy begins."""
+    rig.by_hand.add_controllers()
+    for broker in rig.cluster.spec.brokers:
+        rig.by_hand.to_hybrid(broker.id)
+
+
+# --- an earlier attempt's /migration ---------------------------------------------------------------------------------
+
+
+def test_a_left_over_migration_znode_destroys_topics_when_nobody_is_there(rig: Rig) -> None:
+    """Why the product refuses and stops it: the trap is real. The product does not take part in this."""
+    before = rig.snapshot().content
+    rig.by_hand.put_znode(MIGRATION, left_over(offset=60))
+    migrate_by_hand(rig)
+    with rig.by_hand.zookeeper() as client:
+        wait_until(lambda: not client.get_children("/brokers/topics"), "all topics deleted from ZooKeeper", 90)
+    assert before.topics
+
+
+def test_a_left_over_migration_znode_is_stopped_before_anything_is_deleted(rig: Rig) -> None:
+    """Begun by somebody's hand while we watch: the new quorum waits until its log is as long, and we do not."""
+    before = rig.snapshot()
+    rig.register()
+    rig.by_hand.put_znode(MIGRATION, left_over(offset=400))
+    rig.by_hand.add_controllers()
+    for broker in (1, 2):
+        rig.by_hand.to_hybrid(broker)
+    migration_id = rig.migrate()
+    rig.await_wait(migration_id, "copy-left-over")
+    rig.by_hand.to_hybrid(3)
+    rig.by_hand.await_claim_of_kraft(90)
+    wait_until(rig.by_hand.is_controller_of_zookeeper, "a broker holds /controller again", 60)
+    assert lost_topics(before.content, rig.snapshot().content) == []
+
+    rig.await_wait(migration_id, "file-changed")
+    losses = [loss["name"] for loss in rig.preview(migration_id)["losses"]]
+    assert {f"original-of-broker-{n}" for n in (1, 2, 3)} <= set(losses)
+    rig.rollback(migration_id, accept_loss=losses)
+    assert rig.await_end(migration_id)["state"] == "reverted"
+    assert lost_topics(before.content, rig.snapshot().content) == []
+    assert rig.remains_of_kraft() == []
+    assert rig.verify().lost == frozenset()
+
+
+# --- controllers -----------------------------------------------------------------------------------------------------
+
+
+def test_the_active_controller_is_killed_in_the_copy_and_again_in_dual_write(rig: Rig) -> None:
+    before = rig.snapshot().content
+    rig.register()
+    migration_id = rig.migrate()
+    rig.await_event(migration_id, lambda _: DUAL_WRITE.is_reached(rig.seen), "the roll of the last broker")
+    copying = rig.by_hand.await_claim_of_kraft(120)
+    rig.cluster.kill_node(copying)
+    assert f"controller-{copying}" in rig.await_wait(migration_id, "node-down")["objects"]
+    assert (rig.by_hand.znode(CONTROLLER) or {})["brokerid"] != copying
+    rig.cluster.start_node(copying)
+
+    rig.await_event(migration_id, lambda e: e["kind"] == "phase-entered" and e["data"]["phase"] == "DUAL_WRITE", "dual write")
+    writing = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
+    rig.cluster.kill_node(writing)
+    assert f"controller-{writing}" in rig.await_wait(migration_id, "node-down")["objects"]
+    rig.cluster.start_node(writing)
+
+    assert rig.complete(migration_id)["state"] == "succeeded"
+    assert rig.snapshot().content == before
+    assert rig.verify().lost == frozenset()
+
+
+def test_a_controller_that_lost_its_flag_in_dual_write_gets_it_back(rig: Rig) -> None:
+    rig.register()
+    migration_id = rig.migrate()
+    rig.forward_to(DUAL_WRITE, migration_id)
+    leader = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
+    standby = next(c.id for c in rig.cluster.spec.controllers if c.id != leader)
+    with_flag = rig.by_hand.properties_file(standby).read_bytes()
+    rig.by_hand.take_flag_away(standby)
+    rig.await_event(
+        migration_id,
+        lambda e: (
+            e["kind"] == "step-done" and e["data"]["node"] == f"controller-{standby}" and e["data"]["action"] == "roll-node"
+        ),
+        "the flag is given back, although somebody holds",
+    )
+    assert rig.by_hand.properties_file(standby).read_bytes() == with_flag
+    rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "mended"})
+    assert rig.complete(migration_id)["state"] == "succeeded"
+    assert rig.verify().lost == frozenset()
+
+
+# --- ZooKeeper -------------------------------------------------------------------------------------------------------
+
+
+def test_dual_write_that_died_in_a_frozen_ensemble_is_named_and_cured(rig: Rig) -> None:
+    rig.register()
+    migration_id = rig.migrate()
+    rig.await_gate(migration_id)
+    with frozen(*rig.by_hand.zookeeper_pids()[1:]):
+        time.sleep(FREEZE_SECONDS)  # how long the ensemble is frozen: nothing is waited for
+    began = time.monotonic()
+    gate = rig.await_gate(migration_id, "fail-over", 60)
+    seconds = time.monotonic() - began
+    print(f"named {seconds:.1f} s after the ensemble went on")
+    assert seconds < NAMED_WITHIN_SECONDS
+    assert rig.approve(migration_id, gate["evidence_hash"], "fail-over").status_code == 201
+
+    assert rig.complete(migration_id)["state"] == "succeeded"
+    assert rig.verify().lost == frozenset()
+
+
+def test_zookeeper_lost_for_good_in_soak_leaves_the_way_forward(rig: Rig) -> None:
+    before = rig.snapshot().content
+    rig.register()
+    migration_id = rig.migrate()
+    rig.await_gate(migration_id)
+    rig.by_hand.kill_zookeeper()
+    gate = rig.await_gate(migration_id, "finalize-without-return")
+    assert rig.approve(migration_id, gate["evidence_hash"], "finalize-without-return").status_code == 201
+    ended = rig.await_end(migration_id)
+    assert (ended["state"], ended["phase"]) == ("succeeded", "KRAFT")
+    assert rig.snapshot().content == before
+    assert rig.verify().lost == frozenset()
+
+
+# --- brokers, the copy, ourselves ------------------------------------------------------------------------------------
+
+
+def test_a_broker_frozen_in_another_ones_roll_is_waited_for_by_name(rig: Rig) -> None:
+    rig.register()
+    migration_id = rig.migrate(restart_deadline="PT20S")
+    rig.await_event(migration_id, lambda _: ONE_HYBRID.is_reached(rig.seen), "the first roll of a broker")
+    (rolling,) = rolled(rig.seen, "broker", "migration")
+    other = next(b.id for b in rig.cluster.spec.brokers if rig.cluster.spec.node_name(b.id) != rolling)
+    name = rig.cluster.spec.node_name(other)
+    with frozen(rig.pid(other)):
+        rig.await_migration(
+            migration_id,
+            lambda m: any(name in part for part in (m["waiting"] or {}).get("objects", ())),
+            f"the wait for {name}",
+        )
+        assert rolled(rig.seen, "broker", "migration") == {rolling}, "no other broker was touched"
+    assert rig.complete(migration_id)["state"] == "succeeded"
+    assert rig.verify().lost == frozenset()
+
+
+def test_a_copy_that_kills_the_controllers_is_reverted_at_once_and_the_znode_named(rig: Rig) -> None:
+    """The poison comes when all brokers are hybrid: no broker in ZooKeeper mode could start with it either."""
+    before = rig.snapshot()
+    rig.register()
+    migration_id = rig.migrate()
+    rig.forward_to(ONE_HYBRID, migration_id)
+    with rig.by_hand.stray_broker():
+        rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "the copy cannot begin now"})
+        rig.forward_to(ALL_HYBRID, migration_id)
+        rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "now it can"})
+        acl = {"principal": "nobody", "permissionType": "Allow", "operation": "Read", "host": "*"}
+        rig.by_hand.put_znode(POISON, {"version": 1, "acls": [acl]})
+    told = rig.await_event(migration_id, lambda e: POISON in str(e["data"]), "somebody names the znode")
+    print(f"named by {told['kind']}: {told['data']}")
+    rig.by_hand.delete_znode(POISON)
+    assert rig.await_end(migration_id)["state"] == "reverted"
+    assert rig.differences(before) == []
+    assert rig.verify().lost == frozenset()
+
+
+def test_our_worker_is_killed_in_every_part_of_the_way_back(rig: Rig) -> None:
+    before = rig.snapshot()
+    rig.register()
+    migration_id = rig.migrate()
+    rig.forward_to(ONE_KRAFT, migration_id)
+    (in_kraft,) = (int(name.rpartition("-")[2]) for name in rolled(rig.seen, "broker", "kraft"))
+    running = {node.id: rig.pid(node.id) for node in rig.cluster.spec.nodes}
+    rig.rollback(migration_id)
+    kill_worker_when_gone(rig, running[in_kraft], f"broker-{in_kraft} goes down for hybrid mode")
+    controller = rig.cluster.spec.controllers[-1].id
+    kill_worker_when_gone(rig, running[controller], f"controller-{controller} is killed in the window")
+    hybrid = {broker.id: rig.pid(broker.id) for broker in rig.cluster.spec.brokers}
+    wait_until(lambda: not all(is_alive(pid) for pid in hybrid.values()), "a broker goes down for ZooKeeper mode", 120, 0.02)
+    kill_worker(rig, "the last roll")
+
+    assert rig.await_end(migration_id)["state"] == "reverted"
+    assert rig.differences(before) == []
+    done = [event["data"] for event in rig.events(migration_id) if event["kind"] == "step-done"]
+    assert sum(step["attempt"] > 1 for step in done) >= 3, f"a kill was not felt: {done}"
+    report = rig.verify()
+    assert report.lost == frozenset()
+
+
+def kill_worker_when_gone(rig: Rig, pid: int, what: str) -> None:
+    wait_until(lambda: not is_alive(pid), what, 180, every_seconds=0.02)
+    kill_worker(rig, what)
+
+
+def kill_worker(rig: Rig, what: str) -> None:
+    rig.services.kill(Program.ACTIVITIES)
+    rig.services.start(Program.ACTIVITIES)
+    print(f"--- killed the activity worker: {what}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

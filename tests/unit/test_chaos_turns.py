@@ -1,0 +1,28 @@
+"""`.ci/chaos-turns` against the tests that there are: a slow test that CI forgets would rot."""
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+def test_every_slow_test_has_its_turn_and_no_turn_names_another() -> None:
+    lines = (REPOSITORY / ".ci" / "chaos-turns").read_text("utf-8").splitlines()
+    turns = [test for line in lines if not line.startswith("#") for test in line.split()]
+    assert len(turns) == len(set(turns))
+    assert set(turns) == collected("-m", "chaos", "tests/cluster")
+
+
+def test_what_runs_every_day_has_none_of_them() -> None:
+    everyday = collected("tests/cluster")
+    assert everyday
+    assert not everyday & collected("-m", "chaos", "tests/cluster")
+
+
+@cache
+def collected(*arguments: str) -> set[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
+    told = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=120).stdout
+    return {line for line in told.splitlines() if "::" in line}
