@@ -5,14 +5,15 @@ On top stands what was not seen, because every line below was written without kn
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from domain.contracts import Runbook, RunbookAction
 
 HOW_TO = """\
-- **Nobody else may act.** `hold` the migration, or stop `keeperless-activities`: two hands on one cluster hurt it.
 - Choose one way, back or forward, and stay on it.
 - One action after the other, in this order. Begin none before the check of the one before it holds.
-- Commands are for a POSIX shell on the host that is named, as a user who may do what they do.
+- Commands are for a POSIX shell on the host that is named. What must not be written here, such as a password, they take from
+  a variable in capitals: set it first.
 - If a check does not hold, stop and look. Get this page again when anything is not as it says: it tells of one moment."""
 
 BACKTICKS = re.compile(r"`{3,}")
@@ -49,8 +50,17 @@ def _action(number: int, action: RunbookAction) -> Iterator[str]:
     yield _where(action)
     if action.commands:
         yield _fenced("\n".join(action.commands))
-    if action.check:
-        yield f"**Check:** {_line(action.check)}"
+    yield from _check(action.check)
+
+
+def _check(check: str) -> Iterator[str]:
+    """A shell's lines; the comments before them say what to expect."""
+    lines = check.splitlines()
+    told = list(takewhile(lambda line: line.startswith("#"), lines))
+    if check:
+        yield f"**Check.** {_line(' '.join(line.lstrip('#') for line in told))}".rstrip()
+    if commands := "\n".join(lines[len(told) :]):
+        yield _fenced(commands)
 
 
 def _where(action: RunbookAction) -> str:

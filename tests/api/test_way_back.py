@@ -54,7 +54,7 @@ def a_runbook(**changes: Any) -> Runbook:
         node="controller-3001",
         host="kafka-4",
         commands=('kill -9 "$(cat /c.pid)"', "sleep 1"),
-        check="`ps` shows none of them",
+        check="# Expect: nothing is printed\npgrep  -f kafka.Kafka",
     )
     look = RunbookAction(title="Look", node=None, host=None, commands=("echo '```'",))
     return Runbook(cluster="orders", observed_at=NOW, phase="DUAL_WRITE", forward=(look,), back=(window, look)).model_copy(
@@ -185,7 +185,10 @@ def test_the_page_can_be_followed_from_top_to_bottom() -> None:
         'kill -9 "$(cat /c.pid)"',
         "sleep 1",
         "```",
-        "**Check:** `ps` shows none of them",
+        "**Check.** Expect: nothing is printed",
+        "```sh",
+        "pgrep  -f kafka.Kafka",
+        "```",
         "### 2. Look",
         "On any host that reaches the cluster:",
         "````sh",
