@@ -1,13 +1,16 @@
 """`provision_controller`: a controller that did not exist: its file, its storage, its process.
 
     1. look again: the fence holds, and a fresh decision is this very step   (else: blocked, nothing touched)
-    2. write the mark, then the file; it may already be there only if its bytes are just those
-    3. format the storage, unless it is formatted for this cluster and this node
-    4. start the process, unless it runs
-    5. wait until it answers; the quorum's own readiness is the next decision's business
+    2. nobody serves in its place, and its storage is its own, or empty      (else: an error, nothing touched)
+    3. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes
+    4. format the storage, unless it is formatted for this cluster and this node
+    5. start the process, unless it runs
+    6. wait until it answers; the quorum's own readiness is the next decision's business
+    7. set the mark to proven
 
-Every line looks first, so a retry goes on where the last attempt died. Storage that holds anything else is never
-touched: the preflight refuses it, and step 3 looks once more.
+Every line looks first, so a retry goes on where the last attempt died, and so does another migration after it. Storage that
+holds anything else is never touched: the preflight refuses it, and step 2 looks once more. What is archived is the
+controller's original: should somebody take its migration flag before the end, it comes back from there.
 """
 
 import asyncio
@@ -18,17 +21,18 @@ from temporalio import activity
 
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.heartbeat import heartbeating
-from activities.node_files import look_at_disk, read_mark, sha256_of, write_mark
+from activities.node_files import archive_original, look_at_disk, read_mark, read_original, sha256_of, write_mark
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
-from domain.cluster import BrokerSpec, ControllerSpec
+from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
-from domain.observation import RollMark, StorageState
+from domain.observation import NodeDisk, RollMark, StorageState
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file
 from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 FORMAT_TIMEOUT = timedelta(minutes=2)
 """A JVM start and a few small files; minutes only on a starved machine."""
@@ -57,11 +61,17 @@ class Provisioning:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
-            release = await self._write_file(request, cluster, controller, driver)
-            await self._format(cluster, controller, driver, release)
+            await self._ensure_nobody_serves(controller, driver)
+            await self._storage(cluster, controller, driver)
+            source = await self._source(cluster.spec.brokers[0])
+            mark = await self._write_file(request, cluster, controller, driver, source)
+            await self._format(cluster, controller, driver, source)
             await ensure_not_superseded(request, self._ports)
             await driver.start()
             blocked = await self._why_silent(request, controller, driver)
+            if blocked is None:
+                await ensure_not_superseded(request, self._ports)
+                await write_mark(driver, controller.properties_file, mark.model_copy(update={"is_proven": True}), source)
             return StepOutcome(
                 is_done=blocked is None,
                 blocked=blocked,
@@ -86,61 +96,91 @@ class Provisioning:
                 return None
         return f"controller-{controller.id} was started and does not answer: {why}"
 
-    async def _write_file(
-        self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver
-    ) -> str:
-        """Write the controller's file; the release to format for, which is the brokers' protocol version."""
-        source = await self._broker_file(cluster.spec.brokers[0])
-        text = await self._text(cluster, controller, driver, source)
-        found = await driver.read_file(controller.properties_file)
-        wanted = text.encode(ENCODING)
-        if found is not None and found.content != wanted:
-            raise Unsafe(
-                f"{controller.properties_file} exists with other content (sha256 {sha256_of(found.content)[:12]}…). "
-                "It is not overwritten. Move it away, or name it as base_properties."
-            )
-        file = FileContent(wanted, source.mode, source.uid, source.gid)
-        sha256 = sha256_of(wanted)
-        mark = RollMark(
-            step_id=request.step_id,
-            generation=request.generation,
-            stage=request.step.stage,
-            before_identity=None,
-            before_sha256=sha256,
-            written_sha256=sha256,
-        )
-        # The mark first: a file without it is somebody else's, and the preflight would refuse what we had begun.
-        await ensure_not_superseded(request, self._ports)
-        await write_mark(driver, controller.properties_file, mark, file)
-        if found is None:
-            await driver.write_file(controller.properties_file, file)
-        return parse(source.content.decode(ENCODING)).get("inter.broker.protocol.version", SUPPORTED_RELEASE)
+    async def _ensure_nobody_serves(self, controller: ControllerSpec, driver: NodeDriver) -> None:
+        """A process is known by its pid file. One that answers without it has lost it: it must not get a second beside it.
 
-    async def _text(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent) -> str:
+        Asked in this order: what answered before we look at the process was started before.
+        """
+        try:
+            await self._ports.metrics.read(controller.metrics)
+        except Transient:
+            return
+        if (await driver.process()).is_running:
+            return
+        raise Unsafe(
+            f"controller-{controller.id} answers at its metrics endpoint, and {controller.driver.service.pid_file} names no "
+            "process that runs. It is not started again. Write the pid of its process there, or stop that process."
+        )
+
+    async def _write_file(
+        self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent
+    ) -> RollMark:
+        """Write the controller's file, unless it is there; its mark."""
+        path = controller.properties_file
+        found, left = await driver.read_file(path), await read_mark(driver, path)
+        if found is not None and left is not None and _is_as_made(found, left):
+            if left.step_id == request.step_id:
+                return left
+            file = found
+        else:
+            text = await self._text(cluster, controller, driver, source.content.decode(ENCODING))
+            file = FileContent(text.encode(ENCODING), source.mode, source.uid, source.gid)
+        if found is not None and found.content != file.content:
+            raise Unsafe(
+                f"{path} exists with other content. It is not overwritten. Move it away, or name it as base_properties."
+            )
+        await ensure_not_superseded(request, self._ports)
+        # The mark before the file: a file without it is somebody else's, and the preflight would refuse what we had begun.
+        original = await archive_original(driver, path, file)
+        mark = _mark_of(request, (await driver.process()).last_identity, original)
+        await write_mark(driver, path, mark, file)
+        if found is None:
+            await ensure_not_superseded(request, self._ports)
+            await driver.write_file(path, file)
+        return mark
+
+    async def _text(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: str) -> str:
         base = None
         if controller.base_properties is not None:
             file = await driver.read_file(controller.base_properties)
             if file is None:
                 raise Permanent(f"base_properties {controller.base_properties} does not exist on controller {controller.id}")
             base = file.content.decode(ENCODING)
-        return controller_file(cluster.spec, controller, base, source.content.decode(ENCODING))
+        return controller_file(cluster.spec, controller, base, source)
 
-    async def _broker_file(self, broker: BrokerSpec) -> FileContent:
-        file = await self._ports.drivers.driver(broker).read_file(broker.properties_file)
+    async def _source(self, broker: BrokerSpec) -> FileContent:
+        """A broker's file as it was before any migration: as it is, or as it is archived where the broker has gone on."""
+        driver, path = self._ports.drivers.driver(broker), broker.properties_file
+        file = await driver.read_file(path)
         if file is None:
-            raise Unsafe(f"{broker.properties_file} of broker-{broker.id} does not exist. Restore it.")
-        return file
+            raise Unsafe(f"{path} of broker-{broker.id} does not exist. Restore it.")
+        if is_in_first_stage(file.content.decode(ENCODING), Role.BROKER):
+            return file
+        return await read_original(driver, path, await read_mark(driver, path)) or file
 
-    async def _format(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, release: str) -> None:
-        """Format empty storage for this cluster and node with Kafka's own tool."""
-        disk = await look_at_disk(
-            driver, controller.properties_file, controller.log_dirs, cluster.spec.cluster_id, controller.id
-        )
+    async def _storage(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver) -> NodeDisk:
+        """What it has on disk, if that can be used."""
+        path, cluster_id = controller.properties_file, cluster.spec.cluster_id
+        disk = await look_at_disk(driver, path, controller.log_dirs, cluster_id, controller.id)
+        fenced = [d.path for d in disk.log_dirs if d.is_fenced]
+        if fenced:
+            raise Unsafe(
+                f"controller-{controller.id}: {', '.join(fenced)} was fenced by a way back that has not ended, so that nobody "
+                "starts it. Ask for a rollback: it ends that way back and removes this storage. Then begin again."
+            )
         foreign = [d.path for d in disk.log_dirs if d.state is StorageState.FOREIGN]
         if foreign:
             raise Unsafe(f"controller-{controller.id}: {', '.join(foreign)} holds data that is not this controller's")
+        return disk
+
+    async def _format(
+        self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent
+    ) -> None:
+        """Format empty storage for this cluster and node, at the brokers' protocol version, with Kafka's own tool."""
+        disk = await self._storage(cluster, controller, driver)
         if all(d.state is StorageState.OURS for d in disk.log_dirs):
             return
+        release = parse(source.content.decode(ENCODING)).get("inter.broker.protocol.version", SUPPORTED_RELEASE)
         for log_dir in controller.log_dirs:
             await driver.make_dir(log_dir)
         arguments = [
@@ -160,6 +200,26 @@ class Provisioning:
         done = await driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
         if done.exit_code != 0:
             raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {done.errors[-500:] or done.output[-500:]}")
+
+
+def _is_as_made(found: FileContent, left: RollMark) -> bool:
+    """Whether a file is what we made, or what gave the flag back: then it stays, whatever the brokers' files say by now."""
+    return left.written_sha256 == sha256_of(found.content) and is_in_first_stage(
+        found.content.decode(ENCODING), Role.CONTROLLER
+    )
+
+
+def _mark_of(request: StepRequest, last_identity: str | None, original: str) -> RollMark:
+    """`last_identity`: of a controller that ran here before, and was wiped. What is not started since is ours to start."""
+    return RollMark(
+        step_id=request.step_id,
+        generation=request.generation,
+        stage=request.step.stage,
+        before_identity=last_identity,
+        before_sha256=original,
+        written_sha256=original,
+        original_sha256=original,
+    )
 
 
 def java(environment: dict[str, str]) -> str:
