@@ -11,10 +11,12 @@ from domain.contracts import Runbook, RunbookAction
 
 HOW_TO = """\
 - Choose one way, back or forward, and stay on it.
-- One action after the other, in this order. Begin none before the check of the one before it holds.
+- One action after the other, in this order; in it one block after the other. Begin none before the one before it has ended
+  with exit code 0, and its check holds.
 - Commands are for a POSIX shell on the host that is named. What must not be written here, such as a password, they take from
   a variable in capitals: set it first.
-- If a check does not hold, stop and look. Get this page again when anything is not as it says: it tells of one moment."""
+- If something fails, or a check does not hold, stop and look. This page tells of one moment: where anything is not as it says,
+  get it again."""
 
 BACKTICKS = re.compile(r"`{3,}")
 
@@ -47,9 +49,10 @@ def _actions(actions: Sequence[RunbookAction]) -> list[str]:
 
 def _action(number: int, action: RunbookAction) -> Iterator[str]:
     yield f"### {number}. {_line(action.title)}"
-    yield _where(action)
-    if action.commands:
-        yield _fenced("\n".join(action.commands))
+    if action.commands or action.check:
+        yield _where(action)
+    # A block each: whoever pastes one sees that it failed before the next one is run.
+    yield from (_fenced(command) for command in action.commands)
     yield from _check(action.check)
 
 

@@ -183,6 +183,8 @@ def test_the_page_can_be_followed_from_top_to_bottom() -> None:
         "On **controller-3001**, host **kafka-4**:",
         "```sh",
         'kill -9 "$(cat /c.pid)"',
+        "```",
+        "```sh",
         "sleep 1",
         "```",
         "**Check.** Expect: nothing is printed",
@@ -207,10 +209,13 @@ def test_the_page_tells_nothing_unknown_where_all_answered() -> None:
 
 
 def test_where_there_is_no_way_back_the_page_gives_the_reason_and_no_command() -> None:
-    page = page_of(a_runbook(why_no_way_back=FINAL, phase="KRAFT", forward=()))
+    warning = RunbookAction(title="Stop every worker", node=None, host="kafka-1", commands=())
+    page = page_of(a_runbook(why_no_way_back=FINAL, phase="KRAFT", forward=(warning,)))
+    assert "On " not in page
     back, _, forward = page.partition("## Back to ZooKeeper")[2].partition("## Forward to KRaft")
     assert back.strip() == FINAL
-    assert forward.strip() == "Nothing is left to do."
+    assert forward.strip() == "### 1. Stop every worker"
+    assert page_of(a_runbook(forward=())).endswith("## Forward to KRaft\n\nNothing is left to do.\n")
 
 
 def test_a_page_of_a_cluster_that_shows_nothing_says_so() -> None:
