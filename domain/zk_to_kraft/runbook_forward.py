@@ -75,7 +75,7 @@ def _forget_earlier_copy(scene: Scene) -> Iterator[RunbookAction]:
         name = spec.node_name(controller.id)
         title = f"Stop {name}: /migration tells of a copy that this quorum has not made"
         yield on_node(scene, controller, title, (shell.stop(controller),), shell.is_gone(controller), "exit code 0: it is gone")
-    absent = tools.is_absent(spec, "/migration")
+    absent = tools.is_absent(spec, "migration")
     delete = f"{{ {absent}; }} || {tools.zookeeper(spec, 'delete /migration')}"
     yield on_cluster(scene, "Delete /migration", (delete,), absent, "exit code 0: there is no /migration")
     for controller in spec.controllers:

@@ -15,10 +15,19 @@ ZOOKEEPER_SHELL = "org.apache.zookeeper.ZooKeeperMain"
 
 def zookeeper(spec: ClusterSpec, command: str) -> str:
     """One command of ZooKeeper's shell, e.g. `get /controller`."""
-    shell = java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect))
     if spec.zookeeper.digest_auth is None:
-        return f"{shell} {command}"
-    return f"printf 'addauth digest %s\\n%s\\n' {_secret(spec.zookeeper.digest_auth)} \"{command}\" | {shell}"
+        return f"{_shell(spec)} {command}"
+    return f'{{ {_add_identity(spec)}echo "{command}"; }} | {_shell(spec)}'
+
+
+def _shell(spec: ClusterSpec) -> str:
+    return java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect))
+
+
+def _add_identity(spec: ClusterSpec) -> str:
+    """As the session's first command, where an identity is needed."""
+    reference = spec.zookeeper.digest_auth
+    return f"printf 'addauth digest %s\\n' {_secret(reference)}; " if reference is not None else ""
 
 
 def quiet(command: str) -> str:
@@ -35,10 +44,10 @@ def is_krafts(spec: ClusterSpec) -> str:
     return quiet(zookeeper(spec, "stat /controller")) + " | grep -qx 'ephemeralOwner = 0x0'"
 
 
-def is_absent(spec: ClusterSpec, path: str) -> str:
-    """Nobody answering is not absence: the parent has to be listed."""
+def is_absent(spec: ClusterSpec, name: str) -> str:
+    """There is no such znode at the root. Nobody answering is not absence: the root has to be listed."""
     listed = quiet(zookeeper(spec, "ls /"))
-    return f"names=$({listed}) && ! echo \"$names\" | tail -n 1 | tr -d '[] ' | tr , '\\n' | grep -qx {path.lstrip('/')}"
+    return f"{listed} | tail -n 1 | awk '/^\\[/ {{ listed = !/[[ ]{name}[],]/ }} END {{ exit !listed }}'"
 
 
 def is_registered(spec: ClusterSpec, broker_id: int) -> str:
@@ -53,19 +62,18 @@ def copied_offset(spec: ClusterSpec) -> str:
 
 
 def largest_epoch(spec: ClusterSpec) -> str:
-    """Prints the largest controller epoch that ZooKeeper knows.
+    """Prints the largest controller epoch that ZooKeeper knows; fails where it could not read all.
 
     Those are `/controller_epoch`, that of KRaft's claim, and that of every partition's state. One session reads all states.
     """
-    states = quiet(zookeeper(spec, "ls -R /brokers/topics")) + " | grep '/partitions/.*/state$' | sed 's/^/get /'"
-    add_identity = ""
-    if spec.zookeeper.digest_auth is not None:
-        add_identity = f"printf 'addauth digest %s\\n' {_secret(spec.zookeeper.digest_auth)}; "
-    shell = quiet(java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect)))
-    of_states = f"{{ {add_identity}{states}; }} | {shell} | {_number('controller_epoch')}"
-    of_claim = quiet(zookeeper(spec, "get /controller")) + " | " + _number("kraftControllerEpoch")
+    listed = quiet(zookeeper(spec, "ls -R /brokers/topics"))
+    gets = "states=$(echo \"$listed\" | grep '/partitions/.*/state$' | sed 's/^/get /')"
+    read = f'epochs=$({{ {_add_identity(spec)}echo "$states"; }} | {quiet(_shell(spec))} | {_number("controller_epoch")})'
+    is_whole = '[ "$(echo "$states" | wc -l)" = "$(echo "$epochs" | wc -l)" ]'
     own = quiet(zookeeper(spec, "get /controller_epoch")) + " | grep -x '[0-9][0-9]*'"
-    return f"{{ {own}; {of_claim}; {of_states}; }} | sort -n | tail -n 1"
+    of_claim = quiet(zookeeper(spec, "get /controller")) + " | " + _number("kraftControllerEpoch")
+    largest = f'{{ {own} && {of_claim} && echo "$epochs"; }} | sort -n | tail -n 1'
+    return f'listed=$({listed}) && [ -n "$listed" ] && {{ {gets}; {read}; {is_whole}; }} && {largest}'
 
 
 def quorum(spec: ClusterSpec, what: str = "--status") -> str:
@@ -84,7 +92,7 @@ def log_end(spec: ClusterSpec) -> str:
 def is_copy_current(spec: ClusterSpec, distance: int) -> str:
     """ZooKeeper has all but the last few records of the quorum's log. (An idle quorum writes two a second.)"""
     numbers = f"end=$({log_end(spec)}) && copied=$({copied_offset(spec)})"
-    return f'{numbers} && [ "$copied" -gt 0 ] && [ $((end - copied)) -le {distance} ]'
+    return f'{numbers} && [ -n "$copied" ] && [ "$copied" -gt 0 ] && [ $((end - copied)) -le {distance} ]'
 
 
 def is_in_sync(spec: ClusterSpec) -> str:
@@ -116,11 +124,15 @@ def records(controller: ControllerSpec, directories: Sequence[str]) -> str:
     return f'for log in {logs}; do [ ! -e "$log" ] || {decode} "$log" 2>/dev/null; done'
 
 
-def records_beyond(spec: ClusterSpec, controller: ControllerSpec, directories: Sequence[str]) -> str:
-    """Prints what a controller's log has and ZooKeeper does not, by the offset in `/migration`."""
-    beyond = 'awk -v copied="$copied" \'/offset: / { at = $0; sub(/.*offset: /, "", at); if (at + 0 > copied) print }\''
-    written = f"{{ {records(controller, directories)}; }} | grep payload: | grep -v NO_OP_RECORD"
-    return f"copied=$({copied_offset(spec)}); {written} | {beyond}"
+def has_nothing_beyond(spec: ClusterSpec, controller: ControllerSpec, directories: Sequence[str]) -> str:
+    """Prints what a controller's log has and ZooKeeper does not, by the offset in `/migration`.
+
+    Succeeds where there is nothing, and the log could be read.
+    """
+    is_beyond = "at + 0 > copied + 0 && !/NO_OP_RECORD/"
+    look = f'{{ at = $0; sub(/.*offset: /, "", at); if ({is_beyond}) {{ print; lacking = 1 }} }} END {{ exit lacking || !NR }}'
+    written = f"{{ {records(controller, directories)}; }} | grep payload:"
+    return f'copied=$({copied_offset(spec)}); [ -n "$copied" ] && {written} | awk -v copied="$copied" {quote(look)}'
 
 
 def _number(name: str) -> str:
