@@ -164,6 +164,13 @@ class ClusterMetrics(Protocol):
     async def read(self, endpoint: MetricsEndpoint) -> NodeMetrics: ...
 
 
+class Listeners(Protocol):
+    """Looks at a node from outside: a process that somebody started another way is in no pid file, and answers all the same."""
+
+    async def is_answering(self, host: str, port: int) -> bool:
+        """Whether anybody accepts connections there. False also when nothing comes back within a second or two."""
+
+
 class ArtefactStore(Protocol):
     """Immutable bytes, named by their sha256 (hex)."""
 

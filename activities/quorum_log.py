@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from activities.ports import NodeDriver
 from domain.errors import Transient, Unsafe
 from domain.metadata_log import SNAPSHOT_FOOTER, Batch, LogFacts, read_batches, size_of_first
+from domain.observation import MigrationGauge
 
 SEGMENT = re.compile(r"(\d{20})\.log")
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -70,6 +71,29 @@ async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None
         if not later:
             return reading
         reading = replace(reading, segment=later[0], position=0)
+
+
+async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahead: Reading | None = None) -> LogFacts | None:
+    """All of a dead controller's log, with its changes beyond `offset` counted; `None` where there is no log.
+
+    Without an offset, ZooKeeper has what the copy took from it, and nothing after. `ahead`: what was read while it lived.
+    """
+    if offset is None:
+        whole = await _whole(driver, directory)
+        if whole is None or whole.facts.state is not MigrationGauge.MIGRATION:
+            return whole.facts if whole is not None else None
+        offset, ahead = whole.facts.state_at, None
+    reading = ahead if ahead is not None and ahead.facts.end <= offset + 1 else await open_log(driver, directory)
+    if reading is None:
+        return None
+    reading = await read_on(driver, reading, until=offset)
+    counting = replace(reading, facts=reading.facts.counting_beyond(offset))
+    return (await read_on(driver, counting)).facts
+
+
+async def _whole(driver: NodeDriver, directory: str) -> Reading | None:
+    reading = await open_log(driver, directory)
+    return await read_on(driver, reading) if reading is not None else None
 
 
 def _segments(names: tuple[str, ...]) -> list[int]:

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
+from activities.node_files import METADATA_LOG
 from activities.ports import NodeDriver
 from domain.cluster import NodeSpec
 from domain.properties import ENCODING, parse
-
-METADATA_LOG = "__cluster_metadata-0"
-"""The directory of the quorum's log (KafkaRaftServer.MetadataPartition)."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from temporalio.worker import Worker
 
 from activities.adapters.artefacts import DirectoryArtefacts
 from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.listeners import TcpListeners
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
@@ -23,6 +24,7 @@ from activities.adapters.zookeeper import KazooEnsembles
 from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.failures import FailureTranslator
+from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.recording import Recording
@@ -47,6 +49,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Assessing(ports).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
+        Leaving(ports, TcpListeners()).leave_kraft,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,

@@ -83,6 +83,8 @@ CODEC_BITS, CONTROL_BIT = 0x07, 0x20
 MAX_BATCH = 64 * 1024 * 1024
 """Bytes. The quorum writes at most 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES): a larger length is no length."""
 FRAME_VERSION = 1
+UNTOLD = -1
+"""Stands for the kind of records that only a checkpoint tells of: there may have been that many, of any kind."""
 SNAPSHOT_FOOTER = 4
 """Type of the control record that ends a complete checkpoint."""
 
@@ -238,10 +240,9 @@ class LogFacts:
     changes: Mapping[int, int] = field(default_factory=dict)
 
     def counting_beyond(self, offset: int) -> "LogFacts":
-        """Begin to count. Nothing beyond `offset` may have been read before."""
-        if self.end > offset + 1:
-            raise ValueError(f"the log has been read up to {self.end}: what lies beyond {offset} cannot be counted any more")
-        return replace(self, boundary=offset, changes={})
+        """Begin to count. What has been read beyond `offset` already, in a checkpoint, counts as `UNTOLD`."""
+        untold = self.end - 1 - offset
+        return replace(self, boundary=offset, changes={UNTOLD: untold} if untold > 0 else {})
 
     def after(self, batches: Iterable[Batch]) -> "LogFacts":
         """The facts with these batches of the log, which must follow without a gap. Those read before are passed over."""
@@ -282,7 +283,7 @@ class LogFacts:
 
 
 def _name(kind: int) -> str:
-    known = {int(t): t.name.lower().replace("_", " ") for t in RecordType}
+    known = {UNTOLD: "untold"} | {int(t): t.name.lower().replace("_", " ") for t in RecordType}
     return known.get(kind, f"record of unknown kind {kind}")
 
 

@@ -1,0 +1,89 @@
+"""Who rules, and since which epoch, as ZooKeeper keeps it: `/controller`, `/controller_epoch`, `/migration`, partition states.
+
+A ZooKeeper controller refuses to touch a partition whose state was written in a later epoch than its own (KAFKA-20488), and
+what dual write wrote carries the quorum's epoch. So `/controller_epoch` has to be the largest of all before one is elected.
+"""
+
+import json
+from dataclasses import dataclass
+
+from activities.ports import Znode, ZooKeeperTree
+from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION, TOPICS
+
+TOPICS_AT_ONCE = 200
+"""How many topics' partition states are asked for at once."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The three znodes at one moment. `None`: does not exist."""
+
+    controller: Znode | None
+    epoch: Znode | None
+    migration: Znode | None
+
+    @property
+    def is_krafts(self) -> bool:
+        """KRaft's claim outlives its session."""
+        return self.controller is not None and self.controller.ephemeral_owner == 0
+
+    @property
+    def is_zookeepers(self) -> bool:
+        return self.controller is not None and self.controller.ephemeral_owner != 0
+
+    @property
+    def leader(self) -> int | None:
+        """Whose claim it is."""
+        return _integer(self.controller, "brokerid")
+
+    @property
+    def offset(self) -> int | None:
+        """Up to here ZooKeeper has all that the quorum has. `None`: there is no copy, or nothing says so."""
+        found = _integer(self.migration, "kraft_metadata_offset")
+        return found if found is not None and found > 0 else None
+
+    @property
+    def known_epoch(self) -> int:
+        """The larger of ZooKeeper's epoch and the one of KRaft's claim."""
+        return max(self.zookeeper_epoch, _integer(self.controller, "kraftControllerEpoch") or 0)
+
+    @property
+    def zookeeper_epoch(self) -> int:
+        text = self.epoch.data if self.epoch is not None else b""
+        return int(text) if text.strip().isdigit() else 0
+
+
+async def rule_of(tree: ZooKeeperTree) -> Rule:
+    return Rule(*await tree.get_many((CONTROLLER, CONTROLLER_EPOCH, MIGRATION)))
+
+
+async def largest_epoch_of_states(tree: ZooKeeperTree) -> int:
+    """The largest epoch in any partition's state, 0 where there is none. What cannot be parsed has none for Kafka either."""
+    topics = [f"{TOPICS}/{name}" for name in await tree.children(TOPICS) or ()]
+    largest = 0
+    for start in range(0, len(topics), TOPICS_AT_ONCE):
+        paths = topics[start : start + TOPICS_AT_ONCE]
+        found = zip(paths, await tree.get_many(paths), strict=True)
+        states = [f"{path}/partitions/{number}/state" for path, znode in found for number in _partitions(znode)]
+        largest = max(largest, *(_integer(state, "controller_epoch") or 0 for state in await tree.get_many(states)), 0)
+    return largest
+
+
+def _partitions(topic: Znode | None) -> tuple[str, ...]:
+    partitions = _object(topic).get("partitions")
+    return tuple(partitions) if isinstance(partitions, dict) else ()
+
+
+def _integer(znode: Znode | None, key: str) -> int | None:
+    value = _object(znode).get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _object(znode: Znode | None) -> dict[str, object]:
+    if znode is None:
+        return {}
+    try:
+        value = json.loads(znode.data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
