@@ -1,14 +1,22 @@
 """The pages say what the code says."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from api import openapi
+from api.requests import MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from domain.decisions import GateName
+from domain.records import MigrationState
+from domain.zk_to_kraft.losses import METADATA_CHANGES
+from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PREFLIGHT = REPOSITORY / "domain" / "zk_to_kraft" / "preflight.py"
+LOSSES = REPOSITORY / "domain" / "zk_to_kraft" / "losses.py"
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))
 PARTS = ["Context", "Decision", "Rejected", "Consequences"]
 
@@ -34,3 +42,36 @@ def test_a_decision_has_its_four_parts(page: Path) -> None:
 
 def test_decisions_are_numbered_without_gaps() -> None:
     assert [page.name[:3] for page in DECISIONS] == [f"{number:03}" for number in range(1, len(DECISIONS) + 1)]
+
+
+def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -> None:
+    page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
+    named = re.findall(r'name=f?"([a-z-]+?)(?:\{name\})?"', LOSSES.read_text(encoding="utf-8"))
+    assert len(named) > 2
+    losses = {METADATA_CHANGES} | {f"{name}<node>" for name in named}
+    assert set(re.findall(r"^\| `([a-z-]+(?:<node>)?)` \|", page, re.MULTILINE)) == losses
+    phases = re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\| (`[A-Z].*?) \|", page, re.MULTILINE)))
+    assert sorted(phases) == sorted(Phase)
+    assert all(f"`{gate}`" in page for gate in GateName if gate is not GateName.FINALIZE)
+    assert all(f"`{state}`" in page for state in (MigrationState.REVERTING, MigrationState.REVERTED))
+
+
+def test_the_way_backs_calls_are_those_of_the_api() -> None:
+    """In page and README: every address that is named, with or without an id, is in the API's document."""
+    known = {(m.upper(), p.replace("{migration_id}", "{id}")) for p, ms in openapi.document()["paths"].items() for m in ms}
+    for page in ("docs/way-back.md", "README.md"):
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
+        named = set(re.findall(r"\b(GET|POST|PUT) (/[a-z{}/-]+)", text))
+        called = re.findall(r"curl -s( -X POST)? http://127.0.0.1:8080(/[a-zA-Z$/-]+)", text)
+        named |= {("POST" if posted else "GET", path.replace("$ID", "{id}")) for posted, path in called}
+        assert named
+        assert named <= known
+
+
+def test_the_way_backs_bodies_are_what_the_api_takes() -> None:
+    page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
+    bound, held = (json.loads(body) for body in re.findall(r"-d '(.+?)'", page))
+    RollbackRequest.model_validate(bound | {"preview_hash": "0" * 64})
+    assert MigrationRequest.model_validate(held).hold
+    (forced,) = re.findall(r'`(\{"reason": "…".+?\})`', page)
+    assert RollbackRequest.model_validate_json(forced).accept_loss
