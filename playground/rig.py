@@ -28,6 +28,7 @@ GOING_ON = frozenset({"planning", "running", "waiting", "held", "reverting"})
 """States of a migration that has not ended."""
 FORWARD_SECONDS = 400.0
 BACK_SECONDS = 300.0
+ROLLBACK_TRIES = 3
 METADATA_LOG = "__cluster_metadata-0"
 
 
@@ -187,11 +188,30 @@ class Rig:
         return preview
 
     def rollback(self, migration_id: str, accept_loss: Sequence[str] = ()) -> dict[str, Any]:
-        """Ask for the way back: bound to a preview of this moment, or with the losses named. Gives the preview."""
-        preview = self.preview(migration_id)
-        bound = {"accept_loss": list(accept_loss)} if accept_loss else {"preview_hash": preview["preview_hash"]}
-        self.answer("POST", f"/migrations/{migration_id}/rollback", {"reason": "not today", **bound})
-        return preview
+        """Ask for the way back: bound to a preview of this moment, or with the losses named. Gives the preview.
+
+        One that does not hold any more when it is verified is looked at and asked for again, as people would.
+        """
+        for _ in range(ROLLBACK_TRIES):
+            preview = self.preview(migration_id)
+            bound = {"accept_loss": list(accept_loss)} if accept_loss else {"preview_hash": preview["preview_hash"]}
+            response = self.call("POST", f"/migrations/{migration_id}/rollback", {"reason": "not today", **bound})
+            if response.is_success and self._fate(migration_id, response.json()["id"]) != "refused":
+                return preview
+            print(f"--- the rollback was refused: {response.text}")
+        raise Transient(f"the rollback was refused {ROLLBACK_TRIES} times")
+
+    def _fate(self, migration_id: str, command_id: str) -> str:
+        """What became of a command, once its migration has looked."""
+        fates: list[str] = []
+
+        def is_known() -> bool:
+            commands = self.answer("GET", f"/migrations/{migration_id}/commands")["items"]
+            fates[:] = [command["status"] for command in commands if command["id"] == command_id]
+            return fates != ["pending"]
+
+        wait_until(is_known, "the answer to the rollback", 60, every_seconds=0.3)
+        return fates[0]
 
     def await_end(self, migration_id: str, deadline_seconds: float = BACK_SECONDS) -> dict[str, Any]:
         """The migration once it has ended."""

@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from domain.contracts import RollbackPreview
 from domain.records import OpenGate
 from playground.demo.state import DemoState
 
@@ -89,11 +90,55 @@ def _told(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
+def way_back(preview: RollbackPreview) -> RenderableType:
+    """What somebody should look at before going back; the request is bound to just this."""
+    content = Group(
+        Text.assemble("cluster ", (preview.cluster, "bold"), f" in phase {preview.phase}"),
+        "",
+        _steps(preview),
+        "",
+        _prices(preview),
+        "",
+        Text.assemble("preview ", (preview.preview_hash, "bold cyan"), overflow="fold"),
+    )
+    return Panel(content, title="the way back: your decision", title_align="left", box=box.ROUNDED, border_style="cyan")
+
+
+def _steps(preview: RollbackPreview) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    for number, step in enumerate(preview.steps, start=1):
+        grid.add_row(Text(f"{number}", "dim"), step.what)
+    return grid
+
+
+def _prices(preview: RollbackPreview) -> Table:
+    """What it costs, and what it does not bring back."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    grid.add_row("restarts", ", ".join(f"{name} {count}×" for name, count in preview.restarts.items() if count) or "none")
+    grid.add_row(
+        "without a controller", f"{preview.controllerless_seconds:g} s, as measured elsewhere; messages flow all the time"
+    )
+    grid.add_row("files", ", ".join(f"{file.node} {file.how}" for file in preview.files) or "none")
+    losses = Text("nothing", "green") if not preview.losses else Text("; ".join(loss.what for loss in preview.losses), "red")
+    grid.add_row("what is lost", losses)
+    return grid
+
+
 def ask(console: Console, gate: OpenGate) -> Verdict:
     """Blocks until somebody says yes or no, or closes the input."""
+    return _asked(console, f"[bold]Approve {gate.name}?[/bold] yes or no: ")
+
+
+def ask_back(console: Console) -> Verdict:
+    return _asked(console, "[bold]Go back to ZooKeeper?[/bold] yes or no: ")
+
+
+def _asked(console: Console, prompt: str) -> Verdict:
     while True:
         try:
-            answer = console.input(f"[bold]Approve {gate.name}?[/bold] yes or no: ").strip().lower()
+            answer = console.input(prompt).strip().lower()
         except EOFError:
             return Verdict.NOBODY
         if answer in {"yes", "y"}:

@@ -3,11 +3,12 @@
 Belongs to the event loop's thread. `now` is Unix time everywhere, because events carry the time at which they happened.
 """
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import replace
 from itertools import pairwise
 
 from domain.contracts import ClusterSight, Gauges
+from domain.decisions import Intent, StepAction
 from domain.records import Event, NodeStatus
 from playground.acknowledgements import LoadCounters
 from playground.demo.door import MigrationSeen
@@ -22,14 +23,17 @@ STEP_ENDS = frozenset({"step-done", "step-blocked"})
 class Board:
     """Everything that the demo knows. Its clock starts when it is made."""
 
-    def __init__(self, began_at: float, addresses: Addresses) -> None:
+    def __init__(self, began_at: float, addresses: Addresses, title: str = "") -> None:
         self.began_at = began_at
+        self.title = title
         self.addresses = addresses
         self.doing = "starting"
         self.peak_mib = 0.0
         self.last_seq = 0
         self.load = LoadSeen()
         self._migration: MigrationSeen | None = None
+        self._earlier: list[MigrationSeen] = []
+        self._provisioned: Counter[str] = Counter()
         self._sight: ClusterSight | None = None
         self._phases: list[tuple[str, float]] = []
         self._ended_at: float | None = None
@@ -54,10 +58,14 @@ class Board:
             self._work = (work_of(event.data), at)
         elif event.kind in STEP_ENDS:
             self._work = None
+            if event.kind == "step-done" and event.data["action"] == StepAction.PROVISION_CONTROLLER:
+                self._provisioned[event.data["node"]] += 1
         told = line_of(event)
         return self.note_text(told[0], at, told[1]) if told is not None else None
 
     def note_migration(self, seen: MigrationSeen) -> None:
+        if self._migration is not None and self._migration.id != seen.id:
+            self._earlier.append(self._migration)
         self._migration = seen
         self._ended_at = seen.ended_at.timestamp() if seen.ended_at is not None else None
         if seen.links.temporal_ui is not None:
@@ -92,14 +100,28 @@ class Board:
             seconds[name] = seconds.get(name, 0.0) + max(0.0, left - entered)
         return tuple(PhaseTime(name, spent) for name, spent in seconds.items())
 
+    @property
+    def migrations(self) -> tuple[MigrationSeen, ...]:
+        """All that there were, in order."""
+        return (*self._earlier, *([self._migration] if self._migration is not None else []))
+
+    def restarts_told(self) -> dict[str, int]:
+        """As the migrations tell it, together. A controller that is created anew has been started again, too."""
+        told = Counter({name: count - 1 for name, count in self._provisioned.items()})
+        for migration in self.migrations:
+            told.update({node.name: node.restarts for node in migration.nodes})
+        return dict(sorted(told.items()))
+
     def state(self, now: float) -> DemoState:
         sight = self._sight
         return DemoState(
             seconds=now - self.began_at,
             doing=self.doing,
+            title=self.title,
             addresses=self.addresses,
             migration_id=self._migration.id if self._migration is not None else "",
             state=self._migration.state if self._migration is not None else "",
+            is_going_back=self._migration is not None and self._migration.intent is Intent.REVERT,
             phase=self._phases[-1][0] if self._phases else None,
             phases=self.phases(now),
             nodes=self._nodes(),

@@ -12,12 +12,14 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.contracts import ClusterSight
-from domain.decisions import Finding
+from domain.contracts import ClusterSight, RollbackPreview
+from domain.decisions import Finding, Intent
 from domain.errors import Permanent
 from domain.records import Event, NodeStatus, OpenGate
 
 AGAIN_SECONDS = 0.5
+PENDING = "pending"
+"""A command's status while nobody has answered it."""
 READ_TIMEOUT = httpx.Timeout(10.0)
 LOOK_TIMEOUT = httpx.Timeout(60.0)
 """The API itself waits for a worker's look, up to 40 s."""
@@ -59,6 +61,7 @@ class MigrationSeen(Answer):
 
     id: str
     state: str
+    intent: Intent = Intent.FORWARD
     phase: str | None
     waiting: WaitAnswer | None
     nodes: tuple[NodeStatus, ...]
@@ -71,6 +74,14 @@ class MigrationSeen(Answer):
     @property
     def needs_a_person(self) -> bool:
         return self.waiting is not None and self.waiting.waits_for == "people"
+
+
+class CommandSeen(Answer):
+    """One of `GET /migrations/{id}/commands`."""
+
+    id: str
+    status: str
+    refused_because: str | None
 
 
 class Door:
@@ -94,6 +105,21 @@ class Door:
         """`approve` or `reject`, on the evidence that was shown."""
         body = {"gate": gate.name, "decision": decision, "reason": reason, "evidence_hash": gate.evidence_hash}
         await self._change("POST", f"/migrations/{migration_id}/approvals", body)
+
+    async def preview(self, migration_id: str) -> RollbackPreview:
+        """What a rollback would do now. Raises `Refused` where there is no way back."""
+        return RollbackPreview.model_validate(await self._read(f"/migrations/{migration_id}/rollback-preview", LOOK_TIMEOUT))
+
+    async def roll_back(self, migration_id: str, preview_hash: str, reason: str) -> None:
+        """On the preview that was shown. Returns when the migration has agreed; raises Permanent when it has not."""
+        body = {"preview_hash": preview_hash, "reason": reason}
+        command = CommandSeen.model_validate(await self._change("POST", f"/migrations/{migration_id}/rollback", body))
+        while command.status == PENDING:
+            await asyncio.sleep(AGAIN_SECONDS)
+            asked = (await self._read(f"/migrations/{migration_id}/commands", READ_TIMEOUT))["items"]
+            command = next(seen for item in asked if (seen := CommandSeen.model_validate(item)).id == command.id)
+        if command.refused_because is not None:
+            raise Permanent(command.refused_because)
 
     async def migration(self, migration_id: str) -> MigrationSeen:
         return MigrationSeen.model_validate(await self._read(f"/migrations/{migration_id}", READ_TIMEOUT))

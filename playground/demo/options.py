@@ -3,7 +3,17 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+
+
+class Plot(StrEnum):
+    """What is played."""
+
+    FORWARD = "forward"
+    """To KRaft."""
+    ROLLBACK = "rollback"
+    """To the gate, back to ZooKeeper, and to KRaft all the same."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +25,7 @@ class Options:
     keep: bool = False
     stop: bool = False
     picture: Path | None = None
+    story: Plot = Plot.FORWARD
 
 
 def options_of(arguments: Sequence[str]) -> Options:
@@ -23,6 +34,13 @@ def options_of(arguments: Sequence[str]) -> Options:
         description="Takes a real cluster from ZooKeeper to KRaft, under continuous writes, through POST /migrations.",
     )
     parser.add_argument("command", nargs="?", choices=("run", "stop"), default="run", help="stop: end what --keep left running")
+    parser.add_argument(
+        "--story",
+        type=Plot,
+        choices=tuple(Plot),
+        default=Plot.FORWARD,
+        help="rollback: to the gate, back to ZooKeeper, and forward again to the end",
+    )
     parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")
     parser.add_argument(
@@ -33,4 +51,4 @@ def options_of(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--save-picture", type=Path, metavar="PATH", help="save the last view and the summary as an SVG")
     said = parser.parse_args(arguments)
-    return Options(said.directory.absolute(), said.yes, said.keep, said.command == "stop", said.save_picture)
+    return Options(said.directory.absolute(), said.yes, said.keep, said.command == "stop", said.save_picture, said.story)

@@ -1,6 +1,7 @@
 """What a run has come to: the summary, and report.json."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ class DemoReport:
     state: str
     """The phase in which the cluster is left."""
     migration: str
-    """The migration's own state: `succeeded`, `held`, `refused`, …"""
+    """The migration's own state: `succeeded`, `held`, `refused`, …; of several, in order: `reverted, succeeded`."""
     seconds_total: float
     phases: dict[str, float]
     restarts: dict[str, int]
@@ -48,21 +49,22 @@ class DemoReport:
 
 
 def report_of(
-    migration: MigrationSeen,
+    migrations: Sequence[MigrationSeen],
     phase: str | None,
     phases: tuple[PhaseTime, ...],
     restarts: dict[str, int],
+    restarts_told: dict[str, int],
     load: LoadReport,
     seconds_total: float,
     peak_rss_mib: float,
 ) -> DemoReport:
     return DemoReport(
         state=phase or "unknown",
-        migration=migration.state,
+        migration=", ".join(migration.state for migration in migrations),
         seconds_total=round(seconds_total, 1),
         phases={spent.name: round(spent.seconds, 1) for spent in phases},
         restarts=restarts,
-        restarts_told={node.name: node.restarts for node in migration.nodes},
+        restarts_told=restarts_told,
         acknowledged=load.acknowledged,
         read_back=load.read_back,
         lost=len(load.lost),

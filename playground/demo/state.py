@@ -89,9 +89,12 @@ class DemoState:
 
     seconds: float
     doing: str
+    title: str = ""
     addresses: Addresses = field(default_factory=Addresses)
     migration_id: str = ""
     state: str = ""
+    is_going_back: bool = False
+    """Its migration leads back to ZooKeeper."""
     phase: str | None = None
     phases: tuple[PhaseTime, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()

@@ -3,16 +3,20 @@
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
+from rich.console import Console, RenderableType
+
+from domain.decisions import GateName, Intent
 from domain.errors import Permanent
-from domain.records import OpenGate
+from domain.records import MigrationState, OpenGate
 from playground.acknowledgements import LoadCounters
-from playground.demo.asking import Verdict, ask, question
+from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.backstage import CLUSTER_NAME, Backstage
 from playground.demo.board import Board
 from playground.demo.door import Door, MigrationSeen, Refused
-from playground.demo.options import Options
+from playground.demo.options import Options, Plot
 from playground.demo.report import DemoReport, report_of
 from playground.demo.screen import Screen
 from playground.demo.state import Addresses, DemoState, Line, Tone
@@ -26,6 +30,17 @@ MESSAGES_AFTER_THE_END = 400
 UNATTENDED_SECONDS = 900.0
 """A run that nobody watches gives up after this time, and says what it waited for."""
 REASON = {Verdict.APPROVE: "approved in the demo's terminal", Verdict.REJECT: "rejected in the demo's terminal"}
+BACK = "asked for in the demo's terminal"
+BACK_UNATTENDED = "asked for unattended (--yes)"
+HEADINGS: dict[Plot, tuple[Intent, ...]] = {
+    Plot.FORWARD: (Intent.FORWARD,),
+    Plot.ROLLBACK: (Intent.REVERT, Intent.FORWARD),
+}
+"""The migrations of each plot, by where they end: one that ends in ZooKeeper turns round at the gate."""
+TITLES = {
+    Plot.FORWARD: "ZooKeeper → KRaft, in place, under continuous writes",
+    Plot.ROLLBACK: "ZooKeeper → KRaft → ZooKeeper → KRaft, in place, under continuous writes",
+}
 
 
 class Story:
@@ -35,7 +50,8 @@ class Story:
         self._options = options
         self._stage = backstage
         self._screen = screen
-        self._board = Board(time.time(), Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs"))
+        addresses = Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs")
+        self._board = Board(time.time(), addresses, TITLES[options.story])
         self._door = Door(backstage.services.api_url)
         self._is_asking = False
         self._loop = asyncio.get_running_loop()
@@ -50,8 +66,8 @@ class Story:
             async with asyncio.TaskGroup() as group:
                 drawing = group.create_task(self._draw())
                 await self._stage.start(self._announce_from_thread)
-                migration = await self._migrate()
-                report = await self._prove(migration)
+                await self._migrate()
+                report = await self._prove()
                 self._screen.show(self.last_state)
                 drawing.cancel()
         finally:
@@ -65,32 +81,42 @@ class Story:
 
     # --- the migration ---------------------------------------------------------------------------------------------
 
-    async def _migrate(self) -> MigrationSeen:
-        """Registers, starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
+    async def _migrate(self) -> None:
+        """Registers the cluster, and plays one migration after the other, until one does not end as it was meant to."""
         self._board.doing = "migrating"
         spec: dict[str, Any] = self._stage.cluster.spec.model_dump(mode="json")
         await self._door.register(CLUSTER_NAME, spec)
         self._announce(f"PUT /clusters/{CLUSTER_NAME}: registered")
+        for heading in HEADINGS[self._options.story]:
+            migration = await self._play_one(heading)
+            if heading is Intent.REVERT and migration.state != MigrationState.REVERTED:
+                return
+
+    async def _play_one(self, heading: Intent) -> MigrationSeen:
+        """Starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
         migration_id = await self._door.start_migration(CLUSTER_NAME, {})
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:
             watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
-            migration = await self._await_end(migration_id)
+            migration = await self._await_end(migration_id, heading)
             for task in watching:
                 task.cancel()
         await self._catch_up(migration_id)
         return migration
 
-    async def _await_end(self, migration_id: str) -> MigrationSeen:
+    async def _await_end(self, migration_id: str, heading: Intent) -> MigrationSeen:
         decided: dict[str, Verdict] = {}
+        back = None if heading is Intent.REVERT else Verdict.REJECT
         deadline = time.monotonic() + UNATTENDED_SECONDS
         while True:
             migration = await self._door.migration(migration_id)
             self._board.note_migration(migration)
             for gate in migration.gates:
-                if gate.evidence_hash not in decided:
+                if gate.name is GateName.FINALIZE and back is not Verdict.REJECT:
+                    back = back or await self._turn_back(migration_id)
+                elif gate.evidence_hash not in decided:
                     decided[gate.evidence_hash] = await self._decide(migration_id, gate)
-            verdict = list(decided.values())[-1] if decided else None
+            verdict = list(decided.values())[-1] if decided else back
             if migration.ended_at is not None or verdict is Verdict.NOBODY:
                 return migration
             if migration.state == "held" and (verdict is Verdict.REJECT or not self._has_audience):
@@ -120,15 +146,9 @@ class Story:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def _decide(self, migration_id: str, gate: OpenGate) -> Verdict:
+        """At a gate of the product's."""
         self._board.note_sight(await self._door.look(CLUSTER_NAME))
-        self._is_asking = True
-        try:
-            self._screen.show(self.last_state)
-            self._screen.pause()
-            self._screen.console.print(question(gate, self.last_state))
-            verdict = await self._verdict(gate)
-        finally:
-            self._is_asking = False
+        verdict = await self._asked(question(gate, self.last_state), lambda console: ask(console, gate))
         if verdict is Verdict.NOBODY:
             self._announce("nobody to ask: the gate stays closed", Tone.ALERT)
             return verdict
@@ -139,16 +159,42 @@ class Story:
             self._announce(str(refusal), Tone.ALERT)
         return verdict
 
-    async def _verdict(self, gate: OpenGate) -> Verdict:
+    async def _turn_back(self, migration_id: str) -> Verdict | None:
+        """Whether to go back, on what that would mean. A no leads on to the gate's own question.
+
+        `None` where the preview did not hold any more: then somebody is to be asked again.
+        """
+        preview = await self._door.preview(migration_id)
+        verdict = await self._asked(way_back(preview), ask_back)
+        if verdict is Verdict.APPROVE:
+            reason = BACK_UNATTENDED if self._options.yes else BACK
+            try:
+                await self._door.roll_back(migration_id, preview.preview_hash, reason)
+            except Permanent as refusal:
+                self._announce(str(refusal), Tone.ALERT)
+                return None
+        return verdict
+
+    async def _asked(self, shown: RenderableType, ask_people: Callable[[Console], Verdict]) -> Verdict:
+        self._is_asking = True
+        try:
+            self._screen.show(self.last_state)
+            self._screen.pause()
+            self._screen.console.print(shown)
+            return await self._verdict(ask_people)
+        finally:
+            self._is_asking = False
+
+    async def _verdict(self, ask_people: Callable[[Console], Verdict]) -> Verdict:
         if self._options.yes:
             return Verdict.APPROVE
         if not sys.stdin.isatty():
             return Verdict.NOBODY
-        return await asyncio.to_thread(ask, self._screen.console, gate)
+        return await asyncio.to_thread(ask_people, self._screen.console)
 
     # --- the proof -------------------------------------------------------------------------------------------------
 
-    async def _prove(self, migration: MigrationSeen) -> DemoReport:
+    async def _prove(self) -> DemoReport:
         """Some more writes, then everything is read again from the beginning, and compared by identifier."""
         self._board.doing = "proving"
         await asyncio.to_thread(self._stage.load.await_acknowledged, MESSAGES_AFTER_THE_END)
@@ -161,8 +207,9 @@ class Story:
         now = time.time()
         state = self._board.state(now)
         peak = await asyncio.to_thread(self._stage.memory.stop)
-        restarts = self._stage.census.restarts()
-        return report_of(migration, state.phase, state.phases, restarts, proof, now - self._board.began_at, peak)
+        seen, told = self._stage.census.restarts(), self._board.restarts_told()
+        seconds = now - self._board.began_at
+        return report_of(self._board.migrations, state.phase, state.phases, seen, told, proof, seconds, peak)
 
     # --- what is shown ---------------------------------------------------------------------------------------------
 

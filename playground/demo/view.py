@@ -38,7 +38,11 @@ LONGEST_AS_SECONDS = 99.5
 STALE_SECONDS = 6.0
 """A look older than this is shown with its age."""
 
-AT_THE_END = "No broker and no controller uses ZooKeeper any more."
+AT_THE_END = {
+    "succeeded": "No broker and no controller uses ZooKeeper any more.",
+    "reverted": "Every broker runs on ZooKeeper with its own file again, and nothing is left of the controllers.",
+}
+ENDED_WELL = frozenset(AT_THE_END)
 DOING = {
     "starting": "Temporal, two workers and the API, three ZooKeeper servers, three brokers: all at once.",
     "migrating": "Looking at the cluster, and deciding what comes next.",
@@ -64,7 +68,7 @@ def _header(state: DemoState) -> RenderableType:
     grid = Table.grid(expand=True)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)
-    title = Text.assemble(("Keeperless", "bold"), "  ZooKeeper → KRaft, in place, under continuous writes")
+    title = Text.assemble(("Keeperless", "bold"), f"  {state.title}")
     grid.add_row(title, Text.assemble((state.doing, "bold cyan"), f"  {clock(state.seconds)}"))
     links = [("Temporal UI", state.addresses.temporal_ui), ("API", state.addresses.api_docs)]
     shown = Text("   ").join(Text.assemble((f"{name} ", "dim"), (url, f"link {url}")) for name, url in links if url)
@@ -99,10 +103,16 @@ def _phases(state: DemoState) -> RenderableType:
 
 
 def _phase(name: str, state: DemoState, is_entered: bool) -> Text:
-    if name == state.phase and state.state != "succeeded":
-        return Text(f"▶ {name}", "bold cyan")
-    # One that was over before anybody looked, as the copy of a small cluster is, has no time and was passed all the same.
-    is_passed = is_entered or (state.phase in PHASES and PHASES.index(name) < PHASES.index(state.phase))
+    if name == state.phase and state.state not in ENDED_WELL:
+        return Text(f"{'◀' if state.is_going_back else '▶'} {name}", "bold cyan")
+    if state.phase not in PHASES:
+        is_passed = is_entered
+    else:
+        # One that was over before anybody looked, as the copy of a small cluster is, has no time and was passed all the same;
+        # one that an earlier migration entered is still to come.
+        is_passed = PHASES.index(name) <= PHASES.index(state.phase)
+        if is_entered and state.is_going_back and not is_passed:
+            return Text(f"↶ {name}", "yellow")
     return Text(f"✔ {name}", "green") if is_passed else Text(f"· {name}", "dim")
 
 
@@ -160,7 +170,7 @@ def _known(value: object) -> Text:
 
 def _now(state: DemoState) -> RenderableType:
     title, text, style = _what_happens(state)
-    stale = state.look_age_seconds is not None and state.look_age_seconds > STALE_SECONDS and state.state != "succeeded"
+    stale = state.look_age_seconds is not None and state.look_age_seconds > STALE_SECONDS and state.state not in ENDED_WELL
     if stale:
         title += f" · last look {state.look_age_seconds:.0f} s ago"
     return _panel(Text(text, overflow="ellipsis"), title, NOW_ROWS, style)
@@ -177,14 +187,14 @@ def _what_happens(state: DemoState) -> tuple[str, str, str]:
     if state.working is not None:
         unknown = f"  (does not answer: {', '.join(state.unknown)})" if state.unknown else ""
         return f"working · {clock(state.working.seconds)}", state.working.text + unknown, "cyan"
-    if state.phase is not None and state.state != "succeeded" and state.quiet_seconds > QUIET_SECONDS:
+    if state.phase is not None and state.state not in ENDED_WELL and state.quiet_seconds > QUIET_SECONDS:
         return (
             f"quiet · {clock(state.quiet_seconds)}",
             "Nothing was told for a while: the Temporal UI shows what the workflow does.",
             "red",
         )
-    if state.state == "succeeded":
-        return state.state, f"{AT_THE_END} {DOING.get(state.doing, '')}", "green"
+    if state.state in ENDED_WELL:
+        return state.state, f"{AT_THE_END[state.state]} {DOING.get(state.doing, '')}", "green"
     return state.state or state.doing, DOING.get(state.doing, ""), "dim"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from domain.decisions import StepAction
 from domain.records import Event
 from domain.zk_to_kraft.phases import Phase
 from playground.demo.state import DemoState, Tone
@@ -20,17 +21,37 @@ def line_of(event: Event) -> Telling | None:
         return event.kind, Tone.PLAIN
 
 
+WORK: dict[str, str] = {
+    StepAction.PROVISION_CONTROLLER: "create {node}: write its file, format its storage, start it",
+    StepAction.ROLL_NODE: "restart {node} with its file in stage {stage}",
+    StepAction.START_NODE: "start {node}, which was stopped",
+    StepAction.FAIL_OVER: "restart {node}, so that another controller takes over and writes what ZooKeeper lacks",
+    StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
+    "/migration and /controller go in one transaction, a broker takes over",
+    StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
+}
+"""What a step does."""
+
+DONE: dict[str, str] = {
+    StepAction.PROVISION_CONTROLLER: "{node} is up",
+    StepAction.ROLL_NODE: "{node} is back in stage {stage}, proved well",
+    StepAction.START_NODE: "{node} runs again",
+    StepAction.FAIL_OVER: "another controller has taken over from {node}",
+    StepAction.LEAVE_KRAFT: "a broker is ZooKeeper's controller again",
+    StepAction.WIPE: "nothing of the quorum is left",
+}
+"""What it has come to."""
+
+
 def work_of(data: dict[str, Any]) -> str:
     """What a step does, from its event's data."""
-    if data["action"] == "provision-controller":
-        return f"create {data['node']}: write its file, format its storage, start it"
-    return f"restart {data['node']} with its file in stage {data['stage']}"
+    return WORK.get(data["action"], "{action} {node}").format(**data)
 
 
 def _done(data: dict[str, Any]) -> Telling:
-    what = "is up" if data["action"] == "provision-controller" else f"is back in stage {data['stage']}, proved well"
     again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
-    return f"{data['node']} {what} ({data['seconds']:.0f} s{again})", Tone.GOOD
+    what = DONE.get(data["action"], "{action} {node}: done").format(**data)
+    return f"{what} ({data['seconds']:.0f} s{again})", Tone.GOOD
 
 
 def _waiting(data: dict[str, Any]) -> Telling | None:
@@ -61,9 +82,13 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
     "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),
     "held": _plain("held by {by}: {reason}", Tone.ALERT),
     "resumed": _plain("resumed by {by}: {reason}", Tone.NEWS),
+    "rollback-accepted": _plain("back to ZooKeeper, asked for by {by}: {reason}", Tone.NEWS),
+    "rollback-refused": _plain("the way back was refused: {why}", Tone.ALERT),
+    "reverting": lambda data: (f"back to ZooKeeper at once: {data['reason']} {data['detail']}".rstrip(), Tone.ALERT),
     "command-refused": _plain("{command} refused: {because}", Tone.ALERT),
     "signal-ignored": _plain("a signal was ignored: {why}", Tone.ALERT),
     "succeeded": _plain("the migration has succeeded: {outcome}", Tone.GOOD),
+    "reverted": _plain("the migration has led back: {outcome}", Tone.GOOD),
     "refused": _refused,
     "cancelled": _plain("the migration was cancelled", Tone.ALERT),
 }

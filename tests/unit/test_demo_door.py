@@ -1,11 +1,14 @@
 """The demo's HTTP: it goes on reading through everything that passes, and says what the API said no to."""
 
+import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import httpx
 import pytest
 
+from domain.errors import Permanent
 from domain.records import Event
 from playground.demo import door
 from playground.demo.door import Door, Refused
@@ -76,6 +79,27 @@ async def test_a_no_is_told_in_the_problems_own_words() -> None:
     ) as no:
         await refusing.register("demo", {})
     assert no.value.code == "invalid-request"
+
+
+@pytest.mark.parametrize(("refused_because", "is_refused"), [(None, False), ("the preview has changed", True)])
+async def test_a_way_back_waits_for_the_migrations_answer(refused_because: str | None, is_refused: bool) -> None:
+    """The call may be answered before the migration has looked: then the list of commands tells."""
+    pending = {"id": "c", "status": "pending", "refused_because": None}
+    told = pending | {"status": "refused" if is_refused else "delivered", "refused_because": refused_because}
+    lists = iter([[{**told, "id": "another"}, pending], [{**told, "id": "another"}, told]])
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        if request.method == "POST":
+            assert json.loads(request.content) == {"preview_hash": "ab", "reason": "not today"}
+            return httpx.Response(202, json=pending)
+        return httpx.Response(200, json={"items": next(lists)})
+
+    expected = pytest.raises(Permanent, match="the preview has changed") if is_refused else nullcontext()
+    with expected:
+        await a_door(answer).roll_back("m", "ab", "not today")
+    assert asked == ["POST /migrations/m/rollback", "GET /migrations/m/commands", "GET /migrations/m/commands"]
 
 
 async def test_what_is_not_there_is_not_asked_for_for_ever() -> None:

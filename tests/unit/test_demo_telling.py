@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from domain.contracts import ClusterSight, Gauges
+from domain.contracts import ClusterSight, FileRestoration, Gauges, Loss, PreviewStep, RollbackPreview
 from domain.decisions import GateName
 from domain.records import Event, NodeStatus, OpenGate
 from playground.acknowledgements import LoadCounters
-from playground.demo.asking import Verdict, ask, question
+from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.board import Board
 from playground.demo.door import MigrationSeen
 from playground.demo.report import report_of, summary
@@ -71,6 +71,26 @@ def board() -> Board:
             event("step-done", action="provision-controller", node="controller-3001", stage="migration", seconds=4, attempt=1),
             "controller-3001 is up (4 s)",
             Tone.GOOD,
+        ),
+        (
+            event("step-done", action="leave-kraft", node="cluster", stage="zookeeper", seconds=5.2, attempt=1),
+            "a broker is ZooKeeper's controller again (5 s)",
+            Tone.GOOD,
+        ),
+        (
+            event("step-done", action="juggle", node="cluster", stage="zookeeper", seconds=1, attempt=1),
+            "juggle cluster: done (1 s)",
+            Tone.GOOD,
+        ),
+        (
+            event("rollback-accepted", by="ann", reason="not today", losses=[], command="c"),
+            "back to ZooKeeper, asked for by ann: not today",
+            Tone.NEWS,
+        ),
+        (
+            event("reverting", reason="copy-cannot-finish", objects=["3001"], detail="/config/users/x is no JSON"),
+            "back to ZooKeeper at once: copy-cannot-finish /config/users/x is no JSON",
+            Tone.ALERT,
         ),
         (
             event("waiting", reason="node-down", objects=["broker-2"], for_people=False),
@@ -141,6 +161,26 @@ def test_nodes_are_as_seen_now_with_the_restarts_that_the_migration_knows() -> N
     assert (state.look_age_seconds, state.unknown) == (2.0, ("kafka",))
 
 
+def test_restarts_of_several_migrations_add_up_and_creating_a_controller_again_is_one() -> None:
+    seen = board()
+    controller = NODE.model_copy(update={"name": "controller-3001"})
+    for number, restarts in ((1, 0), (2, 1)):
+        seen.note_event(event("step-done", action="provision-controller", node="controller-3001", stage="migration"))
+        nodes = [NODE.model_copy(update={"restarts": 2}), controller.model_copy(update={"restarts": restarts})]
+        for state in ("running", "reverted"):
+            seen.note_migration(migration(id=f"m{number}", state=state, nodes=[node.model_dump() for node in nodes]))
+    assert seen.restarts_told() == {"broker-1": 4, "controller-3001": 2}
+    assert [told.id for told in seen.migrations] == ["m1", "m2"]
+
+
+def test_a_way_back_shows_as_one() -> None:
+    seen = board()
+    seen.note_migration(migration())
+    assert not seen.state(BEGAN).is_going_back
+    seen.note_migration(migration(intent="revert"))
+    assert seen.state(BEGAN).is_going_back
+
+
 def test_a_wait_keeps_its_age() -> None:
     seen = board()
     since = datetime.fromtimestamp(BEGAN, UTC)
@@ -181,13 +221,20 @@ def proof(**changes: Any) -> LoadReport:
 
 def test_the_report_has_what_was_asked_for(tmp_path: Path) -> None:
     report = report_of(
-        migration(state="succeeded"), "KRAFT", (PhaseTime("SOAK", 1.26),), {"broker-1": 2}, proof(), 99.96, 1234.5
+        [migration(state="reverted"), migration(state="succeeded")],
+        "KRAFT",
+        (PhaseTime("SOAK", 1.26),),
+        {"broker-1": 2},
+        {"broker-1": 2},
+        proof(),
+        99.96,
+        1234.5,
     )
     report.write(tmp_path / "report.json")
     written = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert written == {
         "state": "KRAFT",
-        "migration": "succeeded",
+        "migration": "reverted, succeeded",
         "seconds_total": 100.0,
         "phases": {"SOAK": 1.3},
         "restarts": {"broker-1": 2},
@@ -214,7 +261,7 @@ def test_the_report_has_what_was_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_success_is_kraft_and_nothing_lost(phase: str | None, load: LoadReport, is_success: bool) -> None:
-    report = report_of(migration(), phase, (), {"broker-1": 2}, load, 1.0, 1.0)
+    report = report_of([migration()], phase, (), {"broker-1": 2}, {"broker-1": 2}, load, 1.0, 1.0)
     assert report.is_success is is_success
     console = Console(file=StringIO(), width=100, record=True)
     console.print(summary(report))
@@ -222,7 +269,7 @@ def test_success_is_kraft_and_nothing_lost(phase: str | None, load: LoadReport, 
 
 
 def test_a_restart_that_was_not_told_shows() -> None:
-    report = report_of(migration(), "KRAFT", (), {"broker-1": 3}, proof(), 1.0, 1.0)
+    report = report_of([migration()], "KRAFT", (), {"broker-1": 3}, {"broker-1": 2}, proof(), 1.0, 1.0)
     console = Console(file=StringIO(), width=100, record=True)
     console.print(summary(report))
     assert "broker-1 3×; the migration tells otherwise: broker-1 2×" in console.export_text()
@@ -250,6 +297,41 @@ def test_the_approver_sees_the_evidence_and_what_cannot_be_undone() -> None:
     assert "unknown records behind" in text
     assert "no way back to ZooKeeper" in " ".join(text.replace("│", " ").split())
     assert "1,234 acknowledged" in text
+
+
+PREVIEW = RollbackPreview(
+    cluster="demo",
+    observed_at=datetime.now(UTC),
+    phase="SOAK",
+    is_possible=True,
+    steps=(
+        PreviewStep(what="Restart broker-1 in hybrid mode", node="broker-1", restarts=True),
+        PreviewStep(what="Fence the controllers"),
+    ),
+    restarts={"broker-1": 2, "broker-2": 0},
+    controllerless_seconds=0.15,
+    files=(FileRestoration(node="broker-1", path="/x", how="archive", sha256="0" * 64),),
+    preview_hash="ab" * 32,
+)
+
+
+@pytest.mark.parametrize(
+    ("losses", "told"), [((), "what is lost          nothing"), ((Loss(name="metadata-changes", what="A topic."),), "A topic.")]
+)
+def test_who_goes_back_sees_the_steps_what_they_cost_and_what_is_lost(losses: tuple[Loss, ...], told: str) -> None:
+    console = Console(file=StringIO(), width=100, record=True, highlight=False)
+    console.print(way_back(PREVIEW.model_copy(update={"losses": losses})))
+    text = console.export_text()
+    for expected in ("1 Restart broker-1", "2 Fence", "broker-1 2×", "0.15 s", "broker-1 archive", "ab" * 32, told):
+        assert expected in text
+    assert "broker-2" not in text
+
+
+def test_going_back_is_asked_for_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("no\n"))
+    output = StringIO()
+    assert ask_back(Console(file=output)) is Verdict.REJECT
+    assert "Go back to ZooKeeper?" in output.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,29 @@ def test_phases_passed_present_and_to_come_differ() -> None:
     assert "✔ KRAFT" in rendered(changed(phase="KRAFT", state="succeeded", phases=(PhaseTime("KRAFT", 0.0),)))
 
 
+def test_on_the_way_back_what_was_passed_is_taken_back() -> None:
+    passed = (PhaseTime("DUAL_WRITE", 1.0), PhaseTime("BROKERS_TO_KRAFT", 9.0), PhaseTime("SOAK", 3.0))
+    text = rendered(changed(is_going_back=True, state="reverting", phases=passed))
+    assert "◀ BROKERS_TO_KRAFT" in text
+    assert "↶ SOAK" in text
+    assert "✔ DUAL_WRITE" in text
+    assert "· FINALIZING" in text
+
+
+def test_what_an_earlier_migration_entered_is_still_to_come() -> None:
+    assert "· SOAK" in rendered(changed(phases=(PhaseTime("SOAK", 3.0), PhaseTime("BROKERS_TO_KRAFT", 1.0))))
+
+
+def test_a_cluster_that_is_back_says_so() -> None:
+    text = rendered(changed(state="reverted", phase="PREFLIGHT", is_going_back=True, waiting=None, working=None))
+    assert "Every broker runs on ZooKeeper with its own file again" in text
+    assert "✔ PREFLIGHT" in text
+
+
+def test_the_title_is_the_plots() -> None:
+    assert "Keeperless  there and back" in rendered(changed(title="there and back"))
+
+
 def test_unknown_numbers_are_unknown_and_not_zero() -> None:
     text = rendered(changed(gauges=Gauges()))
     assert "ZkWriteBehindLag unknown" in text
