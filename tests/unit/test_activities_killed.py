@@ -1,7 +1,8 @@
 """`roll_node` and `provision_controller` cut off after every single call of a port, and run again as Temporal would.
 
-A worker can die anywhere. Whatever it left, the next attempt at the same step ends in the same state: restarted once,
-original archived, nobody else touched. Nothing here sleeps or waits; the ledger is a real one.
+A worker can die anywhere, on the way forward and on the way back. Whatever it left, the next attempt at the same step ends in
+the same state: restarted once, all that was overwritten archived, nobody else touched. Nothing here sleeps or waits; the ledger
+is a real one.
 """
 
 import asyncio
@@ -20,13 +21,13 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
-from activities.node_files import original_path, read_mark, sha256_of
+from activities.node_files import METADATA_LOG, before_path, original_path, read_mark, sha256_of
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.rolling import Rolling
 from domain.cluster import Role
 from domain.contracts import AssessRequest, StepOutcome, StepRequest
-from domain.decisions import Gate, GateName, NodeStage, Step, StepAction
+from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.errors import Superseded, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
@@ -35,9 +36,10 @@ from ledger.ledger import SqlLedger, open_ledger
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
+from tests.unit.fake_way_back import leave_kraft, order, take_flag, wipe
 
 POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
-EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "consume_command"})
+EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "kill", "consume_command"})
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 
@@ -115,14 +117,15 @@ class KillAfter:
 
 
 def files_of(cluster: FakeCluster, node_id: int) -> dict[str, Any]:
-    return dict(cluster.nodes[node_id].machine.files)
+    """But for the quorum's log: when it reaches a node is a matter of time."""
+    return {path: file for path, file in cluster.nodes[node_id].machine.files.items() if METADATA_LOG not in path}
 
 
 def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
     """All that must be the same whatever happened on the way."""
     node = cluster.nodes[step.node]
     pid_file = node.spec.driver.service.pid_file
-    files = {p: f for p, f in node.machine.files.items() if not p.endswith(".mark") and p != pid_file}
+    files = {p: f for p, f in files_of(cluster, step.node).items() if not p.endswith(".mark") and p != pid_file}
     process = node.process
     return {
         "starts": node.starts,
@@ -132,14 +135,32 @@ def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
     }
 
 
-STEPS = {
+def is_roll(step: Step, stage: NodeStage, *, of_controller: bool = False) -> bool:
+    return step.action is StepAction.ROLL_NODE and step.stage is stage and (step.node >= 3000) is of_controller
+
+
+FORWARD: dict[str, Callable[[Step], bool]] = {
     "provision the first controller": lambda s: s.action is StepAction.PROVISION_CONTROLLER,
     "provision the second controller": lambda s: s.node_id == 3002,
-    "roll to hybrid": lambda s: s.action is StepAction.ROLL_NODE and s.stage is NodeStage.MIGRATION,
-    "roll to kraft": lambda s: s.stage is NodeStage.KRAFT and s.node_id < 3000,
+    "roll to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION),
+    "roll to kraft": lambda s: is_roll(s, NodeStage.KRAFT),
     "finalize the first controller": lambda s: s.gate is not None,
     "finalize the last controller": lambda s: s.stage is NodeStage.KRAFT and s.node_id == 3001,
 }
+BACK: dict[str, Callable[[Step], bool]] = {
+    "roll back to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION),
+    "roll back to zookeeper": lambda s: is_roll(s, NodeStage.ZOOKEEPER),
+    "roll the last one back to zookeeper": lambda s: is_roll(s, NodeStage.ZOOKEEPER) and s.node_id == 3,
+}
+AGAIN: dict[str, Callable[[Step], bool]] = {
+    "provision a controller again": lambda s: s.action is StepAction.PROVISION_CONTROLLER,
+    "roll to hybrid again": lambda s: is_roll(s, NodeStage.MIGRATION),
+}
+ALARM: dict[str, Callable[[Step], bool]] = {
+    "give a controller its flag back": lambda s: is_roll(s, NodeStage.MIGRATION, of_controller=True),
+}
+STEPS = (*FORWARD, *BACK, *AGAIN, *ALARM)
+Found = dict[str, tuple[FakeCluster, StepRequest, str]]
 
 
 @pytest.fixture(scope="module")
@@ -193,49 +214,88 @@ async def ledger(database: Path, tmp_path: Path) -> AsyncIterator[SqlLedger]:
     await opened.close()
 
 
+@dataclass
+class Walk:
+    """A migration, step by step, on one simulated cluster. `found`: the cluster as it was right before each named step."""
+
+    ledger: SqlLedger
+    cluster: FakeCluster
+    is_back: bool = False
+    evidence_hash: str = ""
+
+    async def decision(self, approvals: dict[GateName, str]) -> Decision:
+        ports = Ports(cast("Any", self.ledger), self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
+        revert = order(self.cluster) if self.is_back else None
+        asked = AssessRequest(
+            migration_id="m1", cluster="orders", generation=1, approvals=approvals, policy=POLICY, revert=revert
+        )
+        return (await look_and_decide(asked, ports))[0].decision
+
+    async def to(self, end: str, steps: dict[str, Callable[[Step], bool]], prefix: str = "m1") -> Found:
+        """Go on until a gate, the end or all named steps: what `end` says."""
+        found: Found = {}
+        approvals: dict[GateName, str] = {}
+        for number in itertools.count(1):
+            decision = await self.decision(approvals)
+            if isinstance(decision, Gate):
+                self.evidence_hash = decision.evidence_hash
+                approvals[GateName.FINALIZE] = await approve(self.ledger, "approval", decision.evidence_hash)
+            if decision.decision == end or (end == "steps" and found.keys() == steps.keys()):
+                return found
+            assert number < 200, decision
+            if not isinstance(decision, Step):
+                continue
+            request = StepRequest(
+                migration_id="m1",
+                cluster="orders",
+                generation=1,
+                step_id=f"{prefix}/{number}",
+                step=decision,
+                approvals=approvals,
+                policy=POLICY,
+                revert=order(self.cluster) if self.is_back else None,
+            )
+            name = next((name for name, is_it in steps.items() if name not in found and is_it(decision)), None)
+            if name is not None:
+                found[name] = (self.copy(), request, self.evidence_hash)
+            await self.take(request)
+        raise AssertionError
+
+    def copy(self) -> FakeCluster:
+        return copy.deepcopy(self.cluster, {id(self.cluster.spec): self.cluster.spec})
+
+    async def take(self, request: StepRequest) -> None:
+        by_hand = {StepAction.LEAVE_KRAFT: leave_kraft, StepAction.WIPE: wipe}
+        if request.step.action in by_hand:
+            await by_hand[request.step.action](self.cluster)
+            return
+        outcome = await Scene(self.cluster, self.ledger, request).attempt(self.cluster, KillAfter())
+        assert outcome.is_done, outcome.blocked
+
+
 @pytest.fixture(scope="module")
-async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[FakeCluster, StepRequest, str]]:
-    """The whole way once, with the cluster as it was right before each of the steps named above."""
+async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The whole way forward; from its last gate back, and forward again; and an alarm there."""
     path = tmp_path_factory.mktemp("road") / "ledger.db"
     shutil.copy(database, path)
     opened = Database(f"sqlite:///{path}")
-    ledger, cluster = SqlLedger(opened), FakeCluster(fake_spec(), boot_looks=1, catch_up_looks=1, copy_looks=1)
-    found: dict[str, tuple[FakeCluster, StepRequest, str]] = {}
-    approvals: dict[GateName, str] = {}
-    evidence_hash = ""
-    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
-    for number in itertools.count(1):
-        asked = AssessRequest(migration_id="m1", cluster="orders", generation=1, approvals=approvals, policy=POLICY)
-        assessment, _ = await look_and_decide(asked, ports)
-        if isinstance(assessment.decision, Gate):
-            evidence_hash = assessment.decision.evidence_hash
-            approvals[GateName.FINALIZE] = await approve(ledger, "approval", evidence_hash)
-        if assessment.decision.decision == "done":
-            break
-        if not isinstance(assessment.decision, Step):
-            continue
-        request = StepRequest(
-            migration_id="m1",
-            cluster="orders",
-            generation=1,
-            step_id=f"m1/{number}",
-            step=assessment.decision,
-            approvals=approvals,
-            policy=POLICY,
-        )
-        name = next((name for name, is_it in STEPS.items() if name not in found and is_it(request.step)), None)
-        if name is not None:
-            found[name] = (copy.deepcopy(cluster, {id(cluster.spec): cluster.spec}), request, evidence_hash)
-        assert (await Scene(cluster, ledger, request).attempt(cluster, KillAfter())).is_done
+    walk = Walk(SqlLedger(opened), FakeCluster(fake_spec(), boot_looks=1, catch_up_looks=1, copy_looks=1))
+    found = await walk.to("gate", FORWARD)
+    back, alarm = Walk(walk.ledger, walk.copy(), is_back=True), Walk(walk.ledger, walk.copy())
+    found |= await walk.to("done", {name: is_it for name, is_it in FORWARD.items() if name not in found}, "m1/end")
+    found |= await back.to("done", BACK, "m1/back")
+    back.is_back = False
+    found |= await back.to("steps", AGAIN, "m1/again")
+    take_flag(alarm.cluster, 3002, restart=True)
+    alarm.cluster.advance(2)
+    found |= await alarm.to("steps", ALARM, "m1/alarm")
     await opened.close()
-    assert found.keys() == STEPS.keys()
+    assert found.keys() == set(STEPS)
     return found
 
 
 @pytest.fixture(params=STEPS)
-async def scene(
-    request: pytest.FixtureRequest, road: dict[str, tuple[FakeCluster, StepRequest, str]], ledger: SqlLedger
-) -> Scene:
+async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) -> Scene:
     cluster, asked, evidence_hash = road[request.param]
     if GateName.FINALIZE in asked.approvals:
         await approve(ledger, "approval", evidence_hash)
@@ -270,17 +330,22 @@ async def test_a_kill_after_any_call_leaves_what_a_second_attempt_finishes(scene
 
 
 async def ensure_archived(scene: Scene, cluster: FakeCluster) -> None:
-    """The bytes, mode and owner from before the first change are beside the file."""
-    node = cluster.nodes[scene.request.step.node]
-    if cluster.spec.role(node.spec.id) is not Role.BROKER:
-        return
-    mark = await read_mark(cluster.driver(node.spec), node.spec.properties_file)
+    """Whatever was overwritten lies beside the file: bytes, mode and owner. So does the original, under its own name."""
+    node, driver = cluster.nodes[scene.request.step.node], cluster.driver(cluster.nodes[scene.request.step.node].spec)
+    path = node.spec.properties_file
+    mark = await read_mark(driver, path)
     assert mark is not None
     assert mark.original_sha256 is not None
-    kept = node.machine.read(original_path(node.spec.properties_file, mark.original_sha256))
-    first = FakeCluster(cluster.spec).nodes[node.spec.id].machine.read(node.spec.properties_file)
-    assert kept == first
+    assert mark.is_proven
+    kept = node.machine.read(original_path(path, mark.original_sha256))
+    assert kept is not None
     assert sha256_of(kept.content) == mark.original_sha256
+    if cluster.spec.role(node.spec.id) is Role.BROKER:
+        assert kept == FakeCluster(cluster.spec).nodes[node.spec.id].machine.read(path), "as it was before the first change"
+    found = scene.cluster.nodes[node.spec.id].machine.read(path)
+    if found is not None:
+        sha256 = sha256_of(found.content)
+        assert found in {node.machine.read(original_path(path, sha256)), node.machine.read(before_path(path, sha256))}
 
 
 async def test_three_kills_in_a_row_are_no_more_than_one(scene: Scene) -> None:
@@ -323,7 +388,7 @@ def effects(calls: list[str]) -> list[str]:
 
 
 async def test_an_attempt_that_is_superseded_on_its_way_has_no_further_effect(
-    road: dict[str, tuple[FakeCluster, StepRequest, str]], database: Path, tmp_path: Path
+    road: Found, database: Path, tmp_path: Path
 ) -> None:
     """Between the fence and the effect that it allows there is one moment: at most the one effect may still happen."""
     cluster, asked, _ = road["roll to kraft"]
@@ -393,9 +458,7 @@ async def test_two_attempts_at_once_restart_once(scene: Scene, seed: int) -> Non
     assert state_of(cluster, scene.request.step)["starts"] == state_of(smooth, scene.request.step)["starts"]
 
 
-async def test_a_node_that_ignores_its_file_is_restarted_once_only(
-    road: dict[str, tuple[FakeCluster, StepRequest, str]], ledger: SqlLedger
-) -> None:
+async def test_a_node_that_ignores_its_file_is_restarted_once_only(road: Found, ledger: SqlLedger) -> None:
     """Its start command reads another file: it comes up in the old mode, and so it would after every further restart."""
     cluster, asked, _ = road["roll to hybrid"]
     cluster = copy.deepcopy(cluster, {id(cluster.spec): cluster.spec})
@@ -419,8 +482,9 @@ async def test_a_node_that_ignores_its_file_is_restarted_once_only(
 
 async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:
     """Killed after the mark, or after the file; meanwhile another node has died. A node that can wait is not stopped."""
-    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node].process is None:
-        return
+    step = scene.request.step
+    if step.action is not StepAction.ROLL_NODE or is_roll(step, NodeStage.MIGRATION, of_controller=True):
+        return  # The highest alarm waits for nobody.
     _, calls = await untouched(scene)
     found = scene.cluster.nodes[scene.request.step.node].process.identity
     other = next(b.id for b in scene.cluster.spec.brokers if b.id != scene.request.step.node_id)
@@ -441,8 +505,9 @@ async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scen
 
 
 async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) -> None:
-    """The step had been scheduled, and waited for a worker. Finalisation that has begun is the one exception."""
-    has_begun = scene.request.step.gate is not None and scene.request.step.node_id != 3002
+    """The step had been scheduled, and waited for a worker. Finalisation that has begun, and the alarm, are the exceptions."""
+    is_alarm = is_roll(scene.request.step, NodeStage.MIGRATION, of_controller=True)
+    has_begun = is_alarm or (scene.request.step.gate is not None and scene.request.step.node_id != 3002)
     order = Command(id="hold", migration_id="m1", kind=CommandKind.HOLD, by="anna", via="api", at=NOW)
     await scene.ledger.add_command(order)
     cluster = scene.copy()
@@ -453,7 +518,7 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    if scene.request.step.action is not StepAction.ROLL_NODE or scene.cluster.nodes[scene.request.step.node].process is None:
+    if scene.request.step.action is not StepAction.ROLL_NODE:
         return
     clock = iter((0.0, 21.0))
     monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: next(clock))
