@@ -4,16 +4,13 @@ Nothing here changes anything. An accepted rollback becomes a `RevertOrder`, whi
 ledger: from then on its steps go through while that is down.
 """
 
-import json
-
 from temporalio import activity
 
 from activities.assessing import ensure_not_superseded, registered
+from activities.epochs import largest_epoch_of_states
 from activities.heartbeat import heartbeating
 from activities.node_files import original_path, sha256_of
 from activities.observe import Ports, observe
-from activities.ports import Znode
-from activities.zookeeper_view import TOPICS
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.contracts import (
     ActivityName,
@@ -143,27 +140,15 @@ async def _read_file(node: NodeSpec, original: str | None, ports: Ports) -> Node
 
 
 async def largest_partition_epoch(cluster: ClusterRecord, ports: Ports) -> int | None:
-    """The largest controller epoch in the states of all partitions. `None`: ZooKeeper does not answer, or there is none."""
+    """The largest controller epoch in the states of all partitions. `None`: it could not be read."""
     try:
         tree = await ports.zookeepers.connect(cluster)
     except KeeperlessError:
         return None
     try:
-        topics = await tree.children(TOPICS) or ()
-        paths = [f"{TOPICS}/{topic}/partitions" for topic in topics]
-        states = [f"{path}/{n}/state" for path in paths for n in await tree.children(path) or ()]
-        return max((epoch for znode in await tree.get_many(states) for epoch in _epochs(znode)), default=None)
+        return await largest_epoch_of_states(tree)
     except KeeperlessError as error:
         activity.logger.warning("the partitions' epochs could not be read: %s", error)
         return None
     finally:
         await tree.close()
-
-
-def _epochs(znode: Znode | None) -> list[int]:
-    try:
-        state = json.loads(znode.data) if znode is not None else None
-    except ValueError:
-        return []
-    epoch = state.get("controller_epoch") if isinstance(state, dict) else None
-    return [epoch] if isinstance(epoch, int) else []

@@ -26,10 +26,13 @@ from activities.assessing import Assessing
 from activities.failures import FailureTranslator
 from activities.leaving import Leaving
 from activities.observe import Ports
+from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.recording import Recording
 from activities.rolling import Rolling
 from activities.settings import ActivitySettings
+from activities.starting import Starting
+from activities.wiping import Wiping
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
@@ -49,16 +52,25 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Assessing(ports).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
+        Starting(ports).start_node,
+        Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,
+        Wiping(ports).wipe_kraft,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,
+        Previewing(ports).accept_rollback,
     ]
 
 
 def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
     """What the `watch` queue serves: long, cheap, many."""
-    return [Assessing(ports).watch, Assessing(ports).observe_cluster]
+    return [
+        Assessing(ports).watch,
+        Assessing(ports).observe_cluster,
+        Previewing(ports).preview_rollback,
+        Previewing(ports).write_runbook,
+    ]
 
 
 async def run(settings: ActivitySettings) -> None:

@@ -92,19 +92,17 @@ def _edit(node: NodeSpec, bases: Sequence[str], wanted: str) -> tuple[str, ...]:
 
 
 def log_dirs(scene: Scene, node: NodeSpec) -> tuple[str, ...]:
-    """Where a node keeps data: as specified, and what was found besides (`metadata.log.dir`)."""
-    disk = scene.observation.node(node.id).disk
-    found = [log_dir.path for log_dir in disk.log_dirs] if disk is not None else []
-    return tuple(dict.fromkeys([*node.log_dirs, *found]))
+    """Where a node keeps data: what its file says, and what its specification says."""
+    file = scene.files.get(node.id)
+    said = parse(file.current) if file is not None and file.current is not None else {}
+    named = ",".join((said.get("log.dirs") or said.get("log.dir") or "", said.get("metadata.log.dir", "")))
+    own = [path.strip().rstrip("/") for path in named.split(",")]
+    return tuple(dict.fromkeys(path for path in (*own, *node.log_dirs) if path))
 
 
 def start_node(scene: Scene, node: NodeSpec, why: str) -> RunbookAction:
     """Start a node as it is, its fence lifted where there is one."""
-    lift = [
-        f"[ ! -e {fenced} ] || mv {fenced} {quote(f'{path}/meta.properties')}"
-        for path in log_dirs(scene, node)
-        for fenced in (quote(f"{path}/{shell.FENCED}"),)
-    ]
+    lift = [_lift_fence(path) for path in log_dirs(scene, node)]
     is_fenced = scene.spec.role(node.id) is Role.CONTROLLER
     return on_node(
         scene,
@@ -114,6 +112,12 @@ def start_node(scene: Scene, node: NodeSpec, why: str) -> RunbookAction:
         f"sleep 5; {shell.is_up(node)}",
         "exit code 0: its process lives. If not, the end of its output says why",
     )
+
+
+def _lift_fence(path: str) -> str:
+    """An empty fence stands where there was no `meta.properties` to put aside."""
+    fenced, meta = quote(f"{path}/{shell.FENCED}"), quote(f"{path}/meta.properties")
+    return f"if [ -s {fenced} ] && [ ! -e {meta} ]; then mv {fenced} {meta}; else rm -f {fenced}; fi"
 
 
 def give_flag_back(scene: Scene, node_id: int) -> RunbookAction:

@@ -51,18 +51,26 @@ def _window(scene: Scene) -> Iterator[RunbookAction]:
     """
     is_claimed = scene.situation.claim is not Claim.ZOOKEEPER
     controllers = [c for c in scene.spec.controllers if _mode(scene, c.id) is not ControllerMode.ABSENT]
-    if is_claimed and any(_mode(scene, c.id) is ControllerMode.MIGRATING for c in controllers):
+    if _has_copied(scene) and any(_mode(scene, c.id) is ControllerMode.MIGRATING for c in controllers):
         yield _drain(scene)
     yield from (_fence(scene, c) for c in controllers)
     yield from (_kill(scene, c) for c in controllers)
-    if is_claimed:
+    if _has_copied(scene):
         yield from (_compare(scene, c) for c in controllers)
+    if is_claimed:
         yield _raise_epoch(scene)
     if scene.situation.has_migration_znode or controllers:
         yield _delete_migration(scene)
     if is_claimed:
         yield _delete_claim(scene)
     yield _see_zookeeper(scene)
+
+
+def _has_copied(scene: Scene) -> bool:
+    """Before the copy is complete nobody has acknowledged what only the quorum knows."""
+    migration = scene.observation.zookeeper.migration if scene.observation.zookeeper is not None else None
+    has_offset = migration is not None and migration.offset is not None and migration.offset > 0
+    return has_offset and scene.situation.claim is Claim.KRAFT
 
 
 def _mode(scene: Scene, controller_id: int) -> ControllerMode:

@@ -210,12 +210,15 @@ def _finalize(scene: Scene, *, is_final_already: bool) -> Iterator[RunbookAction
             f"sleep 5; {shell.is_up(node)} && {shell.until(_is_caught_up(scene, node.id), 120)}",
             "exit code 0: it runs, and follows or leads the quorum",
         )
-    yield on_cluster(
+    last = spec.controllers[-1]
+    state = f"{{ {tools.records(last, log_dirs(scene, last))}; }} | grep ZK_MIGRATION_STATE_RECORD | tail -n 1"
+    yield on_node(
         scene,
+        last,
         "See that the end is there",
         (tools.quorum(spec), tools.quorum(spec, "--replication")),
-        shell.until(tools.is_in_sync(spec)),
-        "exit code 0: every replica is in sync. ZooKeeper is not used any more",
+        f"{shell.until(tools.is_in_sync(spec))} && {state} | grep '\"zkMigrationState\":3'",
+        "exit code 0: every replica is in sync, and the quorum's log says 3 (POST_MIGRATION). ZooKeeper is not used any more",
     )
 
 
