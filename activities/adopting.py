@@ -1,4 +1,4 @@
-"""`adopt_message`: an approval that reached Temporal without passing through the API."""
+"""`adopt_message`: an order that reached Temporal without passing through the API."""
 
 from datetime import UTC, datetime
 
@@ -8,9 +8,12 @@ from activities.observe import Ports
 from domain.contracts import ActivityName, AdoptRequest
 from domain.records import Command, CommandKind
 
+COUNTING_ANYWAY = frozenset({CommandKind.HOLD, CommandKind.REJECT})
+"""Stopping is always allowed."""
+
 
 class Adopting:
-    """Makes a command of a bare signal, where the server's settings allow that, and says why not where they do not."""
+    """Makes a command of a bare message, where the server's settings allow that, and says why not where they do not."""
 
     def __init__(self, ports: Ports, are_signals_trusted: bool) -> None:
         self._ports = ports
@@ -19,14 +22,17 @@ class Adopting:
     @activity.defn(name=ActivityName.ADOPT)
     async def adopt_message(self, request: AdoptRequest) -> str | None:
         """Write the command; why it does not count, or `None` when it does. Same id, same command."""
-        refused = None if self._are_signals_trusted else "signal_approvals is off: approve through the API"
+        is_counting = self._are_signals_trusted or request.kind in COUNTING_ANYWAY
+        refused = None if is_counting else f"signal_approvals is off: {request.kind} through the API"
         await self._ports.ledger.add_command(
             Command(
                 id=request.command_id,
                 migration_id=request.migration_id,
-                kind=CommandKind.APPROVE,
+                kind=request.kind,
                 gate=request.gate,
                 evidence_hash=request.evidence_hash,
+                preview_hash=request.preview_hash,
+                accept_loss=request.accept_loss,
                 reason=request.reason,
                 by=request.by or "unknown (temporal signal)",
                 via="temporal-signal",

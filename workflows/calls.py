@@ -15,11 +15,14 @@ from domain.contracts import (
     ClaimRequest,
     MigrationInput,
     RecordRequest,
+    RollbackAnswer,
+    RollbackRequest,
     StepOutcome,
     StepRequest,
     TaskQueue,
 )
 from domain.decisions import Step, StepAction
+from domain.policy import MigrationPolicy
 from domain.records import EventDraft, Progress
 from workflows.orders import Orders
 from workflows.telling import summary_of, summary_of_record
@@ -27,9 +30,16 @@ from workflows.telling import summary_of, summary_of_record
 FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
 """A thing that does not answer is asked again until it does: a migration waits, it does not fail."""
 
+AT_ONCE = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=2)
+)
+"""For what must not be left half done: in the revert window the cluster may be without a controller."""
+
 LOOK_TIMEOUT = timedelta(minutes=2)
 HEARTBEAT = timedelta(seconds=20)
 """How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
+WINDOW_HEARTBEAT = timedelta(seconds=5)
+"""The same in the revert window."""
 WATCH_TIMEOUT = timedelta(days=1)
 """A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
 STEP_MARGIN = timedelta(minutes=5)
@@ -38,7 +48,18 @@ STEP_MARGIN = timedelta(minutes=5)
 ACTIVITY_OF = {
     StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
     StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
+    StepAction.START_NODE: ActivityName.START_NODE,
+    StepAction.FAIL_OVER: ActivityName.FAIL_OVER,
+    StepAction.LEAVE_KRAFT: ActivityName.LEAVE_KRAFT,
+    StepAction.WIPE: ActivityName.WIPE,
 }
+
+
+def limit_of(step: Step, policy: MigrationPolicy) -> timedelta:
+    """How long an attempt at a step may take: all its own deadlines, and a margin."""
+    if step.action is StepAction.LEAVE_KRAFT:
+        return policy.drain_deadline + policy.election_deadline + STEP_MARGIN
+    return policy.stop_deadline + policy.restart_deadline + STEP_MARGIN
 
 
 @dataclass
@@ -47,6 +68,10 @@ class Calls:
 
     request: MigrationInput
     generation: int
+
+    @property
+    def is_claimed(self) -> bool:
+        return self.generation > 0
 
     async def claim(self) -> Claim:
         """Take the cluster for this chain of runs."""
@@ -91,6 +116,7 @@ class Calls:
     def perform(self, step: Step, number: int, node: str, orders: Orders, looks: int) -> "workflow.ActivityHandle[StepOutcome]":
         """Carry out the step with this number, which is the same for all its attempts."""
         policy = self.request.policy
+        is_window = step.action is StepAction.LEAVE_KRAFT
         return workflow.start_activity(
             ACTIVITY_OF[step.action],
             StepRequest(
@@ -102,12 +128,13 @@ class Calls:
                 approvals=orders.approvals,
                 looks=looks,
                 policy=policy,
+                revert=orders.revert,
             ),
             result_type=StepOutcome,
             task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=policy.stop_deadline + policy.restart_deadline + STEP_MARGIN,
-            heartbeat_timeout=HEARTBEAT,
-            retry_policy=FOREVER,
+            start_to_close_timeout=limit_of(step, policy),
+            heartbeat_timeout=WINDOW_HEARTBEAT if is_window else HEARTBEAT,
+            retry_policy=AT_ONCE if is_window else FOREVER,
             summary=summary_of(step, node),
         )
 
@@ -137,9 +164,30 @@ class Calls:
             task_queue=TaskQueue.CLUSTER,
             start_to_close_timeout=LOOK_TIMEOUT,
             retry_policy=FOREVER,
-            summary=f"Write down the approval of {message.gate} that came as a message",
+            summary=f"Write down an order that came as a message: {message.kind}",
         )
         return refused
+
+    async def accept_rollback(self, command_id: str | None, because: str) -> RollbackAnswer:
+        """Verify a rollback: the order that all later calls carry, or why there is none."""
+        answer: RollbackAnswer = await workflow.execute_activity(
+            ActivityName.ACCEPT_ROLLBACK,
+            RollbackRequest(
+                migration_id=self.request.migration_id,
+                cluster=self.request.cluster,
+                generation=self.generation,
+                command_id=command_id,
+                because=because,
+                policy=self.request.policy,
+            ),
+            result_type=RollbackAnswer,
+            task_queue=TaskQueue.CLUSTER,
+            start_to_close_timeout=LOOK_TIMEOUT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary="Verify a rollback" if command_id is not None else "Turn round, because waiting would hurt the cluster",
+        )
+        return answer
 
     def _assess_request(self, orders: Orders, seen: str | None) -> AssessRequest:
         return AssessRequest(
@@ -150,4 +198,5 @@ class Calls:
             is_held=orders.is_held,
             policy=self.request.policy,
             seen=seen,
+            revert=orders.revert,
         )

@@ -2,23 +2,28 @@
 
 from dataclasses import dataclass, field
 
-from domain.contracts import AdoptRequest, CarriedState
-from domain.decisions import GateName
+from domain.contracts import CarriedState, RevertOrder
+from domain.decisions import GateName, Intent
+
+PASSING = (GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN)
+"""Gates that open because of a fault. Their approval is for that fault, not for the next one like it."""
 
 
 @dataclass
 class Orders:
-    """`approvals`: gate → command. `unadopted`: approvals that came without a command. `has_news`: look anew because of it.
+    """`approvals`: gate → command. `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
 
     `is_stopped`: by an error that only a person can mend. More than a hold, which finalisation once begun does not obey.
+    `holds` counts people's holds, so that an answer which was long in coming lifts no hold that came after the question.
     """
 
     approvals: dict[GateName, str] = field(default_factory=dict)
     applied: list[str] = field(default_factory=list)
-    unadopted: list[AdoptRequest] = field(default_factory=list)
     is_held: bool = False
     is_stopped: bool = False
     held_because: str = ""
+    holds: int = 0
+    revert: RevertOrder | None = None
     has_news: bool = False
 
     @classmethod
@@ -28,7 +33,12 @@ class Orders:
             applied=list(carried.applied_commands),
             is_held=carried.is_held,
             held_because=carried.held_because,
+            revert=carried.revert,
         )
+
+    @property
+    def intent(self) -> Intent:
+        return Intent.FORWARD if self.revert is None else Intent.REVERT
 
     def is_known(self, command_id: str | None) -> bool:
         return command_id is not None and command_id in self.applied
@@ -40,16 +50,32 @@ class Orders:
         self.applied.append(command_id)
         return False
 
+    def approve(self, gate: GateName, command_id: str) -> None:
+        self.approvals[gate], self.has_news = command_id, True
+
     def withdraw(self, gate: GateName) -> None:
         """An approval that somebody has said no to since must not come back when the evidence does."""
         self.approvals.pop(gate, None)
-        self.unadopted = [message for message in self.unadopted if message.gate is not gate]
 
     def hold(self, because: str) -> None:
         self.is_held, self.held_because, self.has_news = True, because, True
+        self.holds += 1
 
     def stop(self, because: str) -> None:
         self.is_held, self.is_stopped, self.held_because = True, True, because
 
     def resume(self) -> None:
         self.is_held, self.is_stopped, self.held_because, self.has_news = False, False, "", True
+
+    def turn(self, order: RevertOrder) -> None:
+        """Go back from now on. What was approved was approved for the way forward; a loss that was accepted stays accepted."""
+        accepted = self.revert.accepted_losses if self.revert is not None else ()
+        losses = tuple(dict.fromkeys((*accepted, *order.accepted_losses)))
+        self.revert, self.has_news = order.model_copy(update={"accepted_losses": losses}), True
+        self.approvals.clear()
+
+    def forget_passing(self, but: GateName | None = None) -> None:
+        """The fault that a gate was opened for is over, or another one has come: who approved it did not mean the next."""
+        for gate in PASSING:
+            if gate is not but:
+                self.withdraw(gate)

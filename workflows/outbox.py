@@ -7,6 +7,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
+from domain.contracts import CarriedState
 from domain.records import EventDraft
 
 RECORD_AGAIN = timedelta(seconds=30)
@@ -16,14 +17,24 @@ RECORD_AGAIN = timedelta(seconds=30)
 class Outbox:
     """What a run tells. Events are gathered, and sent together when somebody says so: a record costs history.
 
-    `count` goes on from run to run.
+    `count` goes on from run to run, and so does what could not be sent.
     """
 
-    def __init__(self, cluster: str, migration_id: str, count: int) -> None:
+    def __init__(self, cluster: str, migration_id: str, carried: CarriedState) -> None:
         self._cluster, self._migration_id = cluster, migration_id
-        self.count = count
-        self._events: list[EventDraft] = []
-        self._is_due = self._is_draining = self._is_under_way = False
+        self.count = carried.event_count
+        self._events: list[EventDraft] = list(carried.untold)
+        self._is_due = bool(carried.untold)
+        self._is_draining = self._is_under_way = False
+
+    @property
+    def untold(self) -> tuple[EventDraft, ...]:
+        """What the ledger has not said yet that it has; sent again it is no second event."""
+        return tuple(self._events)
+
+    @property
+    def is_told(self) -> bool:
+        return not (self._is_due or self._is_under_way or self._events)
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Keep an event. Its key makes it one event however often it is sent; after a reset of the run it is another."""
@@ -47,21 +58,21 @@ class Outbox:
         """Runs beside the interpreter, to the end of the run."""
         while True:
             await workflow.wait_condition(lambda: self._is_due or (self._is_draining and bool(self._events)))
-            events, self._events = tuple(self._events), []
+            events = tuple(self._events)
             self._is_due, self._is_under_way = False, True
             try:
                 await record(events)
+                del self._events[: len(events)]
                 self._is_under_way = False
             except ActivityError as error:
                 if is_cancelled_exception(error):
                     raise  # The run is over: a command after its last one would fail it for ever.
                 workflow.logger.exception("the ledger refuses the record; trying again")
-                self._events = [*events, *self._events]
                 await workflow.sleep(RECORD_AGAIN)
                 self._is_due = True
 
-    async def drain(self) -> None:
+    async def drain(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Wait until all that was told has been recorded, what people say meanwhile included."""
         self._is_due = self._is_draining = True
-        await workflow.wait_condition(lambda: not (self._is_due or self._is_under_way or self._events))
+        await workflow.wait_condition(lambda: self.is_told or unless())
         self._is_draining = False

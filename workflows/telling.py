@@ -4,17 +4,25 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from domain.contracts import ApprovalMessage, Assessment, HoldMessage
-from domain.decisions import WAIT_MEANS, Done, Gate, Refuse, Step, StepAction, Wait, WaitReason
+from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
+from domain.decisions import WAIT_MEANS, Done, Gate, Intent, Refuse, Revert, Step, StepAction, Wait, WaitReason
+from domain.observation import MigrationGauge
 from domain.records import EventDraft, MigrationState, NodeStatus, Waiting
+from domain.zk_to_kraft.phases import Phase
 
-Message = TypeVar("Message", ApprovalMessage, HoldMessage)
+Message = TypeVar("Message", ApprovalMessage, HoldMessage, RollbackMessage)
+AnyMessage = ApprovalMessage | HoldMessage | RollbackMessage
 
 APPROVAL = "approval"
 """The reason of a wait for a person at a gate."""
 
+FINAL_PHASES = frozenset({Phase.KRAFT, Phase.FINALIZED_EARLY})
+"""Where the quorum's log says that there is no way back."""
+
 MAX_SAID = 500
 """Characters kept of each thing that somebody says."""
+MAX_NAMED = 100
+"""Losses that one rollback can accept by name."""
 MAX_SUMMARY = 200
 """Bytes of a summary; Temporal fails the whole task above 400."""
 
@@ -24,20 +32,39 @@ def clean(message: Message) -> Message:
 
     A database refuses a NUL byte, and Temporal a large payload, every time anew: the migration would be stuck behind it.
     """
-    said = {name: _printable(value) for name, value in message.model_dump().items() if value is not None}
+    said = {name: _cleaned(value) for name, value in message.model_dump().items() if value is not None}
     return message.model_copy(update=said)
+
+
+def _cleaned(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    return _printable(value) if isinstance(value, str) else tuple(_printable(name) for name in value[:MAX_NAMED])
 
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text[:MAX_SAID])
 
 
-def state_of(assessment: Assessment) -> MigrationState:
+def heading_of(assessment: Assessment, intent: Intent) -> Intent:
+    """Where the migration goes in fact. Once the quorum's log says that it is final, forward, whatever has been ordered."""
+    is_final = assessment.phase in FINAL_PHASES or assessment.gauges.migration_state == MigrationGauge.POST_MIGRATION.name
+    return Intent.FORWARD if is_final else intent
+
+
+def state_of(assessment: Assessment, heading: Intent) -> MigrationState:
     """The state that people see while a migration is under way."""
     decision = assessment.decision
-    if isinstance(decision, Wait):
-        return MigrationState.HELD if decision.reason is WaitReason.HELD else MigrationState.WAITING
-    return MigrationState.WAITING if isinstance(decision, Gate) else MigrationState.RUNNING
+    if isinstance(decision, Wait) and decision.reason is WaitReason.HELD:
+        return MigrationState.HELD
+    if heading is Intent.REVERT:
+        return MigrationState.REVERTING
+    return MigrationState.WAITING if isinstance(decision, Wait | Gate | Revert) else MigrationState.RUNNING
+
+
+def end_of(assessment: Assessment, heading: Intent) -> MigrationState:
+    """The state in which a migration ends with this assessment."""
+    if not isinstance(assessment.decision, Done):
+        return MigrationState.REFUSED
+    return MigrationState.REVERTED if heading is Intent.REVERT else MigrationState.SUCCEEDED
 
 
 def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Waiting | None:
@@ -46,7 +73,7 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Wa
     if isinstance(decision, Gate):
         means = f"A person has to approve {decision.name}, on the evidence {decision.evidence_hash[:12]}…"
         return Waiting(reason=APPROVAL, means=means, since=since, objects=(decision.name,), for_people=True)
-    if not isinstance(decision, Wait):
+    if not isinstance(decision, Wait | Revert):
         return None
     is_held = decision.reason is WaitReason.HELD
     return Waiting(
@@ -61,9 +88,19 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Wa
 
 def summary_of(step: Step, node: str) -> str:
     """One line for Temporal's UI."""
-    if step.action is StepAction.PROVISION_CONTROLLER:
-        return f"Create {node}: write its file, format its storage, start it"
-    return f"Restart {node} into stage {step.stage}" + (", final" if step.gate is not None else "")
+    match step.action:
+        case StepAction.PROVISION_CONTROLLER:
+            return f"Create {node}: write its file, format its storage, start it"
+        case StepAction.ROLL_NODE:
+            return f"Restart {node} into stage {step.stage}" + (", final" if step.gate is not None else "")
+        case StepAction.START_NODE:
+            return f"Start {node} as it is"
+        case StepAction.FAIL_OVER:
+            return f"Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks"
+        case StepAction.LEAVE_KRAFT:
+            return "Revert window: KRaft gives way to ZooKeeper"
+        case StepAction.WIPE:
+            return "Remove what the KRaft controllers have left"
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:
@@ -83,11 +120,12 @@ def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int]) -> tu
     return tuple(node.model_copy(update={"restarts": restarts.get(node.name, 0)}) for node in nodes)
 
 
-def details_of(cluster: str, assessment: Assessment, waiting: Waiting | None, restarts: dict[str, int]) -> str:
+def details_of(cluster: str, assessment: Assessment, waiting: Waiting | None, restarts: dict[str, int], heading: Intent) -> str:
     """The page that Temporal's UI shows of a migration (Markdown)."""
     gauges = assessment.gauges
+    way = "back to ZooKeeper" if heading is Intent.REVERT else "from ZooKeeper to KRaft"
     lines = [
-        f"### Cluster {cluster}, from ZooKeeper to KRaft: {assessment.phase or 'phase unknown'}",
+        f"### Cluster {cluster}, {way}: {assessment.phase or 'phase unknown'}",
         f"{assessment.steps_done} of {assessment.steps_total} steps done",
         "",
         f"**Waiting: {waiting.reason}** — {waiting.means}" if waiting is not None else _doing(assessment),

@@ -17,7 +17,14 @@ from workflows.zk_to_kraft import ZkToKraftMigration
 
 RUNNER = SandboxedWorkflowRunner(
     restrictions=SandboxRestrictions.default.with_passthrough_modules(
-        "domain", "workflows.calls", "workflows.orders", "workflows.outbox", "workflows.telling", "pydantic"
+        "domain",
+        "pydantic",
+        "workflows.board",
+        "workflows.calls",
+        "workflows.messages",
+        "workflows.orders",
+        "workflows.outbox",
+        "workflows.telling",
     )
 )
 CACHED_WORKFLOWS = 200

@@ -46,6 +46,7 @@ from domain.contracts import (
     HoldMessage,
     MigrationInput,
     MigrationStatus,
+    RollbackMessage,
     StepRequest,
     TaskQueue,
     workflow_id,
@@ -378,24 +379,35 @@ class World:
         await self.book.add_command(command)
         return command
 
-    async def say(self, update: str, message: ApprovalMessage | HoldMessage) -> str:
+    async def say(self, update: str, message: ApprovalMessage | HoldMessage | RollbackMessage) -> str:
         async with asyncio.timeout(DEADLINE):
             return await self.handle.execute_update(update, message, id=message.command_id, result_type=str)
 
-    async def approve(self, evidence_hash: str) -> str:
-        """Approve `finalize`, written down first."""
-        fields = {"gate": GateName.FINALIZE, "evidence_hash": evidence_hash, "reason": "looks good"}
+    async def approve(self, evidence_hash: str, gate: GateName = GateName.FINALIZE) -> str:
+        """Approve a gate, written down first."""
+        fields = {"gate": gate, "evidence_hash": evidence_hash, "reason": "looks good"}
         command = await self.command(CommandKind.APPROVE, **fields)
-        return await self.say("approve", approval(evidence_hash, command_id=command.id))
+        return await self.say("approve", approval(evidence_hash, command_id=command.id, gate=gate))
 
     async def approve_gate(self) -> str:
         return await self.approve((await self.until_gate()).evidence_hash)
 
     async def hold(self, reason: str = "lunch", command_id: str = "") -> str:
-        return await self.say("hold", HoldMessage(by="olga", reason=reason, command_id=command_id or str(uuid7())))
+        command = await self.command(CommandKind.HOLD, id=command_id or str(uuid7()), reason=reason)
+        return await self.say("hold", HoldMessage(by="olga", reason=reason, command_id=command.id))
 
     async def resume(self) -> str:
-        return await self.say("resume", HoldMessage(by="olga", reason="back", command_id=str(uuid7())))
+        command = await self.command(CommandKind.RESUME, reason="back")
+        return await self.say("resume", HoldMessage(by="olga", reason="back", command_id=command.id))
+
+    async def reject(self, gate: OpenGate) -> str:
+        command = await self.command(CommandKind.REJECT, gate=gate.name, evidence_hash=gate.evidence_hash)
+        return await self.say("reject", approval(gate.evidence_hash, command_id=command.id, gate=gate.name))
+
+    async def roll_back(self, **fields: Any) -> str:
+        """Ask for the way back, written down first."""
+        command = await self.command(CommandKind.ROLLBACK, **{"reason": "too slow"} | fields)
+        return await self.say("rollback", rollback(command_id=command.id, **fields))
 
     async def supersede(self) -> None:
         """Somebody declares this migration dead and starts another one, which claims the cluster."""
@@ -463,6 +475,10 @@ class World:
 
         runs = await self.until(all_runs)
         return [await self.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history() for run in runs]
+
+
+def rollback(**fields: Any) -> RollbackMessage:
+    return RollbackMessage.model_validate({"by": "anna", "reason": "too slow"} | fields)
 
 
 def approval(evidence_hash: str, *, command_id: str | None = None, gate: str = "finalize") -> ApprovalMessage:

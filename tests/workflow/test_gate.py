@@ -75,9 +75,9 @@ async def test_the_same_command_delivered_twice_is_one_approval(gated: Any, make
     assert len(await gated.events("approved")) == 1
 
 
-async def test_a_rejection_holds_and_resume_opens_the_gate_again(gated: Any, make_approval: MakeApproval) -> None:
+async def test_a_rejection_holds_and_resume_opens_the_gate_again(gated: Any) -> None:
     gate = await gated.until_gate()
-    assert await gated.say("reject", make_approval(gate.evidence_hash)) == "rejected"
+    assert await gated.reject(gate) == "rejected"
     progress = await gated.until_waiting("held")
     assert progress.state == "held"
     assert "rejected by anna" in progress.waiting.detail
@@ -181,7 +181,7 @@ async def test_evidence_that_changes_between_approval_and_effect_opens_the_gate_
     assert await gated.result() == "succeeded"
 
 
-async def test_a_rejection_withdraws_an_approval_given_before(gated: Any, make_approval: MakeApproval) -> None:
+async def test_a_rejection_withdraws_an_approval_given_before(gated: Any) -> None:
     """Approved on one evidence, rejected on another, and then the first evidence is back: nobody's yes stands any more."""
     gate = await gated.until_gate()
     broker = gated.cluster.nodes[2]
@@ -194,7 +194,7 @@ async def test_a_rejection_withdraws_an_approval_given_before(gated: Any, make_a
     gated.ledger.release("command")
     await gated.until_told("gate-opened", 2)
     again = await gated.until_gate()
-    assert await gated.say("reject", make_approval(again.evidence_hash)) == "rejected"
+    assert await gated.reject(again) == "rejected"
     broker.machine.write(path, file)
     await gated.until_waiting("held")
     assert await gated.resume() == "resumed"

@@ -43,15 +43,14 @@ async def test_a_hold_that_arrives_while_we_look_starts_no_further_node(small: A
 async def test_a_hold_that_comes_together_with_the_end_of_a_wait_starts_no_node(small: Any) -> None:
     """Both reach the workflow in one task: nobody was there to take the first alone."""
     await small.lead_to(Phase.DUAL_WRITE)
-    small.cluster.faults.is_dual_write_stuck = True
-    small.cluster.advance(20)
+    small.cluster.faults.silent_zookeeper = True
     await small.register()
     await small.start_activity_workers()
     async with asyncio.TaskGroup() as group:
         async with small.make_workflow_worker():
             await small.start()
-            await small.until_waiting("dual-write-not-current")
-        small.cluster.faults.is_dual_write_stuck = False
+            await small.until_waiting("part-unknown")
+        small.cluster.faults.silent_zookeeper = False
         await small.until(small.has_watch_ended)
         held = group.create_task(small.hold(command_id="the-hold"))
         await small.until(lambda: small.is_update_waiting("the-hold"))

@@ -1,0 +1,155 @@
+"""`Board`: what people see of a migration: phase, wait, gate, progress; in the ledger, in Temporal's UI, in `status`."""
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+from domain.contracts import Assessment, CarriedState, MigrationInput, MigrationStatus, StepOutcome
+from domain.decisions import WAIT_MEANS, Done, Intent, Refuse, Step, WaitReason
+from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
+from workflows.orders import Orders
+from workflows.outbox import Outbox
+from workflows.telling import details_of, details_of_error, end_of, heading_of, state_of, waiting_of, with_restarts
+
+PHASE = SearchAttributeKey.for_keyword("Phase")
+WAITING = SearchAttributeKey.for_keyword("Waiting")
+
+
+class Board:
+    """Takes assessments in, and tells what is new in them. `restarts`: of which node how many, since the migration began."""
+
+    def __init__(self, request: MigrationInput, orders: Orders, outbox: Outbox, carried: CarriedState) -> None:
+        self._request, self._orders, self._outbox = request, orders, outbox
+        self.phase = carried.phase
+        self.gate = carried.gate
+        self.waiting = carried.waiting
+        self.restarts = dict(carried.restarts)
+        self.is_way_back_closed = carried.is_way_back_closed
+        self._progress = Progress(state=MigrationState.PLANNING, intent=orders.intent, phase=carried.phase)
+        self._is_progress_known = False
+
+    @property
+    def progress(self) -> Progress | None:
+        """For the ledger; `None` as long as nothing has been seen."""
+        return self._progress if self._is_progress_known else None
+
+    @property
+    def awaited(self) -> str:
+        return self.waiting.reason if self.waiting is not None else "a change"
+
+    def status(self, generation: int) -> MigrationStatus:
+        return MigrationStatus(
+            migration_id=self._request.migration_id,
+            progress=self._progress,
+            generation=generation,
+            intent=self._orders.intent,
+            applied_commands=tuple(self._orders.applied),
+        )
+
+    def note_phase(self, assessment: Assessment) -> None:
+        if assessment.phase is None or assessment.phase == self.phase:
+            return
+        self._outbox.tell("phase-entered", {"phase": assessment.phase, "from": self.phase})
+        self.phase = assessment.phase
+        workflow.upsert_search_attributes([PHASE.value_set(assessment.phase)])
+
+    def note(self, assessment: Assessment) -> None:
+        """Take an assessment in: what is waited for, the gate, the progress, and what Temporal's UI shows."""
+        heading = heading_of(assessment, self._orders.intent)
+        self._note_way_back(heading)
+        self._note_gate(assessment.gate)
+        self._note_waiting(assessment)
+        self._show(
+            Progress(
+                state=state_of(assessment, heading),
+                intent=heading,
+                phase=self.phase,
+                waiting=self.waiting,
+                nodes=with_restarts(assessment.nodes, self.restarts),
+                gate=self.gate,
+                steps_done=assessment.steps_done,
+                steps_total=assessment.steps_total,
+            )
+        )
+        page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading)
+        workflow.set_current_details(page)
+
+    def note_turn(self) -> None:
+        """Where it goes is known at once, although the step in hand is finished first."""
+        self._progress = self._progress.model_copy(update={"intent": self._orders.intent})
+
+    def note_outcome(self, step: Step, number: int, node: str, outcome: StepOutcome) -> None:
+        if outcome.did_restart:
+            self.restarts[node] = self.restarts.get(node, 0) + 1
+        told = {"step": number, "action": step.action, "node": node, "stage": step.stage}
+        told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
+        if outcome.is_done:
+            self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
+        else:
+            self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
+
+    def note_stop(self) -> None:
+        """Nothing newer is known of the cluster than the error that stopped us."""
+        waiting = Waiting(
+            reason=WaitReason.HELD,
+            means=WAIT_MEANS[WaitReason.HELD],
+            since=workflow.now(),
+            detail=self._orders.held_because,
+            for_people=True,
+        )
+        self.gate = None
+        self._show_waiting(waiting)
+        self._show(self._progress.model_copy(update={"state": MigrationState.HELD, "waiting": waiting, "gate": None}))
+        workflow.set_current_details(details_of_error(self.phase, waiting))
+
+    def note_cancel(self) -> None:
+        """A migration that had ended before the cancellation came stays what it was."""
+        if self._progress.state not in ACTIVE_STATES:
+            return
+        self._outbox.tell("cancelled", {"phase": self.phase, "intent": self._orders.intent})
+        self._show(self._progress.model_copy(update={"state": MigrationState.CANCELLED, "waiting": None, "gate": None}))
+
+    def note_end(self, assessment: Assessment) -> MigrationState:
+        """Show and tell how it ended."""
+        state = end_of(assessment, heading_of(assessment, self._orders.intent))
+        findings = assessment.decision.findings if isinstance(assessment.decision, Refuse) else ()
+        outcome = assessment.decision.outcome if isinstance(assessment.decision, Done) else None
+        self._show(self._progress.model_copy(update={"state": state, "findings": findings, "outcome": outcome}))
+        self._outbox.tell(state, {"outcome": outcome, "findings": [finding.model_dump() for finding in findings]})
+        return state
+
+    def _note_way_back(self, heading: Intent) -> None:
+        if self._orders.intent is heading or self.is_way_back_closed:
+            return
+        self.is_way_back_closed = True
+        self._outbox.tell("way-back-closed", {"phase": self.phase, "why": "the quorum's log says that the migration is final"})
+
+    def _note_gate(self, gate: OpenGate | None) -> None:
+        """A gate is another one when its evidence is; one whose cause went away is closed."""
+        if gate is None:
+            self.gate = None
+        elif self.gate is None or (self.gate.name, self.gate.evidence_hash) != (gate.name, gate.evidence_hash):
+            self.gate = gate.model_copy(update={"since": workflow.now()})
+            self._outbox.tell("gate-opened", {"gate": gate.name, "evidence_hash": gate.evidence_hash})
+            self._orders.forget_passing(but=gate.name)
+
+    def _note_waiting(self, assessment: Assessment) -> None:
+        """The age of a wait goes on while its reason is the same, from run to run too."""
+        waiting = waiting_of(assessment, workflow.now(), self._orders.held_because)
+        before = self.waiting
+        if waiting is not None and self.gate is not None:
+            waiting = waiting.model_copy(update={"since": self.gate.since})
+        elif waiting is not None and before is not None and before.reason == waiting.reason:
+            waiting = waiting.model_copy(update={"since": before.since})
+        self._show_waiting(waiting)
+
+    def _show_waiting(self, waiting: Waiting | None) -> None:
+        """Tell a wait when it begins. The search attribute outlives a run, so it is compared with itself."""
+        before, self.waiting = self.waiting, waiting
+        reason = waiting.reason if waiting is not None else None
+        if reason != workflow.info().typed_search_attributes.get(WAITING):
+            workflow.upsert_search_attributes([WAITING.value_set(reason) if reason is not None else WAITING.value_unset()])
+        if waiting is not None and (before is None or before.reason != reason):
+            self._outbox.tell("waiting", waiting.model_dump(mode="json"))
+
+    def _show(self, progress: Progress) -> None:
+        self._progress, self._is_progress_known = progress, True

@@ -1,0 +1,247 @@
+"""`Messages`: what people say to a migration, and what it does to `Orders`.
+
+What counts is the command in the ledger. A message that names one has been through the API. A bare one, sent with Temporal's
+own UI or CLI, is written down as a command first; whether it counts then is a setting of the server's. A bare hold or
+rejection counts at once and everywhere: stopping is always allowed.
+
+`check_…` are the validators: pure; they raise when a message makes no sense now, and leave no trace in history.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
+
+from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackMessage
+from domain.decisions import GateName, Intent
+from domain.records import CommandKind
+from domain.zk_to_kraft.phases import Phase
+from workflows.board import Board
+from workflows.calls import Calls
+from workflows.orders import Orders
+from workflows.outbox import Outbox
+from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean
+
+FINALIZING_PHASES = FINAL_PHASES | {Phase.FINALIZING}
+
+NO_WAY_BACK = "no way back: the quorum's log says that the migration is final"
+
+
+class Messages:
+    """`is_over`: the migration has ended, and an answer that was long in coming changes nothing any more."""
+
+    def __init__(self, calls: Calls, orders: Orders, outbox: Outbox, board: Board) -> None:
+        self._calls, self._orders, self._outbox, self._board = calls, orders, outbox, board
+        self._bare_count = 0
+        self._writing = asyncio.Lock()
+        """Bare messages become commands in the order in which they came: the newest order in the ledger counts."""
+        self._verifying = asyncio.Lock()
+        self.is_over = False
+
+    # --- at a gate -------------------------------------------------------------------------------------------------
+
+    def check_gate(self, message: ApprovalMessage) -> None:
+        if self._orders.is_known(message.command_id):
+            return
+        message, gate, waiting = clean(message), self._board.gate, self._board.waiting
+        if gate is None or gate.name != message.gate:
+            doing = waiting.reason if waiting is not None else "nothing"
+            why = f"gate {message.gate or '(none named)'} is not open: phase {self._board.phase}, waiting for {doing}"
+            raise ApplicationError(why, type="GateNotOpen")
+        if gate.evidence_hash != message.evidence_hash:
+            why = f"the evidence has changed: it is {gate.evidence_hash} now. Look at it again before approving."
+            raise ApplicationError(why, type="GateNotOpen")
+
+    async def approve(self, message: ApprovalMessage) -> str:
+        message = clean(message)
+        if self._orders.is_repeated(message.command_id):
+            return "approved before"
+        gate, command_id = self._board.gate, message.command_id
+        told = {"gate": message.gate, "by": message.by, "reason": message.reason}
+        if command_id is None:
+            command_id = await self._adopt(self._approval(CommandKind.APPROVE, message))
+            told["via"] = "temporal-signal"
+        if self._board.gate is not gate:
+            raise self._ignored(CommandKind.APPROVE, message, f"gate {message.gate} was closed meanwhile")
+        self._board.gate = None
+        self._orders.approve(GateName(message.gate), command_id)
+        self._outbox.tell("approved", {**told, "command": command_id})
+        return "approved"
+
+    async def reject(self, message: ApprovalMessage) -> str:
+        message = clean(message)
+        if self._orders.is_repeated(message.command_id):
+            return "rejected before"
+        self._board.gate = None
+        self._orders.withdraw(GateName(message.gate))
+        self._orders.hold(f"{message.gate} rejected by {message.by}: {message.reason}")
+        self._outbox.tell("rejected", {"gate": message.gate, "by": message.by, "reason": message.reason})
+        if message.command_id is None:
+            await self._keep(self._approval(CommandKind.REJECT, message))
+        return "rejected"
+
+    # --- at any time -----------------------------------------------------------------------------------------------
+
+    def check_hold(self, message: HoldMessage) -> None:
+        """Half of a finalisation is worse than either end of it; on the way back the phase only says where that began."""
+        if self._orders.is_known(message.command_id):
+            return
+        if self._orders.is_held:
+            raise ApplicationError(f"held already: {self._orders.held_because}", type="AlreadyHeld")
+        if self._board.phase in FINALIZING_PHASES and self._orders.intent is Intent.FORWARD:
+            why = "finalisation has begun, and is not held: half of it is worse than either end. It goes on to KRaft"
+            raise ApplicationError(why, type="FinalizationBegun")
+
+    async def hold(self, message: HoldMessage) -> str:
+        message = clean(message)
+        if not self._orders.is_repeated(message.command_id):
+            self._orders.hold(f"held by {message.by}: {message.reason}")
+            self._outbox.tell("held", {"by": message.by, "reason": message.reason})
+            if message.command_id is None:
+                await self._keep(self._order(CommandKind.HOLD, message))
+        return "held"
+
+    def check_resume(self, message: HoldMessage) -> None:
+        if not self._orders.is_held and not self._orders.is_known(message.command_id):
+            raise ApplicationError("not held: there is nothing to resume", type="NotHeld")
+
+    async def resume(self, message: HoldMessage) -> str:
+        message = clean(message)
+        if self._orders.is_repeated(message.command_id):
+            return "resumed"
+        holds = self._orders.holds
+        if message.command_id is None:
+            await self._adopt(self._order(CommandKind.RESUME, message))
+        if self._orders.holds != holds:
+            raise self._ignored(CommandKind.RESUME, message, f"held again meanwhile: {self._orders.held_because}")
+        self._orders.resume()
+        self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
+        return "resumed"
+
+    # --- the way back ----------------------------------------------------------------------------------------------
+
+    def check_rollback(self, message: RollbackMessage) -> None:
+        """A second one makes sense only where it accepts more: a way back that would lose what nobody has accepted waits."""
+        order = self._orders.revert
+        if self._orders.is_known(message.command_id):
+            return
+        if self._board.phase in FINAL_PHASES:
+            raise ApplicationError(NO_WAY_BACK, type="RollbackRefused")
+        if order is not None and not _accepts_more(message, order):
+            raise ApplicationError(f"it is on its way back already: {order.because}", type="RollbackRefused")
+
+    async def rollback(self, message: RollbackMessage) -> str:
+        """One at a time. The step in hand is finished meanwhile; the next one is taken on the way that is decided here."""
+        message, holds = clean(message), self._orders.holds
+        await workflow.wait_condition(lambda: self._calls.is_claimed or self.is_over)
+        async with self._verifying:
+            if self._orders.is_known(message.command_id):
+                return "accepted before"
+            order, why = await self._verify(message)
+            told = {"by": message.by, "reason": message.reason}
+            if order is None:
+                self._outbox.tell("rollback-refused", {**told, "losses": list(message.accept_loss), "why": why})
+                self._outbox.send_soon()
+                raise ApplicationError(why, type="RollbackRefused")
+            self._orders.is_repeated(message.command_id)
+            self._orders.turn(order)
+            self._board.note_turn()
+            if self._orders.holds == holds:
+                self._orders.resume()
+            losses = list(order.accepted_losses)
+            self._outbox.tell("rollback-accepted", {**told, "losses": losses, "command": order.command_id})
+            self._outbox.send_soon()
+        return "accepted"
+
+    async def _verify(self, message: RollbackMessage) -> tuple[RevertOrder | None, str]:
+        """The order, or why there is none."""
+        try:
+            self.check_rollback(message)  # It may have changed while another one was verified.
+            order = self._rollback(message)
+            refused = await self._write_down(order) if message.command_id is None else None
+            if refused is not None:
+                return None, refused
+            answer = await self._calls.accept_rollback(message.command_id or order.command_id, message.reason)
+        except ApplicationError as error:
+            return None, error.message
+        except ActivityError as error:
+            return None, f"it could not be verified: {_reason_of(error)}"
+        if self.is_over:
+            return None, "the migration has ended meanwhile"
+        return answer.order, answer.refused_because or "refused without a reason"
+
+    # --- bare messages ---------------------------------------------------------------------------------------------
+
+    async def leniently(
+        self, kind: CommandKind, message: Message, check: Callable[[Message], None], take: Callable[[Message], Awaitable[str]]
+    ) -> None:
+        """The second door, for Temporal's own UI and CLI: what makes no sense is told, never raised."""
+        try:
+            check(message)
+        except ApplicationError as error:
+            self._ignored(kind, clean(message), error.message)
+            return
+        with contextlib.suppress(ApplicationError):  # It has been told.
+            await take(message)
+
+    async def _adopt(self, order: AdoptRequest) -> str:
+        """Make a command of a bare message: the command's id. Raises where it does not count."""
+        refused = await self._write_down(order)
+        if refused is not None:
+            raise self._ignored(order.kind, order, refused)
+        return order.command_id
+
+    async def _keep(self, order: AdoptRequest) -> None:
+        """The same for what counts in any case: a step that was waiting for a worker asks the ledger for the newest order."""
+        refused = await self._write_down(order)
+        if refused is not None:
+            self._outbox.tell("not-written-down", {"order": order.kind, "by": order.by, "why": refused})
+
+    async def _write_down(self, order: AdoptRequest) -> str | None:
+        """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""
+        async with self._writing:
+            try:
+                return await self._calls.adopt(order)
+            except ActivityError as error:
+                return f"it could not be written down: {_reason_of(error)}"
+
+    def _ignored(self, kind: CommandKind, message: AnyMessage | AdoptRequest, why: str) -> ApplicationError:
+        """Told, and to be raised by whoever can."""
+        gate = {"gate": getattr(message, "gate", None)} if kind is CommandKind.APPROVE else {}
+        self._outbox.tell("signal-ignored", {"order": kind, "by": message.by, **gate, "why": why})
+        self._outbox.send_soon()
+        return ApplicationError(why, type="Ignored")
+
+    def _order(self, kind: CommandKind, message: AnyMessage) -> AdoptRequest:
+        """The same command for every attempt at writing it down."""
+        self._bare_count += 1
+        return AdoptRequest(
+            migration_id=self._calls.request.migration_id,
+            command_id=f"{workflow.info().run_id}/message-{self._bare_count}",
+            kind=kind,
+            by=message.by,
+            reason=message.reason,
+        )
+
+    def _approval(self, kind: CommandKind, message: ApprovalMessage) -> AdoptRequest:
+        what = {"gate": GateName(message.gate), "evidence_hash": message.evidence_hash}
+        return self._order(kind, message).model_copy(update=what)
+
+    def _rollback(self, message: RollbackMessage) -> AdoptRequest:
+        what = {"preview_hash": message.preview_hash or None, "accept_loss": message.accept_loss}
+        return self._order(CommandKind.ROLLBACK, message).model_copy(update=what)
+
+
+def _accepts_more(message: RollbackMessage, order: RevertOrder) -> bool:
+    """Where we turned round by ourselves nobody has accepted anything yet."""
+    return order.command_id is None or bool(set(message.accept_loss) - set(order.accepted_losses))
+
+
+def _reason_of(error: ActivityError) -> str:
+    """A cancelled activity is no answer at all."""
+    if is_cancelled_exception(error):
+        raise error
+    cause = error.cause
+    return cause.message if isinstance(cause, FailureError) else str(cause or error)
