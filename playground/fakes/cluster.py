@@ -1,13 +1,13 @@
-"""`FakeCluster`: what Kafka does in a migration from ZooKeeper to KRaft, as far as we have seen it (proven-facts, section 4).
+"""`FakeCluster`: what Kafka does in a migration from ZooKeeper to KRaft and back, as far as we saw it (proven-facts, 4 and 5).
 
 Its time is the number of looks: every `KafkaAdmin.view`, answered or not, is one (`observe` asks for exactly one), and
-`advance()` adds one. Processes need `boot_looks` until they serve and `catch_up_looks` more until their replicas are in
-sync; the copy takes `copy_looks`.
+`advance()` adds one. Whoever asks for the same znode again in one session is waiting: that is one, too. Processes need
+`boot_looks` until they serve and `catch_up_looks` more until their replicas are in sync; the copy takes `copy_looks`.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-from activities.ports import Znode
 from domain.cluster import ClusterSpec, MetricsEndpoint, NodeSpec
 from domain.errors import Transient
 from domain.observation import KafkaView, NodeMetrics
@@ -15,13 +15,15 @@ from domain.records import ClusterRecord
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
 from playground.fakes.machine import text_file
+from playground.fakes.migration_driver import DriverState, MigrationDriver
 from playground.fakes.node import FakeDriver, FakeNode, Mode
 from playground.fakes.quorum import Quorum, is_booted, mode
 from playground.fakes.spec import BROKER_FILE, fake_spec
 from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import FakeTopic, kafka_view, spread
 from playground.fakes.tree import FakeTree
-from playground.fakes.znodes import ZooKeeperSide, znodes_of
+from playground.fakes.znodes import CONTROLLER, claim_record, kraft_epoch
+from playground.fakes.zookeeper_side import ZooKeeperSide
 
 LONG_AGO = 1_000_000
 """Looks that the first processes have behind them."""
@@ -42,18 +44,24 @@ class FakeCluster:
         self.spec = spec or fake_spec()
         self.nodes = {node.id: FakeNode(node) for node in self.spec.nodes}
         self.faults = Faults()
-        self.quorum = Quorum(copy_looks)
-        self.znodes: dict[str, bytes] = {}
-        """Further znodes, e.g. `/admin/delete_topics/orders`; they also replace what would be there."""
+        self.quorum = Quorum()
         ids = tuple(b.id for b in self.spec.brokers)
         self.topics = topics if topics is not None else (spread("orders", 6, ids), spread("payments", 3, ids))
+        self.deleted_topics: list[str] = []
+        """Topics that clients had, and that whoever is in charge now knows nothing of."""
+        self.metadata_log: Callable[[int], bytes] | None = None
+        """What the log on a node's disk holds, by the node's id, as long as the node runs; nothing by default."""
+        self.side = ZooKeeperSide(self.spec.cluster_id)
+        self.znodes = self.side.znodes
+        """All of ZooKeeper; tests may write, e.g. `/admin/delete_topics/orders`."""
+        self.migration = MigrationDriver(self.side, self.faults, copy_looks)
         self._boot_looks = boot_looks
         self._catch_up_looks = catch_up_looks
-        self._zookeeper_controller: int | None = None
-        self._controller_epoch = 0
         for broker in self.spec.brokers:
             self._found_long_ago(self.nodes[broker.id])
         self._elect_in_zookeeper()
+        for topic in self.topics:
+            self.side.write_topic(topic, self.side.controller_epoch)
 
     # ---- for tests ----
 
@@ -67,9 +75,22 @@ class FakeCluster:
         first = {b.id for b in self.spec.brokers}
         return {self.spec.node_name(i): node.starts - (i in first) for i, node in self.nodes.items()}
 
+    @property
+    def trapped_partitions(self) -> tuple[str, ...]:
+        """Partitions that the ZooKeeper controller cannot elect a leader for (KAFKA-20488). Clients see their old leaders."""
+        return tuple(self.side.trapped(self.topics))
+
     def kill(self, node_id: int, *lines: str) -> None:
         """SIGKILL from outside."""
         self.nodes[node_id].die(*lines)
+
+    def create_topic(self, topic: FakeTopic) -> None:
+        """As clients do: acknowledged by the controller in charge. What KRaft acknowledges, ZooKeeper gets a look later."""
+        self.topics = (*self.topics, topic)
+        if kraft_epoch(self.znodes) is None:
+            self.side.write_topic(topic, self.side.controller_epoch)
+        else:
+            self.quorum.topics[topic.name] = topic
 
     def advance(self, looks: int = 1) -> None:
         """Let time pass."""
@@ -78,9 +99,15 @@ class FakeCluster:
                 if node.process is not None:
                     node.process.looks += 1
             self._elect_in_zookeeper()
-            voters, brokers = self._of(self.spec.controllers), self._of(self.spec.brokers)
-            self.quorum.advance(voters, brokers, self._boot_looks, self.faults.is_dual_write_stuck)
+            brokers = self._of(self.spec.brokers)
+            ready = self.quorum.advance(self._of(self.spec.controllers), self._boot_looks)
+            in_sync = self._in_sync()
+            self.migration.advance(self.quorum, ready, self._are_all_hybrid(brokers), self.topics, in_sync)
+            if self.side.controller is not None:
+                self.side.write_states(self.topics, in_sync, self.side.controller_epoch)
             self._register(brokers)
+            self._write_metadata_logs(ready, brokers)
+            self._forget_topics()
 
     # ---- the ports ----
 
@@ -90,7 +117,8 @@ class FakeCluster:
     async def connect(self, cluster: ClusterRecord) -> FakeTree:
         if self.faults.silent_zookeeper:
             raise Transient(f"ZooKeeper {cluster.spec.zookeeper.connect}: no session")
-        return FakeTree(self._tree(), self.faults)
+        self.side.keep_sessions(self._zookeeper_ids())
+        return FakeTree(self.znodes, self.faults, self.advance)
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()
@@ -127,7 +155,7 @@ class FakeCluster:
         return tuple(
             b.spec.id
             for b in self._of(self.spec.brokers)
-            if is_booted(b, self._boot_looks) and (mode(b) is not Mode.KRAFT or b.spec.id in self._unfenced())
+            if is_booted(b, self._boot_looks) and (mode(b) is not Mode.KRAFT or self.quorum.is_unfenced(b))
         )
 
     def _in_sync(self) -> tuple[int, ...]:
@@ -135,16 +163,23 @@ class FakeCluster:
         return tuple(i for i in self._serving() if is_booted(self.nodes[i], caught_up))
 
     def _register(self, brokers: list[FakeNode]) -> None:
-        """A living broker that knows the quorum registers in its mode; a dead one's registration stays, fenced."""
+        """A living broker that knows the quorum registers in its mode."""
         for broker in brokers:
             is_able = is_booted(broker, self._boot_looks) and broker.spec.id not in self.faults.never_registers
-            found = mode(broker)
-            if self.quorum.leader is not None and is_able and found in {Mode.HYBRID, Mode.KRAFT}:
-                self.quorum.registered[broker.spec.id] = found
+            if self.quorum.leader is not None and is_able and mode(broker) in {Mode.HYBRID, Mode.KRAFT}:
+                self.quorum.register(broker)
 
-    def _unfenced(self) -> set[int]:
-        """Registered in the mode in which they run now."""
-        return {i for i, registered in self.quorum.registered.items() if mode(self.nodes[i]) is registered}
+    def _are_all_hybrid(self, brokers: list[FakeNode]) -> bool:
+        return all(mode(b) is Mode.HYBRID and self.quorum.is_unfenced(b) for b in brokers)
+
+    def _write_metadata_logs(self, ready: list[FakeNode], brokers: list[FakeNode]) -> None:
+        """Controllers have a log as soon as they run, brokers once they have registered."""
+        for node in (*ready, *(b for b in brokers if self.quorum.is_unfenced(b))):
+            if node.process is not None:
+                node.write_metadata_log(self.metadata_log(node.spec.id) if self.metadata_log is not None else b"")
+
+    def _unfenced_count(self) -> int:
+        return sum(self.quorum.is_unfenced(b) for b in self._of(self.spec.brokers))
 
     def _zookeeper_ids(self) -> tuple[int, ...]:
         modes = {Mode.ZOOKEEPER, Mode.HYBRID}
@@ -153,32 +188,35 @@ class FakeCluster:
     def _elect_in_zookeeper(self) -> None:
         """A broker's claim ends with its session, and another broker's follows; while KRaft's claim stands, none can."""
         alive = self._zookeeper_ids()
-        if self.quorum.claimed_by is not None:
-            self._zookeeper_controller = None
-        elif self._zookeeper_controller not in alive:
-            self._zookeeper_controller = alive[0] if alive else None
-            self._controller_epoch += 1 if alive else 0
+        self.side.keep_sessions(alive)
+        if self.faults.late_claims > 0 and CONTROLLER not in self.znodes:
+            self.faults.late_claims -= 1
+            late = self.spec.controllers[0].id if self.quorum.leader is None else self.quorum.leader
+            self.znodes.create(CONTROLLER, claim_record(late, self.quorum.epoch))
+            self.side.raise_epoch()
+        self.side.elect(alive)
 
-    def _tree(self) -> dict[str, Znode]:
-        side = ZooKeeperSide(
-            cluster_id=self.spec.cluster_id,
-            controller=self._zookeeper_controller if self._zookeeper_controller in self._zookeeper_ids() else None,
-            controller_epoch=self._controller_epoch,
-            broker_ids=self._zookeeper_ids(),
-            topics=self.topics,
-        )
-        return znodes_of(side, self.quorum, self.znodes)
+    def _forget_topics(self) -> None:
+        """What the one in charge does not know, brokers delete."""
+        if self.side.controller is not None:
+            known = self.side.topic_names()
+        elif self.migration.state is DriverState.DUAL_WRITE:
+            known = set(self.quorum.topics)
+        else:
+            return
+        self.deleted_topics += [topic.name for topic in self.topics if topic.name not in known]
+        self.topics = tuple(topic for topic in self.topics if topic.name in known)
 
     def _gauges(self, node: FakeNode, running: Mode) -> NodeMetrics:
         if running.is_controller:
             if not is_booted(node, self._boot_looks):
                 return NodeMetrics()
-            return controller_gauges(node.spec.id, running, len(self._unfenced()), self.quorum)
+            return controller_gauges(node.spec.id, running, self._unfenced_count(), self.quorum)
         fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self._serving(), self._in_sync()).under_replicated)
         return broker_gauges(
             running,
             is_serving=node.spec.id in self._serving(),
-            is_zookeeper_controller=self._zookeeper_controller == node.spec.id,
+            is_zookeeper_controller=self.side.controller == node.spec.id,
             zookeeper_brokers=len(self._zookeeper_ids()),
             behind=fault_count,
             quorum=self.quorum,

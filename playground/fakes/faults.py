@@ -23,4 +23,10 @@ class Faults:
     never_registers: set[int] = field(default_factory=set)
     """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP)."""
     is_dual_write_stuck: bool = False
-    """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4)."""
+    """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4). Ends with a failover."""
+    failover_does_not_cure: bool = False
+    """As with a CLIENT_METRICS config: the next leader's dual write is as stuck as the last one's."""
+    poisoned_copy: bool = False
+    """Each active controller claims, and dies of a znode that it cannot read."""
+    late_claims: int = 0
+    """A claim of KRaft's was under way: this often, where nobody claims any more, it comes first (proven-facts, section 5)."""

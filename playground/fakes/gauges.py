@@ -34,7 +34,7 @@ def controller_gauges(node_id: int, mode: Mode, active: int, quorum: Quorum) -> 
     found = NodeMetrics(
         migration_gauge=MigrationGauge.BOOTING if quorum.leader is None or quorum.log_state is None else quorum.log_state,
         active_controller_count=int(is_leading),
-        migrating_broker_count=sum(m is Mode.HYBRID for m in quorum.registered.values()),
+        migrating_broker_count=sum(found.mode is Mode.HYBRID for found in quorum.registered.values()),
         active_broker_count=active,
         fenced_broker_count=len(quorum.registered) - active,
         kafka_version=VERSION,

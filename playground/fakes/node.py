@@ -19,6 +19,7 @@ from playground.fakes.storage_tool import format_storage, write_meta
 FLAG = "zookeeper.metadata.migration.enable"
 _PIDS = count(1000)
 START_TICKS_PER_PID = 7
+NOT_FORMATTED = "ERROR Exiting Kafka due to fatal exception: No readable meta.properties files found."
 
 
 class Mode(StrEnum):
@@ -33,6 +34,10 @@ class Mode(StrEnum):
     @property
     def is_controller(self) -> bool:
         return self in {Mode.MIGRATION_CONTROLLER, Mode.FINAL_CONTROLLER}
+
+    @property
+    def needs_formatted_storage(self) -> bool:
+        return self.is_controller or self is Mode.KRAFT
 
 
 def mode_of(properties: Mapping[str, str]) -> Mode:
@@ -78,6 +83,20 @@ class FakeNode:
             raise FileNotFoundError(self.spec.properties_file)
         return {key: value for key, value in javaproperties.loads(file.content.decode("latin-1")).items() if value is not None}
 
+    @property
+    def metadata_dir(self) -> str:
+        """Where its copy of the quorum's log is."""
+        has_file = self.machine.read(self.spec.properties_file) is not None
+        folder = self.properties.get("metadata.log.dir", "") if has_file else ""
+        return f"{folder or self.spec.log_dirs[0]}/__cluster_metadata-0"
+
+    @property
+    def has_metadata_log(self) -> bool:
+        return self.machine.is_dir(self.metadata_dir)
+
+    def write_metadata_log(self, content: bytes) -> None:
+        self.machine.write(f"{self.metadata_dir}/{'0' * 20}.log", FileContent(content, 0o644, 0, 0))
+
     def start(self) -> None:
         mode = mode_of(self.properties)
         self.process = FakeProcess(next(_PIDS), mode, datetime.now(UTC))
@@ -85,8 +104,16 @@ class FakeNode:
         self.machine.write(self.spec.driver.service.pid_file, _pid_file(self.process.pid))
         self.starts += 1
         self.output.append(f"started in {mode} mode")
-        if mode is Mode.KRAFT:
+        if mode.needs_formatted_storage and not self._is_formatted:
+            self.die(NOT_FORMATTED)
+        elif mode is Mode.KRAFT:
             self._upgrade_meta()
+        elif mode is Mode.HYBRID:
+            self.machine.remove_tree(self.metadata_dir)  # What it fetches now is the log of a quorum that may be another one.
+
+    @property
+    def _is_formatted(self) -> bool:
+        return any(self.machine.read(f"{directory}/meta.properties") is not None for directory in self.spec.log_dirs)
 
     def die(self, *lines: str) -> None:
         """The process is gone, having printed `lines`."""

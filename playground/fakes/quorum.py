@@ -1,51 +1,59 @@
-"""The controller quorum and the migration in its log, as Kafka 3.9.2 behaves.
+"""The controller quorum: its leader and its log, which lives on the controllers' disks.
 
-Sources: KRaftMigrationDriver.java, ActivationRecordsGenerator.java; reference internals, section 3.
+Sources: ActivationRecordsGenerator.java; reference internals, section 3.
 """
 
 from dataclasses import dataclass, field
 
 from domain.observation import MigrationGauge
 from playground.fakes.node import FakeNode, Mode
+from playground.fakes.topics import FakeTopic
 
 RECORDS_PER_LOOK = 2
 """An idle quorum writes no-op records: two in a second."""
 
 
+@dataclass(frozen=True)
+class Registration:
+    """A broker's: it is unfenced while that very process lives."""
+
+    mode: Mode
+    process: str | None
+
+
 @dataclass
 class Quorum:
-    """`log_state` is `None` until a first controller has become active. `claimed_by`: whose claim `/controller` holds."""
+    """`log_state` is `None` until a first controller has become active. All but the leader is the log's."""
 
-    copy_looks: int
     leader: int | None = None
     leading_process: str | None = None
     """Whose restart is the end of its leadership, however quick."""
     epoch: int = 0
     log_end: int = 0
     log_state: MigrationGauge | None = None
-    registered: dict[int, Mode] = field(default_factory=dict)
-    claimed_by: int | None = None
-    claim_epoch: int = -1
-    zookeeper_offset: int | None = None
-    """What `/migration` holds; `None`: no such znode."""
-    looks_until_copied: int | None = None
+    registered: dict[int, Registration] = field(default_factory=dict)
+    topics: dict[str, FakeTopic] = field(default_factory=dict)
+    flags: dict[int, bool] = field(default_factory=dict)
+    """By controller: whether it last registered with the migration flag."""
+    voters: int = 0
 
-    def advance(self, voters: list[FakeNode], brokers: list[FakeNode], boot_looks: int, is_stuck: bool) -> None:
-        """One look later."""
-        ready = [v for v in voters if is_booted(v, boot_looks)]
-        if any(mode(v) is Mode.MIGRATION_CONTROLLER for v in ready) and self.zookeeper_offset is None:
-            self.zookeeper_offset = -1
-        leader = self._elect(voters, ready)
-        if leader is None:
-            return
-        self.log_end += RECORDS_PER_LOOK
-        if self.log_state is MigrationGauge.PRE_MIGRATION:
-            self._copy_when_ready(voters, ready, brokers)
-        elif self.log_state is MigrationGauge.MIGRATION and mode(leader) is Mode.MIGRATION_CONTROLLER:
-            self._write_to_zookeeper(leader, is_stuck)
+    @property
+    def are_all_flagged(self) -> bool:
+        return len(self.flags) == self.voters and all(self.flags.values())
 
-    def _elect(self, voters: list[FakeNode], ready: list[FakeNode]) -> FakeNode | None:
-        if 2 * len(ready) <= len(voters):
+    def advance(self, voters: list[FakeNode], boot_looks: int) -> list[FakeNode]:
+        """One look later: the controllers that have booted. A quorum whose last copy of the log is gone is a new one."""
+        if not any(voter.has_metadata_log for voter in voters):
+            vars(self).update(vars(Quorum()))
+        self.voters = len(voters)
+        ready = [voter for voter in voters if is_booted(voter, boot_looks)]
+        if self._elect(ready) is not None:
+            self.log_end += RECORDS_PER_LOOK
+            self.flags |= {voter.spec.id: mode(voter) is Mode.MIGRATION_CONTROLLER for voter in ready}
+        return [voter for voter in ready if voter.process is not None]
+
+    def _elect(self, ready: list[FakeNode]) -> FakeNode | None:
+        if 2 * len(ready) <= self.voters:
             self.leader = self.leading_process = None
             return None
         current = next((v for v in ready if v.process is not None and v.process.identity == self.leading_process), None)
@@ -67,23 +75,14 @@ class Quorum:
         self.leader, self.leading_process = leader.spec.id, leader.last_identity
         return leader
 
-    def _copy_when_ready(self, voters: list[FakeNode], ready: list[FakeNode], brokers: list[FakeNode]) -> None:
-        """The copy waits for every controller with the flag and for every broker, hybrid and registered."""
-        all_flagged = len(ready) == len(voters) and all(mode(v) is Mode.MIGRATION_CONTROLLER for v in ready)
-        all_hybrid = all(self.registered.get(b.spec.id) is Mode.HYBRID and mode(b) is Mode.HYBRID for b in brokers)
-        if not (all_flagged and all_hybrid):
-            self.looks_until_copied = None
-            return
-        left = self.copy_looks if self.looks_until_copied is None else self.looks_until_copied
-        self.looks_until_copied = left - 1
-        if left <= 0:
-            self.log_state = MigrationGauge.MIGRATION
+    def register(self, broker: FakeNode) -> None:
+        """A broker in the mode in which it runs. What is registered of a dead one stays, fenced."""
+        if broker.process is not None:
+            self.registered[broker.spec.id] = Registration(broker.process.mode, broker.process.identity)
 
-    def _write_to_zookeeper(self, leader: FakeNode, is_stuck: bool) -> None:
-        if (self.claimed_by, self.claim_epoch) != (leader.spec.id, self.epoch):
-            self.claimed_by, self.claim_epoch = leader.spec.id, self.epoch
-        if not is_stuck:
-            self.zookeeper_offset = self.log_end - 1
+    def is_unfenced(self, broker: FakeNode) -> bool:
+        found = self.registered.get(broker.spec.id)
+        return found is not None and broker.process is not None and found.process == broker.process.identity
 
 
 def mode(node: FakeNode) -> Mode | None:

@@ -8,6 +8,7 @@ import pytest
 
 from activities.observe import Ports, observe
 from activities.ports import FileContent, Ledger
+from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
 from domain.errors import Transient
 from domain.observation import MigrationGauge, NodeMetrics, Observation
@@ -42,6 +43,11 @@ def metrics(seen: Observation, node_id: int) -> NodeMetrics:
     return found
 
 
+def format_of(controller: ControllerSpec, cluster_id: str) -> list[str]:
+    tool = ["java", "-cp", "x", "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
+    return [*tool, "--config", controller.properties_file]
+
+
 async def provision(cluster: FakeCluster, ids: Sequence[int] = CONTROLLERS, *, has_flag: bool = True) -> None:
     broker = cluster.nodes[1].machine.read(cluster.spec.brokers[0].properties_file)
     assert broker is not None
@@ -49,8 +55,10 @@ async def provision(cluster: FakeCluster, ids: Sequence[int] = CONTROLLERS, *, h
         text = controller_file(cluster.spec, controller, None, broker.content.decode(ENCODING))
         if not has_flag:
             text = node_file(text, cluster.spec, controller, NodeStage.KRAFT)
-        await cluster.driver(controller).write_file(controller.properties_file, FileContent(text.encode(ENCODING), 0o600, 0, 0))
-        await cluster.driver(controller).start()
+        driver = cluster.driver(controller)
+        await driver.write_file(controller.properties_file, FileContent(text.encode(ENCODING), 0o600, 0, 0))
+        await driver.run(format_of(controller, cluster.spec.cluster_id), {}, LIMIT)
+        await driver.start()
     cluster.advance(5)
 
 
@@ -210,17 +218,8 @@ async def test_a_directory_is_formatted_once() -> None:
     await provision(cluster, CONTROLLERS[:1])
     controller = cluster.spec.controllers[0]
     driver = cluster.driver(controller)
-    tool = [
-        "java",
-        "-cp",
-        "x",
-        "kafka.tools.StorageTool",
-        "format",
-        "--cluster-id",
-        "c",
-        "--config",
-        controller.properties_file,
-    ]
+    await driver.remove_tree(controller.log_dirs[0])
+    tool = format_of(controller, "c")
     exit_codes = [(await driver.run(a, {}, LIMIT)).exit_code for a in (tool, tool, [*tool, "--ignore-formatted"])]
     assert exit_codes == [0, 1, 0]
     meta = await driver.read_file(f"{controller.log_dirs[0]}/meta.properties")
