@@ -25,8 +25,8 @@ Back (`way_back.py`):
      2. a controller has lost its flag                  → Step      give it back
      3. a person holds                                  → Wait      (not while the cluster has no controller)
      4. something decisive did not answer               → Wait
-     5. a file would lose what nobody has accepted      → Wait
-     6. KRaft brokers without a quorum                  → Step      start the controllers
+     5. KRaft brokers without a quorum                  → Step      start the controllers
+     6. a file would lose what nobody has accepted      → Wait
      7. KRaft brokers                                   → Step/Wait roll A, to hybrid
      8. the window                                      → Step/Wait KRaft gives way to ZooKeeper
      9. brokers outside ZooKeeper mode                  → Step/Wait roll B

@@ -21,20 +21,26 @@ from domain.zk_to_kraft.terms import GIVEN, Terms
 
 
 def _stale_copy(s: Situation, _: Terms) -> Decision | None:
-    return Revert(reason=WaitReason.COPY_LEFT_OVER) if s.is_copy_stale else None
+    return Revert(reason=WaitReason.COPY_LEFT_OVER) if s.is_copy_stale and s.quorum is not QuorumState.POST_MIGRATION else None
 
 
 def _failed_copy(s: Situation, terms: Terms) -> Decision | None:
-    if not s.is_copy_failed:
+    if not s.is_copy_failed or s.quorum is QuorumState.POST_MIGRATION:
         return None
     reason = WaitReason.COPY_CANNOT_FINISH
     return Revert(reason=reason) if terms.is_failed_copy_reverted else wait(reason)
 
 
 def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
-    """Not while an approved finalisation is under way, which takes the flags one by one."""
-    is_meant = terms.has_begun_to_finalize and all(b.mode is BrokerMode.KRAFT for b in s.brokers)
+    """Not while an approved finalisation is under way, which takes the flags one by one. A broker that is down, or silent, in
+    the middle of it makes it wait, and nothing else: it comes back in KRaft mode."""
+    is_meant = terms.has_begun_to_finalize and not any(_is_outside_kraft(b) for b in s.brokers)
     return None if is_meant else guards.lost_flag(s, terms)
+
+
+def _is_outside_kraft(b: BrokerSituation) -> bool:
+    is_elsewhere = b.stage in {NodeStage.ZOOKEEPER, NodeStage.MIGRATION} and b.mode is not BrokerMode.KRAFT
+    return is_elsewhere or b.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
 
 
 def _held(_: Situation, terms: Terms) -> Decision | None:
@@ -65,11 +71,13 @@ def _unknown(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _half_reverted(s: Situation, _: Terms) -> Decision | None:
-    """A way back stands half-done, and nobody leads it any more. Before the transaction it can be undone, afterwards not."""
-    gone = in_mode(s, ControllerMode.FENCED)
-    if gone and s.claim is Claim.KRAFT:
-        return Step(action=StepAction.START_NODE, node_id=gone[0], stage=NodeStage.MIGRATION)
-    gone = gone or (in_mode(s, ControllerMode.ABSENT) if not _are_brokers_untouched(s) else [])
+    """A way back stands half-done, and nobody leads it any more. Before the transaction it can be undone, afterwards not: a
+    quorum that finds no `/migration` stays inactive for ever (proven-facts, section 5)."""
+    fenced = guards.fenced(s)
+    is_before_transaction = s.claim is Claim.KRAFT and s.has_migration_znode
+    if fenced and (is_before_transaction or s.quorum is QuorumState.POST_MIGRATION):
+        return Step(action=StepAction.START_NODE, node_id=fenced[0], stage=NodeStage.MIGRATION)
+    gone = fenced or (in_mode(s, ControllerMode.ABSENT) if not _are_brokers_untouched(s) else [])
     return wait(WaitReason.HALF_REVERTED, *gone) if gone else None
 
 
@@ -94,11 +102,12 @@ def _missing_controllers(s: Situation, _: Terms) -> Decision | None:
 def _interrupted(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
         if broker.mode is BrokerMode.INTERRUPTED and broker.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}:
-            stage = _stage_to_finish(s, broker.stage)
-            return _copy_not_there(s, stage) or roll(broker.id, stage)
+            stage = _stage_to_finish(s, broker)
+            return _copy_not_there(s, stage) or _copy_left_over(s, stage) or roll(broker.id, stage)
     for controller in s.controllers:
         if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.MIGRATION:
-            return Step(action=StepAction.PROVISION_CONTROLLER, node_id=controller.id, stage=NodeStage.MIGRATION)
+            action = StepAction.START_NODE if controller.is_startable else StepAction.PROVISION_CONTROLLER
+            return Step(action=action, node_id=controller.id, stage=NodeStage.MIGRATION)
         if controller.mode is ControllerMode.INTERRUPTED and controller.stage is NodeStage.KRAFT:
             return _finalize(s, terms, controller)
     return None
@@ -111,16 +120,25 @@ def _done(s: Situation, _: Terms) -> Decision | None:
 def _unfinished(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
         if broker.stage is not None and broker.stage is not STAGE_OF_MODE[broker.mode]:
-            return _roll_broker(s, terms, broker, _stage_to_finish(s, broker.stage))
+            return _roll_broker(s, terms, broker, _stage_to_finish(s, broker))
     for controller in s.controllers:
-        if controller.mode is ControllerMode.MIGRATING and controller.stage is NodeStage.KRAFT:
+        is_ahead = controller.mode is ControllerMode.MIGRATING and controller.stage is NodeStage.KRAFT
+        # Its flag was being given back when the log became final: the file would be a lie.
+        is_behind = controller.mode is ControllerMode.FINAL and controller.stage is NodeStage.MIGRATION
+        if is_ahead or (is_behind and s.quorum is QuorumState.POST_MIGRATION):
             return _finalize(s, terms, controller)
     return None
 
 
-def _stage_to_finish(s: Situation, stage: NodeStage) -> NodeStage:
-    """What the file says; but a hybrid broker that starts after the end gets metadata from nobody (proven-facts, section 4)."""
-    return NodeStage.KRAFT if s.quorum is QuorumState.POST_MIGRATION else stage
+def _stage_to_finish(s: Situation, broker: BrokerSituation) -> NodeStage:
+    """What the file says, or the process runs, whichever is further: a way back that nobody leads any more is not gone on with.
+
+    A hybrid broker that starts after the end gets metadata from nobody (proven-facts, section 4).
+    """
+    if s.quorum is QuorumState.POST_MIGRATION:
+        return NodeStage.KRAFT
+    stages = {broker.stage or NodeStage.ZOOKEEPER, STAGE_OF_MODE.get(broker.mode, NodeStage.ZOOKEEPER)}
+    return max(stages, key=_ORDER.index)
 
 
 def _brokers(s: Situation, terms: Terms) -> Decision | None:
@@ -155,11 +173,9 @@ def _controllers(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _roll_broker(s: Situation, terms: Terms, broker: BrokerSituation, stage: NodeStage) -> Decision:
-    not_there = _copy_not_there(s, stage)
+    not_there = _copy_not_there(s, stage) or _copy_left_over(s, stage)
     if not_there is not None:
         return not_there
-    if stage is NodeStage.MIGRATION and s.is_copy_left_over:
-        return wait(WaitReason.COPY_LEFT_OVER)
     if stage is NodeStage.KRAFT and s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT:
         return guards.dual_write_not_current(s, terms) or wait(WaitReason.DUAL_WRITE_NOT_CURRENT)
     return wait(WaitReason.PARTITIONS_WOULD_STOP, broker.id) if broker.is_needed else roll(broker.id, stage)
@@ -169,6 +185,12 @@ def _copy_not_there(s: Situation, stage: NodeStage) -> Wait | None:
     """A broker that starts in KRaft mode before the copy is complete is rejected, and exits after a minute."""
     is_there = stage is not NodeStage.KRAFT or s.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
     return None if is_there else wait(WaitReason.COPY_NOT_COMPLETE)
+
+
+def _copy_left_over(s: Situation, stage: NodeStage) -> Wait | None:
+    """With the last hybrid broker's registration it would begin to count; once the log has a copy of its own it does not."""
+    is_left_over = stage is NodeStage.MIGRATION and s.is_copy_left_over and s.quorum is not QuorumState.MIGRATION
+    return wait(WaitReason.COPY_LEFT_OVER) if is_left_over else None
 
 
 def _finalize(s: Situation, terms: Terms, controller: ControllerSituation) -> Decision:

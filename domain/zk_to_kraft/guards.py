@@ -1,6 +1,6 @@
 """What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
 
-from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -17,6 +17,8 @@ from domain.zk_to_kraft.terms import Terms
 DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.ABSENT, ControllerMode.FENCED)
 """Modes of a node that does not run."""
 
+RUNNING_CONTROLLER = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.IN_TRANSITION})
+
 STAGE_OF_MODE: dict[BrokerMode, NodeStage] = {
     BrokerMode.ZOOKEEPER: NodeStage.ZOOKEEPER,
     BrokerMode.HYBRID: NodeStage.MIGRATION,
@@ -26,16 +28,17 @@ STAGE_OF_MODE: dict[BrokerMode, NodeStage] = {
 
 
 def lost_flag(s: Situation, terms: Terms) -> Decision | None:
-    """The highest alarm: one election makes it final. The flag comes back before anything else happens, running ones first."""
+    """The highest alarm: one election makes it final. The flag comes back before anything else happens, running ones first.
+
+    Nothing is awaited for it, not even a majority: what could be lost is the way back. Whoever does not answer comes last.
+    """
     if s.quorum is QuorumState.POST_MIGRATION:
         return None
-    lost = sorted((c for c in s.controllers if may_finalize_by_itself(c)), key=lambda c: (not is_running_final(c), c.is_leader))
-    if not lost:
-        return None
-    first = lost[0]
-    if first.mode is ControllerMode.UNKNOWN:
-        return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost))
-    return roll(first.id, NodeStage.MIGRATION)
+    lost = [c for c in s.controllers if may_finalize_by_itself(c)]
+    known = [c for c in lost if c.mode is not ControllerMode.UNKNOWN]
+    if known:
+        return roll(min(known, key=lambda c: (not is_running_final(c), c.is_leader, c.id)).id, NodeStage.MIGRATION)
+    return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost)) if lost else None
 
 
 def may_finalize_by_itself(c: ControllerSituation) -> bool:
@@ -84,7 +87,10 @@ def not_in_sync(s: Situation) -> Decision | None:
 
 
 def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
-    """Dual write that has died is cured by a failover, where somebody has allowed it and it would not make things worse."""
+    """Dual write that has died is cured by a failover, where somebody has allowed it and it would not make things worse.
+
+    Whoever asks for the way back, and accepts no loss, has allowed it.
+    """
     if s.dual_write is DualWrite.CURRENT:
         return None
     leader = next((c for c in s.controllers if c.is_leader), None)
@@ -94,7 +100,7 @@ def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
         return wait(WaitReason.FAILOVER_WOULD_HURT, leader.id)
     if not is_quorum_healthy_without(s, leader.id):
         return wait(WaitReason.QUORUM_TOO_THIN, leader.id)
-    if not terms.may_fail_over:
+    if not terms.may_fail_over and terms.intent is Intent.FORWARD:
         return Gate(name=GateName.FAIL_OVER, evidence_hash=terms.evidence_hash)
     return Step(action=StepAction.FAIL_OVER, node_id=leader.id, stage=NodeStage.MIGRATION)
 
@@ -104,6 +110,13 @@ def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
     others = [c for c in s.controllers if c.id != controller_id]
     running = {ControllerMode.MIGRATING, ControllerMode.FINAL}
     return not others or sum(c.is_caught_up and c.mode in running for c in others) >= len(s.controllers) // 2 + 1
+
+
+def fenced(s: Situation) -> list[int]:
+    """Controllers that the revert window has begun with, also those that it has not killed yet."""
+    return [
+        c.id for c in s.controllers if c.mode is ControllerMode.FENCED or (c.mode in RUNNING_CONTROLLER and not c.is_startable)
+    ]
 
 
 def zookeeper_controller_last(brokers: list[BrokerSituation]) -> list[BrokerSituation]:

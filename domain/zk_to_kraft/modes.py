@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from domain.cluster import Role
 from domain.decisions import NodeStage
-from domain.observation import MigrationGauge, NodeDisk, NodeView
+from domain.observation import MigrationGauge, NodeDisk, NodeView, StorageState
 from domain.zk_to_kraft.node_config import has_migration_flag, stage_of
 
 BROKER_STATE_RUNNING = 3
@@ -107,7 +107,8 @@ def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
 def _is_interrupted(node: NodeView) -> bool:
     """A roll of ours stopped the process it had found, and nobody has started another since.
 
-    A roll writes the file before it stops the process: with another file the process ended by itself.
+    A roll writes the file before it stops the process: with another file the process ended by itself, unless it had been
+    stopped before the roll.
     """
     file = node.disk.file if node.disk is not None else None
     mark = file.mark if file is not None else None
@@ -115,7 +116,7 @@ def _is_interrupted(node: NodeView) -> bool:
         file is not None
         and mark is not None
         and not mark.is_proven
-        and file.sha256 == mark.written_sha256
+        and (file.sha256 == mark.written_sha256 or (mark.was_stopped and file.sha256 == mark.before_sha256))
         and node.process is not None
         and mark.before_identity == node.process.last_identity
     )
@@ -123,13 +124,15 @@ def _is_interrupted(node: NodeView) -> bool:
 
 def stage_of_disk(disk: NodeDisk | None, role: Role) -> NodeStage | None:
     """The stage that the file fits. Edits of others since our last write are theirs, as long as they leave ours alone:
-    the next stage is an edit of the file as it is then, so that nothing of theirs is overwritten.
+    the next stage is an edit of the file as it is then, so that nothing of theirs is overwritten. One in stage `zookeeper` is
+    theirs in any case: whoever put it back by hand begins anew, whatever mark an earlier migration has left.
     """
     if disk is None or disk.file is None:
         return None
     stage, mark = stage_of(disk.file.properties, role), disk.file.mark
-    is_ours = mark is None or disk.file.sha256 in {mark.written_sha256, mark.before_sha256} or stage == mark.stage
-    return stage if is_ours else None
+    if mark is None or stage in {NodeStage.ZOOKEEPER, mark.stage}:
+        return stage
+    return stage if disk.file.sha256 in {mark.written_sha256, mark.before_sha256, mark.original_sha256} else None
 
 
 def restoration_of(disk: NodeDisk | None) -> Restoration:
@@ -139,8 +142,8 @@ def restoration_of(disk: NodeDisk | None) -> Restoration:
     if disk.file.original_sha256 is None:
         return Restoration.INVERSE
     mark = disk.file.mark
-    ours = {disk.file.original_sha256} | ({mark.written_sha256, mark.before_sha256} if mark is not None else set())
-    return Restoration.ARCHIVE if disk.file.sha256 in ours else Restoration.EDITED
+    ours = {mark.written_sha256, mark.before_sha256} if mark is not None and not mark.has_edits else set()
+    return Restoration.ARCHIVE if disk.file.sha256 in {*ours, disk.file.original_sha256} else Restoration.EDITED
 
 
 def is_file_ours(disk: NodeDisk | None) -> bool:
@@ -150,6 +153,17 @@ def is_file_ours(disk: NodeDisk | None) -> bool:
 
 def has_metadata_log(disk: NodeDisk | None) -> bool:
     return disk is not None and any(log_dir.has_metadata_log for log_dir in disk.log_dirs)
+
+
+def is_startable(disk: NodeDisk | None) -> bool:
+    """Whether a controller could start: KRaft refuses storage that was never formatted, or is fenced: `meta.properties` aside.
+
+    Also asked of a controller that runs: half-way into the window it runs on storage that is fenced already.
+    """
+    if disk is None:
+        return True
+    is_formatted = any(log_dir.state not in {StorageState.ABSENT, StorageState.EMPTY} for log_dir in disk.log_dirs)
+    return is_formatted and not any(log_dir.is_fenced for log_dir in disk.log_dirs)
 
 
 def is_flag_in_file(disk: NodeDisk | None) -> bool:

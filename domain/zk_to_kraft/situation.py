@@ -19,6 +19,7 @@ from domain.zk_to_kraft.modes import (
     has_metadata_log,
     is_file_ours,
     is_flag_in_file,
+    is_startable,
     stage_of_disk,
 )
 
@@ -55,7 +56,8 @@ class DualWrite(StrEnum):
     CURRENT = "current"
     NOT_CURRENT = "not-current"
     DEAD = "dead"
-    """The offset is left behind while every gauge looks well: the controller has stopped writing, and will not begin again."""
+    """The offset is left behind, or `/controller` gone, while every gauge looks well: the active controller will not begin
+    again by itself; the next one does."""
     UNKNOWN = "unknown"
 
 
@@ -106,6 +108,8 @@ class ControllerSituation:
     is_leader: bool = False
     is_caught_up: bool = False
     is_flag_in_file: bool = True
+    is_startable: bool = True
+    """False: its storage is fenced, or was never formatted. One that still runs would not come back from its next restart."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +168,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             is_leader=leader is not None and controller.id == leader.id,
             is_caught_up=_is_caught_up(observation.node(controller.id), leader),
             is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
+            is_startable=is_startable(observation.node(controller.id).disk),
         )
         for controller in spec.controllers
     )
@@ -178,8 +183,8 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         registration=_registration(brokers, leader),
         replication=_replication(observation.kafka, brokers),
         is_copy_left_over=_is_copy_left_over(observation.zookeeper),
-        is_copy_stale=_is_copy_stale(observation, quorum, leader, policy),
-        is_copy_failed=leader is None and _is_copy_failed(observation, controllers, policy),
+        is_copy_stale=_is_copy_stale(observation, quorum, leader),
+        is_copy_failed=leader is None and _is_copy_failed(observation, brokers, controllers, policy),
         has_migration_znode=observation.zookeeper is not None and observation.zookeeper.migration is not None,
         is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
     )
@@ -250,10 +255,11 @@ def _is_copy_left_over(zookeeper: ZooKeeperView | None) -> bool:
     return zookeeper.migration.offset is None or zookeeper.migration.offset > 0
 
 
-def _is_copy_stale(observation: Observation, quorum: QuorumState, leader: QuorumLeader | None, policy: MigrationPolicy) -> bool:
+def _is_copy_stale(observation: Observation, quorum: QuorumState, leader: QuorumLeader | None) -> bool:
     """A copy's own offset is written after its log says MIGRATION, so before that it is another's (proven-facts, section 4).
 
-    The gauge can be a moment late: so only an offset that this quorum cannot have written yet, or an old claim, counts.
+    The gauge can be a moment late: so only an offset that this quorum cannot have written yet counts. Once the log is as long
+    as the offset, the deletion has happened, and haste helps nobody. Nor is an old claim a sign: a long copy has one.
     """
     zookeeper = observation.zookeeper
     if quorum is not QuorumState.PRE_MIGRATION or leader is None or zookeeper is None or zookeeper.migration is None:
@@ -261,18 +267,29 @@ def _is_copy_stale(observation: Observation, quorum: QuorumState, leader: Quorum
     offset, log_end = zookeeper.migration.offset, leader.metrics.raft_log_end
     if _claim(zookeeper) is not Claim.KRAFT or offset is None or offset <= 0:
         return False
-    return (log_end is not None and offset >= log_end) or _is_claim_old(observation, policy)
+    return log_end is not None and offset >= log_end
 
 
-def _is_copy_failed(observation: Observation, controllers: tuple[ControllerSituation, ...], policy: MigrationPolicy) -> bool:
-    """Nobody is active, and either most controllers have died, or nobody has been for as long as the policy allows."""
+def _is_copy_failed(
+    observation: Observation,
+    brokers: tuple[BrokerSituation, ...],
+    controllers: tuple[ControllerSituation, ...],
+    policy: MigrationPolicy,
+) -> bool:
+    """The copy is not there, and no majority of controllers is left that could elect the one who makes it.
+
+    A long copy has an old claim, and its failover seconds without anybody active: so as long as most controllers run, or
+    somebody does not answer, it has not failed. Where a broker runs in KRaft mode, the copy was complete once.
+    """
     zookeeper = observation.zookeeper
-    if zookeeper is None or _claim(zookeeper) is not Claim.KRAFT or zookeeper.migration is None:
-        return False
-    if zookeeper.migration.offset is None or zookeeper.migration.offset > 0:
+    offset = zookeeper.migration.offset if zookeeper is not None and zookeeper.migration is not None else None
+    is_copying = _claim(zookeeper) is Claim.KRAFT and offset is not None and offset <= 0
+    if not is_copying or any(b.mode is BrokerMode.KRAFT for b in brokers):
         return False
     dead = sum(c.mode is ControllerMode.DOWN for c in controllers)
-    return 2 * dead > len(controllers) or _is_claim_old(observation, policy)
+    alive = sum(c.mode in {ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.UNKNOWN} for c in controllers)
+    is_majority_left = 2 * alive > len(controllers)
+    return 2 * dead > len(controllers) or (not is_majority_left and _is_claim_old(observation, policy))
 
 
 def _is_claim_old(observation: Observation, policy: MigrationPolicy) -> bool:
@@ -283,7 +300,7 @@ def _is_claim_old(observation: Observation, policy: MigrationPolicy) -> bool:
 
 
 def offset_distance(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None) -> int | None:
-    """Records between the offset in `/migration` and the end of the leader's log, either way. `None`: unknown, or no copy yet."""
+    """Records between the offset in `/migration` and the end of the leader's log. `None`: unknown, or no copy yet."""
     behind = _records_behind(zookeeper, leader)
     return abs(behind) if behind is not None else None
 
@@ -301,6 +318,8 @@ def _records_behind(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None
 def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, policy: MigrationPolicy) -> DualWrite:
     """Current: the offset keeps up, and a persistent `/controller` names the leader, whose gauge is MIGRATION.
 
+    Where a broker has taken `/controller`, a failover would delete what it has made since: that is for people.
+
     The mtime of `/migration` proves nothing, nor does a lag of 0: both look well while nothing is written
     (proven-facts, section 4).
     """
@@ -308,17 +327,20 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
         return DualWrite.UNKNOWN
     behind = _records_behind(zookeeper, leader)
     looks_well = (
-        zookeeper.controller is not None
-        and not zookeeper.controller.is_ephemeral
-        and zookeeper.controller.broker_id == leader.id
+        (zookeeper.controller is None or _is_claimed_by(zookeeper, leader))
         and leader.metrics.migration_gauge is MigrationGauge.MIGRATION
         and leader.metrics.zookeeper_session in {None, "CONNECTED"}
     )
     if not looks_well or behind is None:
         return DualWrite.NOT_CURRENT
     if abs(behind) <= policy.max_offset_distance:
-        return DualWrite.CURRENT
+        return DualWrite.DEAD if zookeeper.controller is None else DualWrite.CURRENT
     return DualWrite.DEAD if behind > 0 and leader.metrics.write_behind_lag == 0 else DualWrite.NOT_CURRENT
+
+
+def _is_claimed_by(zookeeper: ZooKeeperView, leader: QuorumLeader) -> bool:
+    claim = zookeeper.controller
+    return claim is not None and not claim.is_ephemeral and claim.broker_id == leader.id
 
 
 def _registration(brokers: tuple[BrokerSituation, ...], leader: QuorumLeader | None) -> Registration:

@@ -12,24 +12,34 @@ from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitRe
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import in_mode, roll, wait
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import BrokerSituation, Claim, DualWrite, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    Claim,
+    ControllerSituation,
+    QuorumState,
+    Registration,
+    Replication,
+    Situation,
+)
 from domain.zk_to_kraft.terms import Terms
 
 OUTCOME = "ZOOKEEPER"
 """How a migration that went back is said to have ended."""
 
-STOPPED = frozenset({ControllerMode.FENCED, ControllerMode.ABSENT})
-"""Modes of a controller that cannot take part in a quorum any more."""
-
 
 def _emergency(s: Situation, _: Terms) -> Decision | None:
     """No controller in the cluster, or one that is about to delete metadata: neither a person's hold nor a file matters now."""
-    return _leave_kraft() if (s.is_copy_stale or s.is_copy_failed) and not _is_in_kraft(s) else None
+    return _leave_kraft() if (s.is_copy_stale or s.is_copy_failed) and not _ahead(s) else None
 
 
 def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
-    """Whatever was approved: on the way back every flag comes back first, as long as the quorum has to live."""
-    return guards.lost_flag(s, terms) if _is_in_kraft(s) or s.quorum is QuorumState.MIGRATION else None
+    """Whatever was approved: on the way back every flag comes back first, as long as the quorum may have to live once more.
+
+    A quorum that has copied nothing, or that ZooKeeper has taken over from, is not needed any more: the window is its end.
+    """
+    is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
+    is_needed = _ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over
+    return guards.lost_flag(s, terms) if is_needed else None
 
 
 def _held(s: Situation, terms: Terms) -> Decision | None:
@@ -43,65 +53,82 @@ def _unknown(s: Situation, _: Terms) -> Decision | None:
     return wait(WaitReason.PART_UNKNOWN, *nodes) if nodes or s.claim is Claim.UNKNOWN else None
 
 
+def _quorum_for_kraft_brokers(s: Situation, _: Terms) -> Decision | None:
+    """Brokers in KRaft mode need the quorum: to serve, and to come back to hybrid mode. A majority is enough of it."""
+    if not _ahead(s):
+        return None
+    modes = {ControllerMode.INTERRUPTED} if _has_majority(s) else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
+    stopped = guards.fenced(s) + [c.id for c in s.controllers if c.mode in modes and c.is_startable]
+    return Step(action=StepAction.START_NODE, node_id=stopped[0], stage=NodeStage.MIGRATION) if stopped else None
+
+
 def _files(s: Situation, terms: Terms) -> Decision | None:
     """Nothing is lost that nobody has accepted. Asked before the first restart, and again for what was edited since."""
     losing = [b.id for b in s.brokers if b.id in terms.unaccepted and not _is_back(b)]
     losing += [c.id for c in s.controllers if c.id in terms.unaccepted and c.mode is not ControllerMode.ABSENT]
-    is_window_open = s.claim is not Claim.ZOOKEEPER and not _is_quorum_alive(s)
+    is_window_open = s.claim is not Claim.ZOOKEEPER and not _is_quorum_alive(s) and not _ahead(s)
     return wait(WaitReason.FILE_CHANGED, *losing) if losing and not is_window_open else None
 
 
-def _quorum_for_kraft_brokers(s: Situation, _: Terms) -> Decision | None:
-    """Brokers in KRaft mode need the quorum: to serve, and to come back to hybrid mode. A majority is enough of it."""
-    if not _is_in_kraft(s):
-        return None
-    stopped = in_mode(s, ControllerMode.FENCED, ControllerMode.INTERRUPTED)
-    stopped += [] if _has_majority(s) else in_mode(s, ControllerMode.DOWN)
-    return Step(action=StepAction.START_NODE, node_id=stopped[0], stage=NodeStage.MIGRATION) if stopped else None
-
-
 def _to_hybrid(s: Situation, _: Terms) -> Decision | None:
-    """Roll A: every KRaft broker back to hybrid mode, with the flag kept. What is stopped is finished first."""
-    if not _is_in_kraft(s):
+    """Roll A: every KRaft broker back to hybrid mode, with the flag kept. What is stopped is finished first, and what does
+    not run in KRaft mode at all is not waited for: that may be why somebody goes back."""
+    ahead = _ahead(s)
+    if not ahead:
         return None
-    interrupted = [b for b in s.brokers if b.mode is BrokerMode.INTERRUPTED and b.stage is not NodeStage.ZOOKEEPER]
+    interrupted = [b for b in s.brokers if b.mode is BrokerMode.INTERRUPTED]
     if interrupted:
         return roll(interrupted[0].id, NodeStage.MIGRATION)
     if not _has_majority(s) or s.quorum is not QuorumState.MIGRATION:
         return wait(WaitReason.CONTROLLERS_NOT_READY)
+    down = [b for b in ahead if b.mode is BrokerMode.DOWN]
+    if down:
+        return roll(down[0].id, NodeStage.MIGRATION)
     guard = _brokers_not_serving(s)
     if guard is not None:
         return guard
     if s.registration is not Registration.AGREES:
         return wait(WaitReason.BROKERS_NOT_REGISTERED)
-    ahead = [b for b in s.brokers if b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT]
     return _restart(ahead[0], NodeStage.MIGRATION)
 
 
 def _window(s: Situation, terms: Terms) -> Decision | None:
-    """The revert window: until every controller is fenced, `/migration` gone and `/controller` ZooKeeper's."""
-    is_over = all(c.mode in STOPPED for c in s.controllers) and s.claim is Claim.ZOOKEEPER and not s.has_migration_znode
-    if is_over:
+    """The revert window: until no controller can start, `/migration` is gone and `/controller` ZooKeeper's.
+
+    Before it kills anybody it asks; what it has begun it ends.
+    """
+    is_quorum_over = all(_is_stopped(c) for c in s.controllers) and not s.has_migration_znode
+    if is_quorum_over and s.claim is Claim.ZOOKEEPER:
         return None
-    if s.claim is Claim.NOBODY and all(c.mode in STOPPED for c in s.controllers) and not s.has_migration_znode:
+    if is_quorum_over and s.claim is Claim.NOBODY:
         return wait(WaitReason.NO_CONTROLLER)
-    if _is_quorum_alive(s):
-        not_ready = in_mode(s, BrokerMode.IN_TRANSITION)
-        if not_ready:
-            return wait(WaitReason.NODE_NOT_READY, *not_ready)
-        if s.quorum is QuorumState.MIGRATION and s.dual_write is not DualWrite.CURRENT and not terms.accepts_metadata_loss:
-            return guards.dual_write_not_current(s, terms)
-    return _leave_kraft()
+    is_begun = bool(in_mode(s, ControllerMode.FENCED))
+    return (None if is_begun else _not_ready_for_window(s, terms)) or _leave_kraft()
+
+
+def _not_ready_for_window(s: Situation, terms: Terms) -> Decision | None:
+    """A quorum that says nothing of its log may have ended the migration, and one in an election has not flushed it."""
+    is_electing = s.quorum is QuorumState.ABSENT and s.claim is not Claim.ZOOKEEPER and _does_majority_run(s)
+    if is_electing or s.quorum is QuorumState.UNKNOWN:
+        return wait(WaitReason.CONTROLLERS_NOT_READY)
+    not_ready = in_mode(s, BrokerMode.IN_TRANSITION) if _is_quorum_alive(s) else []
+    if not_ready:
+        return wait(WaitReason.NODE_NOT_READY, *not_ready)
+    if s.quorum is QuorumState.MIGRATION and not terms.accepts_metadata_loss:
+        return guards.dual_write_not_current(s, terms)
+    return None
 
 
 def _to_zookeeper(s: Situation, _: Terms) -> Decision | None:
-    """Roll B: off the flag, with the archived bytes. The ZooKeeper controller goes last."""
+    """Roll B: off the flag, with the archived bytes. The ZooKeeper controller goes last, and who is down comes first: what it
+    would start from now needs a quorum that is gone."""
     outside = [b for b in s.brokers if not _is_back(b)]
     if not outside:
         return None
-    interrupted = [b for b in outside if b.mode is BrokerMode.INTERRUPTED]
-    if interrupted:
-        return roll(interrupted[0].id, NodeStage.ZOOKEEPER)
+    stopped = [b for b in outside if b.mode is BrokerMode.INTERRUPTED]
+    stopped += [b for b in outside if b.mode is BrokerMode.DOWN and b.stage is not NodeStage.ZOOKEEPER]
+    if stopped:
+        return roll(stopped[0].id, NodeStage.ZOOKEEPER)
     guard = _brokers_not_serving(s)
     return guard or _restart(guards.zookeeper_controller_last(outside)[0], NodeStage.ZOOKEEPER)
 
@@ -115,17 +142,32 @@ def _done(s: Situation, _: Terms) -> Decision | None:
     return _brokers_not_serving(s) or Done(outcome=OUTCOME)
 
 
-def _is_in_kraft(s: Situation) -> bool:
-    """A broker runs in KRaft mode, or would from its file."""
-    return any(b.mode is BrokerMode.KRAFT or b.stage is NodeStage.KRAFT for b in s.brokers)
+def _ahead(s: Situation) -> list[BrokerSituation]:
+    """Brokers that run in KRaft mode, or would from their file: they need the quorum until they are back in hybrid mode.
+
+    A file alone counts only where a quorum leads that has a copy: from any other a KRaft broker cannot serve.
+    """
+    is_led_by_zookeeper = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not s.has_migration_znode)
+    is_copied = s.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.NONE} and not is_led_by_zookeeper
+    return [b for b in s.brokers if b.mode is BrokerMode.KRAFT or (b.stage is NodeStage.KRAFT and is_copied)]
 
 
 def _has_majority(s: Situation) -> bool:
     return 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
 
 
+def _does_majority_run(s: Situation) -> bool:
+    return 2 * sum(c.mode in guards.RUNNING_CONTROLLER for c in s.controllers) > len(s.controllers)
+
+
 def _is_quorum_alive(s: Situation) -> bool:
     return s.quorum in {QuorumState.NONE, QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.UNKNOWN}
+
+
+def _is_stopped(controller: ControllerSituation) -> bool:
+    """It takes part in no quorum any more, whoever tries to start it. What was never formatted needs no fence."""
+    is_unable = controller.mode in {ControllerMode.INTERRUPTED, ControllerMode.DOWN} and not controller.is_startable
+    return is_unable or controller.mode in {ControllerMode.FENCED, ControllerMode.ABSENT}
 
 
 def _is_back(broker: BrokerSituation) -> bool:
@@ -157,8 +199,8 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _lost_flag,
     _held,
     _unknown,
-    _files,
     _quorum_for_kraft_brokers,
+    _files,
     _to_hybrid,
     _window,
     _to_zookeeper,

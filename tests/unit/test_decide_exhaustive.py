@@ -1,20 +1,27 @@
-"""`decide` over whole products of `Situation` and `Terms`.
+"""What `decide` promises on the way forward, over whole products of `Situation` and `Terms`; see `walk_of_situations`."""
 
-The products have up to 10^13 elements, so they are walked as a tree: a field takes a value only when `decide` or a property
-reads it, and then takes each of its values in turn. A run that never read a field stands for all of its values. The weights
-of all runs add up to the size of the product, and that is asserted: nothing was left out.
-"""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from math import prod
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Refuse, Step, StepAction, Wait, WaitReason
+from domain.decisions import (
+    Decision,
+    Done,
+    Gate,
+    GateName,
+    Intent,
+    NodeStage,
+    Refuse,
+    Revert,
+    Step,
+    StepAction,
+    Wait,
+    WaitReason,
+)
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.guards import STAGE_OF_MODE
+from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
@@ -27,172 +34,90 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import Approval, Terms
-
-BOOL = (False, True)
-BROKER_STAGES = (None, *NodeStage)
-CONTROLLER_STAGES = (None, NodeStage.MIGRATION, NodeStage.KRAFT)
-
-BROKER_FIELDS: dict[str, Sequence[Any]] = {
-    "mode": tuple(BrokerMode),
-    "stage": BROKER_STAGES,
-    "is_needed": BOOL,
-    "is_zookeeper_controller": BOOL,
-}
-CONTROLLER_FIELDS: dict[str, Sequence[Any]] = {
-    "mode": tuple(ControllerMode),
-    "stage": CONTROLLER_STAGES,
-    "is_leader": BOOL,
-    "is_caught_up": BOOL,
-    "is_flag_in_file": BOOL,
-}
-CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
-    "quorum": tuple(QuorumState),
-    "claim": tuple(Claim),
-    "dual_write": tuple(DualWrite),
-    "registration": tuple(Registration),
-    "replication": tuple(Replication),
-    "is_copy_left_over": BOOL,
-}
-TERMS_FIELDS: dict[str, Sequence[Any]] = {"approval": tuple(Approval), "is_held": BOOL, "is_soak_over": BOOL}
-
-
-class Choices:
-    """One path down the tree: the choices made so far, and how many there were at each fork."""
-
-    def __init__(self, path: list[int]) -> None:
-        self.path = path
-        self.sizes: list[int] = []
-
-    def choose(self, options: Sequence[Any]) -> Any:
-        depth = len(self.sizes)
-        if depth == len(self.path):
-            self.path.append(0)
-        self.sizes.append(len(options))
-        return options[self.path[depth]]
-
-    def next_path(self) -> list[int] | None:
-        """The path after this one, depth first; `None` after the last."""
-        path = self.path[: len(self.sizes)]
-        while path and path[-1] + 1 == self.sizes[len(path) - 1]:
-            path.pop()
-        return [*path[:-1], path[-1] + 1] if path else None
-
-
-class Lazy:
-    """Stands for a dataclass: a field takes its value when it is read for the first time."""
-
-    def __init__(self, choices: Choices, fields: dict[str, Sequence[Any]], **fixed: Any) -> None:
-        self.__dict__.update(fixed, _choices=choices, _fields=fields)
-
-    def __getattr__(self, name: str) -> Any:
-        value = self._choices.choose(self._fields[name])
-        self.__dict__[name] = value
-        return value
-
-    def __repr__(self) -> str:
-        """What has been read so far, which is all that the decision depends on."""
-        return str({name: value for name, value in self.__dict__.items() if not name.startswith("_")})
-
-
-class LazySituation(Lazy):
-    nodes = Situation.nodes
-    is_nothing_known = Situation.is_nothing_known
-
-
-class LazyTerms(Lazy):
-    may_finalize = Terms.may_finalize
-
-
-@dataclass(frozen=True)
-class Product:
-    """A product of situations and terms: so many nodes, and the values that each field may take."""
-
-    brokers: int
-    controllers: int
-    broker: dict[str, Sequence[Any]]
-    controller: dict[str, Sequence[Any]]
-    cluster: dict[str, Sequence[Any]]
-    terms: dict[str, Sequence[Any]]
-
-    @property
-    def size(self) -> int:
-        sizes = (prod(len(v) for v in f.values()) for f in (self.broker, self.controller, self.cluster, self.terms))
-        broker, controller, cluster, terms = sizes
-        return int(broker**self.brokers * controller**self.controllers * cluster * terms)
-
-    def walk(self, check: Callable[[Any, Any], None]) -> tuple[int, int]:
-        """Call `check(situation, terms)` for every element: how many runs that took, how many elements they were."""
-        path: list[int] | None = []
-        runs = elements = 0
-        while path is not None:
-            choices = Choices(path)
-            brokers = tuple(Lazy(choices, self.broker, id=i) for i in range(1, self.brokers + 1))
-            controllers = tuple(Lazy(choices, self.controller, id=3000 + i) for i in range(1, self.controllers + 1))
-            situation = LazySituation(choices, self.cluster, brokers=brokers, controllers=controllers)
-            check(situation, LazyTerms(choices, self.terms, evidence_hash="evidence"))
-            runs += 1
-            elements += self.size // prod(choices.sizes)
-            path = choices.next_path()
-        return runs, elements
-
-
-ONE_AND_ONE = Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS, TERMS_FIELDS)
-"""Everything there is, for one broker and one controller."""
-
-TWO_AND_TWO = Product(
-    2,
-    2,
-    BROKER_FIELDS
-    | {
-        "mode": (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED),
-        "stage": tuple(NodeStage),
-    },
-    CONTROLLER_FIELDS
-    | {
-        "mode": (ControllerMode.ABSENT, ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.INTERRUPTED),
-        "stage": (NodeStage.MIGRATION, NodeStage.KRAFT),
-        "is_flag_in_file": (True,),
-    },
-    CLUSTER_FIELDS
-    | {
-        "quorum": (QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION),
-        "claim": (Claim.ZOOKEEPER, Claim.KRAFT),
-        "dual_write": (DualWrite.CURRENT, DualWrite.NOT_CURRENT),
-        "registration": (Registration.AGREES, Registration.DIFFERS),
-        "replication": (Replication.IN_SYNC, Replication.CATCHING_UP),
-    },
-    TERMS_FIELDS | {"approval": (Approval.NONE, Approval.VALID, Approval.CONSUMED)},
+from domain.zk_to_kraft.terms import GIVEN, Approval, Terms
+from tests.unit.walk_of_situations import (
+    BOOL,
+    BROKER_FIELDS,
+    CLUSTER_FIELDS,
+    CONTROLLER_FIELDS,
+    TERMS_FIELDS,
+    Product,
+    only,
+    walked,
 )
-"""Two of each, without what one of each has shown: that unknown stops everything, and that stale is as good as none."""
 
-ONE_AND_THREE = Product(
-    1,
-    3,
-    BROKER_FIELDS | {"mode": (BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.DOWN), "stage": tuple(NodeStage)[1:]},
-    CONTROLLER_FIELDS
-    | {
-        "mode": (ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.INTERRUPTED, ControllerMode.DOWN),
-        "stage": (NodeStage.MIGRATION, NodeStage.KRAFT),
-        "is_flag_in_file": (True,),
-    },
-    CLUSTER_FIELDS | {"quorum": (QuorumState.MIGRATION, QuorumState.POST_MIGRATION), "claim": (Claim.KRAFT,)},
-    TERMS_FIELDS | {"approval": (Approval.NONE, Approval.VALID, Approval.CONSUMED)},
-)
-"""Finalisation of a real quorum: of two controllers none can be spared, of three one can."""
+FORWARD = only(TERMS_FIELDS, intent=(Intent.FORWARD,))
+FORWARD_TERMS = only(FORWARD, without_return=(Approval.NONE,))
+WELL: dict[str, Sequence[Any]] = {"is_copy_stale": (False,), "is_copy_failed": (False,)}
 
-PRODUCTS = {"1x1": ONE_AND_ONE, "2x2": TWO_AND_TWO, "1x3": ONE_AND_THREE}
+PRODUCTS = {
+    # Everything there is, for one broker and one controller, while nobody has given ZooKeeper up.
+    "1x1": Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS, FORWARD_TERMS),
+    # The same after somebody has.
+    "1x1 without return": Product(
+        1,
+        1,
+        only(BROKER_FIELDS, is_file_ours=(True,)),
+        only(CONTROLLER_FIELDS, is_startable=(True,), is_flag_in_file=(True,)),
+        only(CLUSTER_FIELDS, claim=(Claim.KRAFT, Claim.UNKNOWN), **WELL),
+        only(FORWARD, without_return=(Approval.VALID, Approval.CONSUMED), approval=(Approval.NONE,)),
+    ),
+    # Two of each, without what one of each has shown: that unknown stops everything, and that stale is as good as none.
+    "2x2": Product(
+        2,
+        2,
+        only(
+            BROKER_FIELDS,
+            mode=(BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED),
+            stage=tuple(NodeStage),
+            is_file_ours=(True,),
+        ),
+        only(
+            CONTROLLER_FIELDS,
+            mode=(ControllerMode.ABSENT, ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.INTERRUPTED),
+            stage=(NodeStage.MIGRATION, NodeStage.KRAFT),
+            is_flag_in_file=(True,),
+            is_startable=(True,),
+        ),
+        only(
+            CLUSTER_FIELDS,
+            quorum=(QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION),
+            claim=(Claim.ZOOKEEPER, Claim.KRAFT),
+            dual_write=(DualWrite.CURRENT, DualWrite.NOT_CURRENT),
+            registration=(Registration.AGREES,),
+            replication=(Replication.IN_SYNC,),
+            **WELL,
+        ),
+        only(FORWARD_TERMS, approval=(Approval.NONE, Approval.VALID, Approval.CONSUMED)),
+    ),
+    # Finalisation of a real quorum: of two controllers none can be spared, of three one can.
+    "1x3": Product(
+        1,
+        3,
+        only(BROKER_FIELDS, mode=(BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.DOWN), stage=tuple(NodeStage)[1:]),
+        only(
+            CONTROLLER_FIELDS,
+            mode=(ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.INTERRUPTED, ControllerMode.DOWN),
+            stage=(NodeStage.MIGRATION, NodeStage.KRAFT),
+            is_flag_in_file=(True,),
+            is_startable=(True,),
+        ),
+        only(
+            CLUSTER_FIELDS,
+            quorum=(QuorumState.MIGRATION, QuorumState.POST_MIGRATION),
+            claim=(Claim.KRAFT,),
+            dual_write=(DualWrite.CURRENT, DualWrite.DEAD),
+            registration=(Registration.AGREES,),
+            replication=(Replication.IN_SYNC,),
+            **WELL,
+        ),
+        only(FORWARD_TERMS, approval=(Approval.NONE, Approval.VALID, Approval.CONSUMED)),
+    ),
+}
 
 SERVING = {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT}
 RUNNING = {ControllerMode.MIGRATING, ControllerMode.FINAL}
 UP = {str(mode) for mode in (*SERVING, *RUNNING)}
-AGREED = {Approval.VALID, Approval.CONSUMED}
-
-
-def walked(product: Product, check: Callable[[Any, Any], None]) -> None:
-    runs, elements = product.walk(check)
-    assert elements == product.size, "the walk left something out"
-    print(f"{elements:,} situations and terms walked in {runs:,} runs")
 
 
 def subject(s: Any, step: Step) -> Any:
@@ -204,46 +129,66 @@ def others(s: Any, step: Step) -> list[Any]:
 
 
 def is_controller(step: Step) -> bool:
-    return step.node_id > 3000
+    return step.node > 3000
 
 
 def finishes_interrupted(s: Any, step: Step) -> bool:
     return bool(subject(s, step).mode == BrokerMode.INTERRUPTED)
 
 
+def is_given_up(s: Any, terms: Any) -> bool:
+    """A person has said that ZooKeeper is lost for good, and it is silent."""
+    return s.claim is Claim.UNKNOWN and terms.without_return in GIVEN
+
+
+def check_majority_without(s: Any, node_id: int) -> None:
+    rest = [c for c in s.controllers if c.id != node_id]
+    majority = len(s.controllers) // 2 + 1
+    assert not rest or sum(c.is_caught_up and c.mode in RUNNING for c in rest) >= majority
+
+
 def check_irreversible(s: Any, terms: Any, step: Step) -> None:
     """A controller loses its flag: every broker in KRaft mode, nothing unknown or down, a majority, people agreed."""
     assert all(b.mode is BrokerMode.KRAFT for b in s.brokers)
-    assert all(node.mode in UP for node in others(s, step))
     assert s.replication is not Replication.UNKNOWN
-    rest = [c for c in s.controllers if c.id != step.node_id]
-    majority = len(s.controllers) // 2 + 1
-    assert not rest or sum(c.is_caught_up and c.mode in RUNNING for c in rest) >= majority
-    if s.quorum is QuorumState.POST_MIGRATION:
-        return
-    assert terms.approval in AGREED
-    assert step.gate is GateName.FINALIZE
     if not finishes_interrupted(s, step):
+        assert all(node.mode in UP for node in others(s, step))
+        check_majority_without(s, step.node)
+    if s.quorum is QuorumState.POST_MIGRATION:
+        assert step.gate is None
+        return
+    gates = {GateName.FINALIZE: terms.approval, GateName.FINALIZE_WITHOUT_RETURN: terms.without_return}
+    assert step.gate is not None
+    assert gates[step.gate] in GIVEN
+    if not finishes_interrupted(s, step) and not terms.has_begun_to_finalize:
         assert s.quorum is QuorumState.MIGRATION
-        assert terms.approval is Approval.CONSUMED or (s.dual_write is DualWrite.CURRENT and terms.is_soak_over)
+        assert terms.is_soak_over
+        assert is_given_up(s, terms) or (terms.approval is Approval.VALID and s.dual_write is DualWrite.CURRENT)
 
 
 def check_standbys_first(s: Any, step: Step) -> None:
-    if finishes_interrupted(s, step) or subject(s, step).stage is NodeStage.KRAFT or not subject(s, step).is_leader:
+    node = subject(s, step)
+    if (
+        finishes_interrupted(s, step)
+        or node.mode is ControllerMode.FINAL
+        or node.stage is NodeStage.KRAFT
+        or not node.is_leader
+    ):
         return
     assert all(c.mode is ControllerMode.FINAL or c.is_leader for c in s.controllers)
 
 
 def check_begun_first(s: Any, step: Step) -> None:
     """No node is begun while the file of another is ahead of its process."""
-    if finishes_interrupted(s, step) or step.action is StepAction.PROVISION_CONTROLLER:
+    if finishes_interrupted(s, step) or step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE}:
         return
     begun = {b.id for b in s.brokers if STAGE_OF_MODE.get(b.mode, b.stage) is not b.stage}
     begun |= {c.id for c in s.controllers if c.mode is ControllerMode.MIGRATING and c.stage is NodeStage.KRAFT}
-    assert not begun or step.node_id in begun
+    begun |= {c.id for c in s.controllers if c.mode is ControllerMode.FINAL and c.stage is NodeStage.MIGRATION}
+    assert not begun or step.node_id in begun or s.quorum is not QuorumState.POST_MIGRATION
 
 
-def check_broker_roll(s: Any, step: Step) -> None:
+def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
     assert step.stage in {NodeStage.MIGRATION, NodeStage.KRAFT}, "there is no way to roll forward to ZooKeeper"
     assert step.gate is None
     is_running = not finishes_interrupted(s, step)
@@ -253,19 +198,19 @@ def check_broker_roll(s: Any, step: Step) -> None:
             assert s.dual_write is DualWrite.CURRENT
     else:
         assert s.quorum is not QuorumState.POST_MIGRATION, "a hybrid broker that starts now gets metadata from nobody"
-        if is_running:
-            assert not s.is_copy_left_over, "the last registration would have ZooKeeper's metadata deleted"
+        assert s.quorum is QuorumState.MIGRATION or not s.is_copy_left_over, "the last registration would delete metadata"
     if is_running:
-        assert not subject(s, step).is_needed
-        assert subject(s, step).mode in SERVING
-        assert STAGE_OF_MODE[subject(s, step).mode] is not step.stage, "a restart for nothing"
+        node = subject(s, step)
+        assert not node.is_needed
+        assert node.mode in SERVING
+        assert STAGE_OF_MODE[node.mode] is not step.stage or node.stage is not step.stage, "a restart for nothing"
 
 
 def check_provisioning(s: Any, step: Step) -> None:
     node = subject(s, step)
     assert step.stage is NodeStage.MIGRATION
     if node.mode is ControllerMode.INTERRUPTED:
-        assert node.stage is NodeStage.MIGRATION
+        assert (node.stage, node.is_startable) == (NodeStage.MIGRATION, False)
         return
     assert node.mode is ControllerMode.ABSENT
     assert s.claim is Claim.ZOOKEEPER
@@ -273,46 +218,97 @@ def check_provisioning(s: Any, step: Step) -> None:
     assert all((b.mode, b.stage) == (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER) for b in s.brokers)
 
 
-def check_nothing_decisive_is_open(s: Any, step: Step) -> None:
+def check_start(s: Any, step: Step) -> None:
+    """What we stopped is started; a fence is lifted as long as ZooKeeper has not taken over, or never will."""
+    node = subject(s, step)
+    if node.mode is ControllerMode.INTERRUPTED:
+        assert (node.stage, node.is_startable) == (NodeStage.MIGRATION, True)
+        return
+    assert node.mode is ControllerMode.FENCED or (node.mode in RUNNING_CONTROLLER and not node.is_startable)
+    assert s.quorum is QuorumState.POST_MIGRATION or (s.claim is Claim.KRAFT and s.has_migration_znode)
+
+
+def check_failover(s: Any, terms: Any, step: Step) -> None:
+    assert subject(s, step).is_leader
+    assert s.dual_write is DualWrite.DEAD
+    assert not s.is_failover_harmful
+    assert terms.may_fail_over
+    check_majority_without(s, step.node)
+
+
+def check_nothing_decisive_is_open(s: Any, terms: Any, step: Step) -> None:
     """Nothing begins while anything is unknown, down, unregistered or out of sync."""
     assert all(node.mode != BrokerMode.UNKNOWN for node in s.nodes)
     assert s.replication is not Replication.UNKNOWN
-    assert s.claim is not Claim.UNKNOWN or s.quorum is QuorumState.POST_MIGRATION
-    if step.action is StepAction.PROVISION_CONTROLLER or finishes_interrupted(s, step):
+    assert s.claim is not Claim.UNKNOWN or s.quorum is QuorumState.POST_MIGRATION or is_given_up(s, terms)
+    if step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE} or finishes_interrupted(s, step):
         return
     assert all(node.mode in UP for node in s.nodes)
     assert all(node.stage is not None for node in s.nodes)
+    assert all(c.is_caught_up for c in s.controllers)
     assert s.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    if s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers):
+        return  # final too early: going on is what mends the rest
     assert s.registration is Registration.AGREES
     assert s.replication is Replication.IN_SYNC
-    assert all(c.is_caught_up for c in s.controllers)
+
+
+def gives_flag_back(s: Any, step: Step) -> bool:
+    return step.action is StepAction.ROLL_NODE and is_controller(step) and step.stage is NodeStage.MIGRATION
+
+
+def check_flag_back(s: Any, step: Step) -> None:
+    """Of those without flag one that runs so, before one that would after its next restart; the leader after a standby."""
+    lost = [c for c in s.controllers if has_lost_its_flag(c)]
+    assert step.node in [c.id for c in lost]
+    assert subject(s, step).mode is not ControllerMode.UNKNOWN
+    if subject(s, step).mode is not ControllerMode.FINAL:
+        assert all(c.mode is not ControllerMode.FINAL for c in lost)
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
-    check_nothing_decisive_is_open(s, step)
+    if gives_flag_back(s, step):
+        check_flag_back(s, step)
+        return
+    check_nothing_decisive_is_open(s, terms, step)
     check_begun_first(s, step)
     if step.action is StepAction.PROVISION_CONTROLLER:
-        assert is_controller(step)
         check_provisioning(s, step)
+    elif step.action is StepAction.START_NODE:
+        check_start(s, step)
+    elif step.action is StepAction.FAIL_OVER:
+        check_failover(s, terms, step)
     elif is_controller(step):
-        assert step.stage is NodeStage.KRAFT
+        assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
         check_standbys_first(s, step)
     else:
-        check_broker_roll(s, step)
-    assert not terms.is_held or terms.approval is Approval.CONSUMED, "held means that nothing happens"
+        assert step.action is StepAction.ROLL_NODE
+        check_broker_roll(s, terms, step)
+    assert not terms.is_held or terms.has_begun_to_finalize, "held means that nothing happens"
 
 
 def check_gate(s: Any, terms: Any, gate: Gate) -> None:
-    assert gate == Gate(name=GateName.FINALIZE, evidence_hash="evidence")
-    assert terms.approval in {Approval.NONE, Approval.STALE}
-    assert terms.is_soak_over
-    assert not terms.is_held
-    assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.CURRENT)
-    assert (s.registration, s.replication) == (Registration.AGREES, Replication.IN_SYNC)
+    assert gate.evidence_hash == "evidence"
+    assert not terms.is_held or terms.has_begun_to_finalize
+    assert s.replication is Replication.IN_SYNC
+    assert s.registration is Registration.AGREES
+    if gate.name is GateName.FAIL_OVER:
+        assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.DEAD)
+        assert not s.is_failover_harmful
+        assert not terms.may_fail_over
+        return
+    assert s.quorum is QuorumState.MIGRATION
     assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)
-    assert all((c.mode, c.stage) == (ControllerMode.MIGRATING, NodeStage.MIGRATION) for c in s.controllers)
-    assert all(c.is_caught_up and c.is_flag_in_file for c in s.controllers)
+    assert all(c.mode is ControllerMode.MIGRATING and c.is_caught_up for c in s.controllers)
+    if gate.name is GateName.FINALIZE_WITHOUT_RETURN:
+        assert s.claim is Claim.UNKNOWN
+        assert terms.without_return not in GIVEN
+        return
+    assert terms.approval not in GIVEN
+    assert terms.is_soak_over
+    assert s.dual_write is DualWrite.CURRENT
+    assert all(c.stage is NodeStage.MIGRATION and c.is_flag_in_file for c in s.controllers)
 
 
 def check_done(s: Any, done: Done) -> None:
@@ -324,25 +320,51 @@ def check_done(s: Any, done: Done) -> None:
     assert s.replication is Replication.IN_SYNC
 
 
-def is_alarm_due(s: Any, terms: Any) -> bool:
-    """Some controller runs without the flag, or would after its next restart, and neither log nor people said final."""
-    if s.quorum is QuorumState.POST_MIGRATION or terms.approval is Approval.CONSUMED:
+def check_revert(s: Any, terms: Any, revert: Revert) -> None:
+    """The only two things that turn us round by ourselves."""
+    if revert.reason is WaitReason.COPY_LEFT_OVER:
+        assert s.is_copy_stale
+    else:
+        assert revert.reason is WaitReason.COPY_CANNOT_FINISH
+        assert s.is_copy_failed
+        assert terms.is_failed_copy_reverted
+
+
+def has_lost_its_flag(c: Any) -> bool:
+    """It runs without the flag, or would after its next restart."""
+    if c.mode in {ControllerMode.ABSENT, ControllerMode.FENCED}:
         return False
-    return any(c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT or not c.is_flag_in_file for c in s.controllers)
+    return c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT or not c.is_flag_in_file
+
+
+def is_alarm_due(s: Any, terms: Any) -> bool:
+    """Some controller has lost its flag, neither log nor people said final, and no copy is in a worse state still."""
+    if s.quorum is QuorumState.POST_MIGRATION or s.is_copy_stale or s.is_copy_failed:
+        return False
+    if not any(has_lost_its_flag(c) for c in s.controllers):
+        return False
+    are_brokers_there = not any(
+        b.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
+        or (b.mode is not BrokerMode.KRAFT and b.stage in {NodeStage.ZOOKEEPER, NodeStage.MIGRATION})
+        for b in s.brokers
+    )
+    return not (terms.has_begun_to_finalize and are_brokers_there)
 
 
 def check_everything(s: Any, terms: Any) -> None:
     decision: Decision = decide(s, terms)
     is_alarm = isinstance(decision, Wait) and decision.reason is WaitReason.CONTROLLER_LOST_ITS_FLAG
-    assert is_alarm == is_alarm_due(s, terms)
+    is_cure = isinstance(decision, Step) and gives_flag_back(s, decision)
+    assert (is_alarm or is_cure) == is_alarm_due(s, terms)
     if isinstance(decision, Step):
         check_step(s, terms, decision)
     elif isinstance(decision, Gate):
         check_gate(s, terms, decision)
     elif isinstance(decision, Done):
         check_done(s, decision)
+    elif isinstance(decision, Revert):
+        check_revert(s, terms, decision)
     assert not isinstance(decision, Refuse), "only the preflight refuses"
-    phase_of(s)
 
 
 @pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS.keys())
@@ -350,23 +372,53 @@ def test_what_decide_promises_holds_everywhere(product: Product) -> None:
     walked(product, check_everything)
 
 
+ONE_OF_EACH = (1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS)
+
+
+def test_every_situation_has_a_phase_or_is_unknown() -> None:
+    def check(s: Any, _: Any) -> None:
+        phase = phase_of(s)
+        assert phase is not None or any(node.mode == BrokerMode.UNKNOWN for node in s.nodes)
+
+    walked(Product(*ONE_OF_EACH, {}), check)
+
+
 def test_a_stale_approval_is_as_good_as_none() -> None:
     def check(s: Any, terms: Any) -> None:
-        given = (terms.is_held, terms.is_soak_over)
-        none, stale = (Terms(approval, *given) for approval in (Approval.NONE, Approval.STALE))
+        common: dict[str, Any] = {"is_held": terms.is_held, "is_soak_over": terms.is_soak_over}
+        none, stale = (Terms(approval=a, without_return=a, **common) for a in (Approval.NONE, Approval.STALE))
         assert decide(s, none) == decide(s, stale)
 
-    walked(Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS, {**TERMS_FIELDS, "approval": (None,)}), check)
+    walked(Product(*ONE_OF_EACH, {"is_held": BOOL, "is_soak_over": BOOL}), check)
 
 
 def test_held_means_no_step_unless_finalisation_has_begun() -> None:
+    """What is worse than any hold is answered all the same: a lost flag, and a copy that kills or deletes."""
+
     def check(s: Any, terms: Any) -> None:
         decision = decide(s, terms)
-        assert isinstance(decision, Wait)
-        assert decision.reason in {WaitReason.HELD, WaitReason.CONTROLLER_LOST_ITS_FLAG}
+        if isinstance(decision, Step):
+            assert gives_flag_back(s, decision)
+        elif isinstance(decision, Revert):
+            assert s.is_copy_stale or s.is_copy_failed
+        else:
+            assert isinstance(decision, Wait)
+            worse = {WaitReason.CONTROLLER_LOST_ITS_FLAG, WaitReason.COPY_CANNOT_FINISH}
+            assert decision.reason in worse | {WaitReason.HELD}
 
-    held = {"approval": (Approval.NONE, Approval.STALE, Approval.VALID), "is_held": (True,), "is_soak_over": BOOL}
-    walked(Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, CLUSTER_FIELDS, held), check)
+    not_begun = (Approval.NONE, Approval.STALE, Approval.VALID)
+    held = only(TERMS_FIELDS, intent=(Intent.FORWARD,), approval=not_begun, without_return=not_begun, is_held=(True,))
+    walked(Product(*ONE_OF_EACH, held), check)
+
+
+def test_once_the_log_is_final_the_way_back_is_the_way_forward() -> None:
+    def check(s: Any, terms: Any) -> None:
+        forward = Terms(is_held=terms.is_held, accepts_metadata_loss=True, unaccepted=frozenset({1, 3001}))
+        back = Terms(intent=Intent.REVERT, is_held=terms.is_held)
+        assert decide(s, forward) == decide(s, back)
+
+    final = only(CLUSTER_FIELDS, quorum=(QuorumState.POST_MIGRATION,))
+    walked(Product(1, 1, BROKER_FIELDS, CONTROLLER_FIELDS, final, {"is_held": BOOL}), check)
 
 
 def test_the_zookeeper_controller_is_rolled_last() -> None:
@@ -374,10 +426,11 @@ def test_the_zookeeper_controller_is_rolled_last() -> None:
 
     def check(s: Any, terms: Any) -> None:
         decision = decide(s, terms)
-        if not isinstance(decision, Step) or is_controller(decision) or decision.stage is not NodeStage.MIGRATION:
+        if not isinstance(decision, Step) or decision.action is not StepAction.ROLL_NODE or is_controller(decision):
             return
         rolled = subject(s, decision)
-        if rolled.stage is NodeStage.ZOOKEEPER and rolled.is_zookeeper_controller:
+        is_begun = (rolled.mode, rolled.stage) != (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER)
+        if decision.stage is NodeStage.MIGRATION and not is_begun and rolled.is_zookeeper_controller:
             waiting = [b for b in s.brokers if b.mode is BrokerMode.ZOOKEEPER and b.id != rolled.id]
             assert all(b.is_zookeeper_controller for b in waiting)
 
@@ -385,10 +438,12 @@ def test_the_zookeeper_controller_is_rolled_last() -> None:
         Product(
             3,
             1,
-            BROKER_FIELDS | {"mode": (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID), "stage": tuple(NodeStage)[:2]},
-            CONTROLLER_FIELDS | {"mode": (ControllerMode.MIGRATING,), "stage": (NodeStage.MIGRATION,)},
-            CLUSTER_FIELDS,
-            TERMS_FIELDS,
+            only(
+                BROKER_FIELDS, mode=(BrokerMode.ZOOKEEPER, BrokerMode.HYBRID), stage=tuple(NodeStage)[:2], is_file_ours=(True,)
+            ),
+            only(CONTROLLER_FIELDS, mode=(ControllerMode.MIGRATING,), stage=(NodeStage.MIGRATION,), is_startable=(True,)),
+            only(CLUSTER_FIELDS, registration=(Registration.AGREES,), replication=(Replication.IN_SYNC,), **WELL),
+            only(FORWARD_TERMS, approval=(Approval.NONE,)),
         ),
         check,
     )

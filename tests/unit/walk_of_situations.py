@@ -1,0 +1,153 @@
+"""Whole products of `Situation` and `Terms`, walked.
+
+The products have up to 10^19 elements, so they are walked as a tree: a field takes a value only when `decide` or a property
+reads it, and then takes each of its values in turn. A run that never read a field stands for all of its values. The weights
+of all runs add up to the size of the product, and that is asserted: nothing was left out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from domain.decisions import Intent, NodeStage
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
+from domain.zk_to_kraft.terms import Approval, Terms
+
+BOOL = (False, True)
+BROKER_STAGES = (None, *NodeStage)
+CONTROLLER_STAGES = (None, NodeStage.MIGRATION, NodeStage.KRAFT)
+
+BROKER_FIELDS: dict[str, Sequence[Any]] = {
+    "mode": tuple(BrokerMode),
+    "stage": BROKER_STAGES,
+    "is_needed": BOOL,
+    "is_zookeeper_controller": BOOL,
+    "has_metadata_log": BOOL,
+    "is_file_ours": BOOL,
+}
+CONTROLLER_FIELDS: dict[str, Sequence[Any]] = {
+    "mode": tuple(ControllerMode),
+    "stage": CONTROLLER_STAGES,
+    "is_leader": BOOL,
+    "is_caught_up": BOOL,
+    "is_flag_in_file": BOOL,
+    "is_startable": BOOL,
+}
+CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
+    "quorum": tuple(QuorumState),
+    "claim": tuple(Claim),
+    "dual_write": tuple(DualWrite),
+    "registration": tuple(Registration),
+    "replication": tuple(Replication),
+    "is_copy_left_over": BOOL,
+    "is_copy_stale": BOOL,
+    "is_copy_failed": BOOL,
+    "has_migration_znode": BOOL,
+    "is_failover_harmful": BOOL,
+}
+TERMS_FIELDS: dict[str, Sequence[Any]] = {
+    "intent": tuple(Intent),
+    "approval": tuple(Approval),
+    "without_return": tuple(Approval),
+    "is_held": BOOL,
+    "is_soak_over": BOOL,
+    "may_fail_over": BOOL,
+    "is_failed_copy_reverted": BOOL,
+    "accepts_metadata_loss": BOOL,
+    "unaccepted": (frozenset(), frozenset({1}), frozenset({3001})),
+}
+
+
+class Choices:
+    """One path down the tree: the choices made so far, and how many there were at each fork."""
+
+    def __init__(self, path: list[int]) -> None:
+        self.path = path
+        self.sizes: list[int] = []
+
+    def choose(self, options: Sequence[Any]) -> Any:
+        depth = len(self.sizes)
+        if depth == len(self.path):
+            self.path.append(0)
+        self.sizes.append(len(options))
+        return options[self.path[depth]]
+
+    def next_path(self) -> list[int] | None:
+        """The path after this one, depth first; `None` after the last."""
+        path = self.path[: len(self.sizes)]
+        while path and path[-1] + 1 == self.sizes[len(path) - 1]:
+            path.pop()
+        return [*path[:-1], path[-1] + 1] if path else None
+
+
+class Lazy:
+    """Stands for a dataclass: a field takes its value when it is read for the first time."""
+
+    def __init__(self, choices: Choices, fields: dict[str, Sequence[Any]], **fixed: Any) -> None:
+        self.__dict__.update(fixed, _choices=choices, _fields=fields)
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._choices.choose(self._fields[name])
+        self.__dict__[name] = value
+        return value
+
+    def __repr__(self) -> str:
+        """What has been read so far, which is all that the decision depends on."""
+        return str({name: value for name, value in self.__dict__.items() if not name.startswith("_")})
+
+
+class LazySituation(Lazy):
+    nodes = Situation.nodes
+    is_nothing_known = Situation.is_nothing_known
+
+
+class LazyTerms(Lazy):
+    may_finalize = Terms.may_finalize
+    has_begun_to_finalize = Terms.has_begun_to_finalize
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of situations and terms: so many nodes, and the values that each field may take."""
+
+    brokers: int
+    controllers: int
+    broker: dict[str, Sequence[Any]]
+    controller: dict[str, Sequence[Any]]
+    cluster: dict[str, Sequence[Any]]
+    terms: dict[str, Sequence[Any]]
+
+    @property
+    def size(self) -> int:
+        sizes = (prod(len(v) for v in f.values()) for f in (self.broker, self.controller, self.cluster, self.terms))
+        broker, controller, cluster, terms = sizes
+        return int(broker**self.brokers * controller**self.controllers * cluster * terms)
+
+    def walk(self, check: Callable[[Any, Any], None]) -> tuple[int, int]:
+        """Call `check(situation, terms)` for every element: how many runs that took, how many elements they were."""
+        path: list[int] | None = []
+        runs = elements = 0
+        while path is not None:
+            choices = Choices(path)
+            brokers = tuple(Lazy(choices, self.broker, id=i) for i in range(1, self.brokers + 1))
+            controllers = tuple(Lazy(choices, self.controller, id=3000 + i) for i in range(1, self.controllers + 1))
+            situation = LazySituation(choices, self.cluster, brokers=brokers, controllers=controllers)
+            check(situation, LazyTerms(choices, self.terms, evidence_hash="evidence"))
+            runs += 1
+            elements += self.size // prod(choices.sizes)
+            path = choices.next_path()
+        return runs, elements
+
+
+def only(fields: dict[str, Sequence[Any]], **values: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    """The same fields, some of them with fewer values."""
+    assert values.keys() <= fields.keys()
+    return fields | values
+
+
+def walked(product: Product, check: Callable[[Any, Any], None]) -> None:
+    runs, elements = product.walk(check)
+    assert elements == product.size, "the walk left something out"
+    print(f"{elements:,} situations and terms walked in {runs:,} runs")
