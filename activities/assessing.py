@@ -73,7 +73,7 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
     ruling = await _ruling(request, ports)
-    observation = await observe(cluster, ports)
+    observation = await observe(cluster, ports, request.policy)
     content = observation.model_dump_json().encode()
     return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content)), content
 

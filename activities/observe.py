@@ -9,16 +9,20 @@ from typing import TypeVar
 
 from activities.node_files import look_at_disk
 from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
+from activities.suspects import with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
+from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 
 T = TypeVar("T")
 
 KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
 """Kafka's core jar: Scala's version, then Kafka's."""
+
+DEFAULT_POLICY = MigrationPolicy()
 
 LAST_LINES = 12
 """Lines kept of what a dead process printed last."""
@@ -36,8 +40,11 @@ class Ports:
     artefacts: ArtefactStore
 
 
-async def observe(cluster: ClusterRecord, ports: Ports) -> Observation:
-    """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit."""
+async def observe(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy = DEFAULT_POLICY) -> Observation:
+    """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
+
+    The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
+    """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
     zookeeper, kafka, *nodes = await asyncio.gather(
@@ -45,7 +52,7 @@ async def observe(cluster: ClusterRecord, ports: Ports) -> Observation:
         _answer("kafka", ports.kafka.view(cluster), unanswered),
         *(_look_at_node(cluster, node, ports, unanswered) for node in cluster.spec.nodes),
     )
-    return Observation(
+    observation = Observation(
         cluster=cluster.spec.name,
         spec_revision=cluster.revision,
         started_at=started_at,
@@ -55,6 +62,7 @@ async def observe(cluster: ClusterRecord, ports: Ports) -> Observation:
         nodes=tuple(nodes),
         unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
     )
+    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, policy)
 
 
 async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:

@@ -143,7 +143,7 @@ class Starting:
         return f"{member.name} was restarted, and dual write is not cured: {why}"
 
     async def _why_not_current(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str:
-        observation = await observe(cluster, self._ports)
+        observation = await observe(cluster, self._ports, request.policy)
         situation = situation_of(observation, cluster.spec, request.policy)
         restarted = next(c for c in situation.controllers if c.id == member.node.id)
         if restarted.mode is not ControllerMode.MIGRATING or not restarted.is_caught_up:

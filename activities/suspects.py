@@ -1,0 +1,55 @@
+"""What is looked for only when something is wrong, for it means to read everything: hazards of a failover, poisoned znodes."""
+
+from activities.poison import poisoned_znodes
+from activities.ports import NodeDrivers, ZooKeepers
+from activities.quorum_log import open_log, read_on
+from activities.storage import storage_of
+from domain.errors import KeeperlessError, Transient
+from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
+from domain.observation import Observation, Suspect, Unanswered
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.situation import DualWrite, quorum_leader, situation_of
+
+WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
+
+
+async def with_suspects(
+    observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers, zookeepers: ZooKeepers, policy: MigrationPolicy
+) -> Observation:
+    """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
+    situation = situation_of(observation, cluster.spec, policy)
+    try:
+        if situation.dual_write is DualWrite.DEAD:
+            return observation.model_copy(update={"failover_hazards": await failover_hazards(observation, cluster, drivers)})
+        if situation.is_copy_failed:
+            return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers)})
+    except KeeperlessError as error:
+        missing = Unanswered(what="suspects", why=str(error))
+        return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
+    return observation
+
+
+async def failover_hazards(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:
+    """Configs in the leader's log that ZooKeeper cannot hold, each by its name."""
+    leader = quorum_leader(observation, cluster.spec)
+    if leader is None:
+        raise Transient("no controller is active, so that nobody's log can be asked for hazards")
+    node = cluster.spec.node(leader.id)
+    driver = drivers.driver(node)
+    directory = (await storage_of(driver, node)).metadata_log
+    reading = await open_log(driver, directory)
+    if reading is None:
+        raise Transient(f"{directory}: there is no log, although {cluster.spec.node_name(leader.id)} is active")
+    found = sorted((await read_on(driver, reading)).facts.stray_configs)
+    return tuple(
+        Suspect(what=f"{UNKNOWN_TO_ZOOKEEPER[kind]} config {key} of {name}", why=WHY_HARMFUL) for kind, name, key in found
+    )
+
+
+async def _poisoned(cluster: ClusterRecord, zookeepers: ZooKeepers) -> tuple[Suspect, ...]:
+    tree = await zookeepers.connect(cluster)
+    try:
+        return await poisoned_znodes(tree)
+    finally:
+        await tree.close()
