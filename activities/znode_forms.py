@@ -168,7 +168,9 @@ def token(data: bytes) -> None:
 
 
 def producer_ids(data: bytes) -> None:
-    """`/latest_producer_id_block`."""
+    """`/latest_producer_id_block`; empty until the first id was given out."""
+    if not data:
+        return
     content = object_in(data)
     _integer(content.get("broker"), "broker", INT)
     first, last = (_decimal(_text(content, key), key, LONG) for key in ("block_start", "block_end"))

@@ -145,9 +145,10 @@ def _close(client: KazooClient) -> None:
         client.close()
 
 
-def _znode(answer: tuple[bytes, ZnodeStat]) -> Znode:
+def _znode(answer: tuple[bytes | None, ZnodeStat]) -> Znode:
+    """Kafka creates parents without any data, which is `None` here."""
     data, stat = answer
-    return Znode(data, stat.version, stat.ephemeralOwner, datetime.fromtimestamp(stat.ctime / 1000, tz=UTC))
+    return Znode(data or b"", stat.version, stat.ephemeralOwner, datetime.fromtimestamp(stat.ctime / 1000, tz=UTC))
 
 
 def _sent(client: KazooClient, changes: Sequence[ZnodeChange]) -> IAsyncResult:

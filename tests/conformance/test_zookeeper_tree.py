@@ -83,7 +83,7 @@ def ensembles(connect_seconds: float = 5.0, call_seconds: float = 5.0) -> KazooE
 def write_tree(user: KazooClient, chroot: str) -> None:
     user.create(f"{chroot}/a", b"first", makepath=True)
     user.set(f"{chroot}/a", b"second")
-    user.create(f"{chroot}/a/y")
+    user.create(f"{chroot}/a/y", None)  # as Kafka makes parents: no data at all, which is less than empty
     user.create(f"{chroot}/a/x", b"x")
     user.create(f"{chroot}/session", ephemeral=True)
     user.create(f"{chroot}/many")
@@ -104,6 +104,10 @@ async def test_a_znode_has_data_version_owner_and_the_time_of_its_creation(tree:
     session = await tree.get("/session")
     assert session is not None
     assert session.ephemeral_owner != 0
+
+
+async def test_a_znode_without_data_is_empty(tree: ZooKeeperTree) -> None:
+    assert timeless(await tree.get("/a/y")) == Znode(b"", 0, 0)
 
 
 async def test_what_is_not_there_is_none(tree: ZooKeeperTree) -> None:

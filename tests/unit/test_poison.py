@@ -87,6 +87,7 @@ async def suspects(**poison: Any) -> tuple[Suspect, ...]:
 
 async def test_what_kafka_writes_is_well_formed() -> None:
     assert await poisoned_znodes(tree_of(WELL_FORMED)) == ()
+    assert await suspects(**{"/latest_producer_id_block": b""}) == ()
 
 
 POISONS: list[tuple[str, Any, str]] = [
@@ -114,7 +115,7 @@ POISONS: list[tuple[str, Any, str]] = [
     ("/config/brokers/one", config({}), "neither a broker id nor"),
     ("/config/brokers/1", config({"ssl.keystore.password": "plain"}), "keyLength of ssl.keystore.password"),
     ("/config/brokers/1", config({"ssl.key.password": PASSWORD.replace("c2Vj", "?")}), "encryptedPassword of ssl.key.password"),
-    ("/latest_producer_id_block", b"", "is no JSON"),
+    ("/latest_producer_id_block", b"{", "is no JSON"),
     ("/latest_producer_id_block", BLOCK | {"block_end": 4999}, "block_end is no text"),
     ("/latest_producer_id_block", BLOCK | {"block_end": "1"}, "block_end does not follow"),
     ("/latest_producer_id_block", BLOCK | {"block_end": str(2**63)}, "block_end is not a long integer"),
