@@ -1,8 +1,10 @@
 """What people ask a running migration for. A command is in the ledger before it is sent, so it cannot be lost.
 
 Commands of one migration are delivered in the order in which they were given: a hold that found no worker must not arrive
-after the resume that followed it. So an undelivered one holds back all later ones, and the caretaker tries again. Trying
-again is safe: the update's id is the command's, and the workflow knows the ids that it has applied.
+after the resume that followed it. So one that the workflow has not taken holds back all later ones, and the caretaker tries
+again. Trying again is safe: the update's id is the command's, and the workflow knows the ids that it has applied.
+
+A workflow that has taken a rollback looks at the cluster before it answers, as long as that needs: a hold must not wait for it.
 """
 
 import asyncio
@@ -12,7 +14,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from weakref import WeakValueDictionary
 
-from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+    WorkflowUpdateStage,
+)
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCStatusCode
 
@@ -28,6 +34,9 @@ ANSWER_LIMIT = timedelta(seconds=2)
 DELIVERY_LIMIT = timedelta(seconds=2.5)
 """The same with older commands, and another's delivery, before it."""
 
+PASSING_LIMIT = timedelta(seconds=0.3)
+"""How long a taken command may think while a later one waits."""
+
 CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
 """Temporal's type for: the run took the update, and closed or continued as new before it answered."""
 
@@ -38,17 +47,18 @@ class CommandStatus(StrEnum):
     """What became of a command."""
 
     PENDING = "pending"
-    """Not delivered yet: no worker answered. It will be."""
+    """Not delivered yet: no worker answered, or it thinks about the answer. It will be."""
     DELIVERED = "delivered"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A workflow's answer to a command; `because` with a refusal."""
+    """A workflow's answer to a command; `because` with a refusal. `is_taken`: the workflow has it, and has not answered yet."""
 
     status: CommandStatus
     because: str = ""
+    is_taken: bool = False
 
 
 def status_of(command: Command) -> CommandStatus:
@@ -77,7 +87,7 @@ class Courier:
         return stored
 
     async def deliver(self, migration_id: str) -> None:
-        """Deliver what is pending, oldest first, up to the first that cannot be delivered now."""
+        """Deliver what is pending, oldest first, up to the first that the workflow does not take now."""
         turn = self._turns.setdefault(migration_id, asyncio.Lock())
         async with turn:
             pending = [c for c in await self._ledger.commands(migration_id) if status_of(c) is CommandStatus.PENDING]
@@ -85,15 +95,16 @@ class Courier:
             if record is None:
                 raise NoSuchMigration(migration_id)
             for command in pending:
-                answer = await self._ask(record, command)
-                if answer.status is CommandStatus.PENDING:
+                answer = await self._ask(record, command, ANSWER_LIMIT if command is pending[-1] else PASSING_LIMIT)
+                if answer.status is not CommandStatus.PENDING:
+                    await self._note(record, command, answer)
+                elif not answer.is_taken:
                     return
-                await self._note(record, command, answer)
 
-    async def _ask(self, record: MigrationRecord, command: Command) -> Answer:
+    async def _ask(self, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
         """Also of a run that is over: it may have taken the command, and Temporal remembers what it answered."""
         if record.run_id is not None:
-            return await send(self._temporal, record, command)
+            return await send(self._temporal, record, command, patience)
         has_ended = record.ended_at is not None
         return Answer(CommandStatus.REFUSED, HAS_ENDED) if has_ended else Answer(CommandStatus.PENDING)
 
@@ -107,19 +118,28 @@ class Courier:
             await self._ledger.mark_refused(command.id, answer.because)
 
 
-async def send(temporal: Temporal, record: MigrationRecord, command: Command) -> Answer:
-    """Send a command to the migration's own run: a later migration of the cluster has the same workflow id."""
+async def send(temporal: Temporal, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
+    """Send a command to the migration's own run: a later migration of the cluster has the same workflow id.
+
+    `patience`: how long to wait for the answer of a workflow that has taken it.
+    """
+    is_taken = False
     try:
         async with temporal.answering(ANSWER_LIMIT) as client:
             handle = client.get_workflow_handle(record.workflow_id, first_execution_run_id=record.run_id)
-            await handle.execute_update(command.kind.value, message_of(command), id=command.id)
+            update = await handle.start_update(
+                command.kind.value, message_of(command), id=command.id, wait_for_stage=WorkflowUpdateStage.ACCEPTED
+            )
+            is_taken = True
+            async with asyncio.timeout(patience.total_seconds()):
+                await update.result()
     except WorkflowUpdateFailedError as error:
         return _answer_of(error.cause)
     except TemporalUnavailable:
-        return Answer(CommandStatus.PENDING)
+        return Answer(CommandStatus.PENDING, is_taken=is_taken)
     except WorkflowUpdateRPCTimeoutOrCancelledError as error:
         _pass_cancellation_on(error)
-        return Answer(CommandStatus.PENDING)
+        return Answer(CommandStatus.PENDING, is_taken=is_taken)
     except TemporalRefused as error:
         return Answer(CommandStatus.REFUSED, HAS_ENDED if error.status is RPCStatusCode.NOT_FOUND else str(error))
     return Answer(CommandStatus.DELIVERED)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -100,7 +101,7 @@ async def test_a_command_that_cannot_be_delivered_holds_back_the_later_ones(api:
     hold = (await api.ask(migration_id, "hold")).json()
     asked = []
 
-    async def only_the_later_one(temporal: Temporal, record: MigrationRecord, command: Command) -> Answer:
+    async def only_the_later_one(temporal: Temporal, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
         asked.append(command.id)
         return Answer(CommandStatus.PENDING if command.id == hold["id"] else CommandStatus.DELIVERED)
 

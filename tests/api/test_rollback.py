@@ -101,6 +101,25 @@ async def test_an_answer_that_takes_longer_than_the_call_is_told_later(
 
 
 @pytest.mark.usefixtures("worker")
+async def test_a_hold_does_not_wait_for_the_answer_to_a_rollback(
+    api: Any, monkeypatch: pytest.MonkeyPatch, temporal_client: Client
+) -> None:
+    monkeypatch.setattr(commands, "ANSWER_LIMIT", timedelta(seconds=1))
+    migration_id = await api.started()
+    rollback = (await api.roll_back(migration_id, reason="slowly", preview_hash="f" * 64)).json()
+    hold = (await api.ask(migration_id, "hold")).json()
+    assert (rollback["status"], hold["status"]) == ("pending", "delivered")
+    record = await api.wiring.ledger.migration(migration_id)
+    run = temporal_client.get_workflow_handle(record.workflow_id)
+    assert await run.query("applied") == [hold["id"]], "the rollback is still being thought about"
+    for _ in range(10):
+        await api.wiring.caretaker.round()
+        if len(applied := await run.query("applied")) == 2:
+            break
+    assert applied == [hold["id"], rollback["id"]]
+
+
+@pytest.mark.usefixtures("worker")
 async def test_an_answer_that_comes_with_the_end_is_told_after_it(
     api: Any,
     monkeypatch: pytest.MonkeyPatch,
