@@ -109,7 +109,7 @@ def start_node(scene: Scene, node: NodeSpec, why: str) -> RunbookAction:
         node,
         f"Start {scene.spec.node_name(node.id)}: {why}",
         (*(lift if is_fenced else ()), shell.start(node)),
-        f"sleep 5; {shell.is_up(node)}",
+        f"sleep 3; {shell.is_up(node)}",
         "exit code 0: its process lives. If not, the end of its output says why",
     )
 

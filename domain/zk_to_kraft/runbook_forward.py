@@ -114,7 +114,7 @@ def _provision(scene: Scene, controller: ControllerSpec) -> RunbookAction:
             f"mkdir -p {storage} && env {shell.environment(controller)} {tool}",
             shell.start(controller),
         ),
-        f"sleep 5; {shell.is_up(controller)}",
+        f"sleep 3; {shell.is_up(controller)}",
         "exit code 0: its process lives. If not, the end of its output says why",
     )
 
@@ -207,7 +207,7 @@ def _finalize(scene: Scene, *, is_final_already: bool) -> Iterator[RunbookAction
             node,
             f"{warning}restart {spec.node_name(node.id)} without ZooKeeper and without the migration flag",
             (*file_commands(scene, node, NodeStage.KRAFT), shell.stop(node), shell.start(node)),
-            f"sleep 5; {shell.is_up(node)} && {shell.until(_is_caught_up(scene, node.id), 120)}",
+            f"sleep 3; {shell.is_up(node)} && {shell.until(_is_caught_up(scene, node.id), 120)}",
             "exit code 0: it runs, and follows or leads the quorum",
         )
     last = spec.controllers[-1]
