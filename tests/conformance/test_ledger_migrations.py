@@ -2,12 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import exc
+from temporalio.testing import ActivityEnvironment
 
+from activities.observe import Ports
+from activities.recording import Recording
 from domain.cluster import ClusterSpec
+from domain.contracts import RecordRequest
 from domain.decisions import Finding, GateName, WaitReason
 from domain.policy import MigrationPolicy
 from domain.records import (
@@ -342,6 +348,20 @@ class TestProgress:
         stored = await ledger.migration(migration.id)
         assert stored is not None
         assert stored.progress == late
+
+    async def test_an_attempt_that_wakes_up_late_shows_nothing_older(
+        self, ledger: SqlLedger, migration: MigrationRecord
+    ) -> None:
+        """As the activity does it: what orders progress is when it was first asked for, the same for every attempt."""
+        ports = Ports(ledger, *[cast("Any", None)] * 5)
+        for state, scheduled_at in ((MigrationState.WAITING, LATER), (MigrationState.RUNNING, NOW)):
+            environment = ActivityEnvironment()
+            environment.info = replace(environment.info, scheduled_time=scheduled_at, current_attempt_scheduled_time=LATER)
+            request = RecordRequest(migration_id=migration.id, cluster="orders", generation=1, progress=Progress(state=state))
+            await environment.run(Recording(ports).record_progress, request)
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress.state is MigrationState.WAITING
 
     async def test_the_end_counts_whenever_it_was_true(self, ledger: SqlLedger, migration: MigrationRecord) -> None:
         """Whoever ends a migration may have a clock that is behind."""
