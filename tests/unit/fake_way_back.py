@@ -53,6 +53,16 @@ async def wipe(cluster: FakeCluster) -> None:
     cluster.advance()
 
 
+async def start_node(cluster: FakeCluster, node_id: int) -> None:
+    """Lift a controller's fence, if there is one, and start it."""
+    driver = cluster.driver(cluster.spec.node(node_id))
+    for path in cluster.spec.node(node_id).log_dirs:
+        if FENCED_META in (await driver.list_dir(path) or ()):
+            await driver.rename(f"{path}/{FENCED_META}", f"{path}/{META}")
+    await driver.start()
+    cluster.advance(2)
+
+
 def take_flag(cluster: FakeCluster, node_id: int, *, restart: bool) -> str:
     """Somebody edits a controller's file, by mistake, and restarts it or not. Answers with the file as it was."""
     node = cluster.nodes[node_id]

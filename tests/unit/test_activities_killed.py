@@ -9,111 +9,27 @@ import asyncio
 import copy
 import itertools
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from temporalio.testing import ActivityEnvironment
 
-from activities.assessing import look_and_decide
 from activities.node_files import METADATA_LOG, before_path, original_path, read_mark, sha256_of
-from activities.observe import Ports
-from activities.provisioning import Provisioning
-from activities.rolling import Rolling
 from domain.cluster import Role
-from domain.contracts import AssessRequest, StepOutcome, StepRequest
-from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
+from domain.decisions import GateName, NodeStage, Step, StepAction
 from domain.errors import Superseded, Unsafe
-from domain.policy import MigrationPolicy
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
 from ledger.database import Database
 from ledger.ledger import SqlLedger, open_ledger
-from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
-from tests.unit.fake_way_back import leave_kraft, order, take_flag, wipe
+from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, is_roll
+from tests.unit.fake_way_back import take_flag
 
-POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
 EFFECTS = frozenset({"write_file", "remove_file", "make_dir", "run", "start", "stop", "kill", "consume_command"})
-NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
-
-
-class Killed(BaseException):
-    """The worker is gone: nobody catches this."""
-
-
-class Watched:
-    """A port whose every call passes `after`, with its name, once it is done."""
-
-    def __init__(self, port: object, label: str, after: Callable[[str], Awaitable[None]]) -> None:
-        self._port, self._label, self._after = port, label, after
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
-        return partial(self._call, name, found) if asyncio.iscoroutinefunction(found) else found
-
-    async def _call(self, name: str, method: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
-        answer = await method(*arguments, **named)
-        await self._after(f"{self._label} {name}")
-        return answer
-
-
-class Drivers:
-    """Only the target's driver is watched: a look at other nodes changes nothing, and every look is watched by `kafka view`."""
-
-    def __init__(self, cluster: FakeCluster, node_id: int, after: Callable[[str], Awaitable[None]]) -> None:
-        self._cluster, self._node_id, self._after = cluster, node_id, after
-
-    def driver(self, node: Any) -> Any:
-        found = self._cluster.driver(node)
-        return Watched(found, "node", self._after) if node.id == self._node_id else found
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A cluster right before a step, and the step."""
-
-    cluster: FakeCluster
-    ledger: SqlLedger
-    request: StepRequest
-
-    def copy(self) -> FakeCluster:
-        spec = self.cluster.spec
-        return copy.deepcopy(self.cluster, {id(spec): spec})
-
-    async def attempt(self, cluster: FakeCluster, after: Callable[[str], Awaitable[None]], approval: str = "") -> StepOutcome:
-        """One attempt at the step by a worker of its own."""
-        ports = Ports(
-            ledger=cast("Any", Watched(self.ledger, "ledger", after)),
-            drivers=Drivers(cluster, self.request.step.node_id, after),
-            zookeepers=cluster,
-            kafka=cast("Any", Watched(cluster, "kafka", after)),
-            metrics=cluster,
-            artefacts=FakeArtefacts(),
-        )
-        is_roll = self.request.step.action is StepAction.ROLL_NODE
-        activity = Rolling(ports).roll_node if is_roll else Provisioning(ports).provision_controller
-        request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
-        outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
-        return outcome
-
-
-class KillAfter:
-    """Lets `count` calls pass, and no other. Keeps their names."""
-
-    def __init__(self, count: int | None = None) -> None:
-        self.count = count
-        self.calls: list[str] = []
-
-    async def __call__(self, name: str) -> None:
-        self.calls.append(name)
-        if self.count is not None and len(self.calls) > self.count:
-            raise Killed
 
 
 def files_of(cluster: FakeCluster, node_id: int) -> dict[str, Any]:
@@ -133,10 +49,6 @@ def state_of(cluster: FakeCluster, step: Step) -> dict[str, Any]:
         "files": files,
         "others": {i: (files_of(cluster, i), n.starts) for i, n in cluster.nodes.items() if i != step.node_id},
     }
-
-
-def is_roll(step: Step, stage: NodeStage, *, of_controller: bool = False) -> bool:
-    return step.action is StepAction.ROLL_NODE and step.stage is stage and (step.node >= 3000) is of_controller
 
 
 FORWARD: dict[str, Callable[[Step], bool]] = {
@@ -160,7 +72,6 @@ ALARM: dict[str, Callable[[Step], bool]] = {
     "give a controller its flag back": lambda s: is_roll(s, NodeStage.MIGRATION, of_controller=True),
 }
 STEPS = (*FORWARD, *BACK, *AGAIN, *ALARM)
-Found = dict[str, tuple[FakeCluster, StepRequest, str]]
 
 
 @pytest.fixture(scope="module")
@@ -190,22 +101,6 @@ def a_migration(migration_id: str) -> MigrationRecord:
     )
 
 
-async def approve(ledger: SqlLedger, command_id: str, evidence_hash: str) -> str:
-    await ledger.add_command(
-        Command(
-            id=command_id,
-            migration_id="m1",
-            kind=CommandKind.APPROVE,
-            gate=GateName.FINALIZE,
-            evidence_hash=evidence_hash,
-            by="anna",
-            via="api",
-            at=NOW,
-        )
-    )
-    return command_id
-
-
 @pytest.fixture
 async def ledger(database: Path, tmp_path: Path) -> AsyncIterator[SqlLedger]:
     shutil.copy(database, tmp_path / "ledger.db")
@@ -214,82 +109,24 @@ async def ledger(database: Path, tmp_path: Path) -> AsyncIterator[SqlLedger]:
     await opened.close()
 
 
-@dataclass
-class Walk:
-    """A migration, step by step, on one simulated cluster. `found`: the cluster as it was right before each named step."""
-
-    ledger: SqlLedger
-    cluster: FakeCluster
-    is_back: bool = False
-    evidence_hash: str = ""
-
-    async def decision(self, approvals: dict[GateName, str]) -> Decision:
-        ports = Ports(cast("Any", self.ledger), self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
-        revert = order(self.cluster) if self.is_back else None
-        asked = AssessRequest(
-            migration_id="m1", cluster="orders", generation=1, approvals=approvals, policy=POLICY, revert=revert
-        )
-        return (await look_and_decide(asked, ports))[0].decision
-
-    async def to(self, end: str, steps: dict[str, Callable[[Step], bool]], prefix: str = "m1") -> Found:
-        """Go on until a gate, the end or all named steps: what `end` says."""
-        found: Found = {}
-        approvals: dict[GateName, str] = {}
-        for number in itertools.count(1):
-            decision = await self.decision(approvals)
-            if isinstance(decision, Gate):
-                self.evidence_hash = decision.evidence_hash
-                approvals[GateName.FINALIZE] = await approve(self.ledger, "approval", decision.evidence_hash)
-            if decision.decision == end or (end == "steps" and found.keys() == steps.keys()):
-                return found
-            assert number < 200, decision
-            if not isinstance(decision, Step):
-                continue
-            request = StepRequest(
-                migration_id="m1",
-                cluster="orders",
-                generation=1,
-                step_id=f"{prefix}/{number}",
-                step=decision,
-                approvals=approvals,
-                policy=POLICY,
-                revert=order(self.cluster) if self.is_back else None,
-            )
-            name = next((name for name, is_it in steps.items() if name not in found and is_it(decision)), None)
-            if name is not None:
-                found[name] = (self.copy(), request, self.evidence_hash)
-            await self.take(request)
-        raise AssertionError
-
-    def copy(self) -> FakeCluster:
-        return copy.deepcopy(self.cluster, {id(self.cluster.spec): self.cluster.spec})
-
-    async def take(self, request: StepRequest) -> None:
-        by_hand = {StepAction.LEAVE_KRAFT: leave_kraft, StepAction.WIPE: wipe}
-        if request.step.action in by_hand:
-            await by_hand[request.step.action](self.cluster)
-            return
-        outcome = await Scene(self.cluster, self.ledger, request).attempt(self.cluster, KillAfter())
-        assert outcome.is_done, outcome.blocked
-
-
 @pytest.fixture(scope="module")
 async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """The whole way forward; from its last gate back, and forward again; and an alarm there."""
     path = tmp_path_factory.mktemp("road") / "ledger.db"
     shutil.copy(database, path)
     opened = Database(f"sqlite:///{path}")
-    walk = Walk(SqlLedger(opened), FakeCluster(fake_spec(), boot_looks=1, catch_up_looks=1, copy_looks=1))
-    found = await walk.to("gate", FORWARD)
-    back, alarm = Walk(walk.ledger, walk.copy(), is_back=True), Walk(walk.ledger, walk.copy())
-    found |= await walk.to("done", {name: is_it for name, is_it in FORWARD.items() if name not in found}, "m1/end")
-    found |= await back.to("done", BACK, "m1/back")
-    back.is_back = False
-    found |= await back.to("steps", AGAIN, "m1/again")
+    forward = Walk(SqlLedger(opened), FakeCluster(fake_spec(), boot_looks=1, catch_up_looks=1, copy_looks=1))
+    await forward.to("gate", FORWARD)
+    back, alarm = forward.copy(is_back=True), forward.copy(approvals={})
+    await forward.to("done", FORWARD, "m1/end")
+    await back.to("done", BACK, "m1/back")
+    again = back.copy(is_back=False, approvals={})
+    await again.to("step", AGAIN, "m1/again")
     take_flag(alarm.cluster, 3002, restart=True)
     alarm.cluster.advance(2)
-    found |= await alarm.to("steps", ALARM, "m1/alarm")
+    await alarm.to("gate", ALARM, "m1/alarm")
     await opened.close()
+    found = forward.found | back.found | again.found | alarm.found
     assert found.keys() == set(STEPS)
     return found
 

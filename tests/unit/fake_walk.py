@@ -1,0 +1,237 @@
+"""A migration on a simulated cluster, step by step, as the workflow would take it; and workers that are cut off on the way."""
+
+import asyncio
+import copy
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, cast
+
+from temporalio.testing import ActivityEnvironment
+
+from activities.assessing import look_and_decide
+from activities.observe import Ports
+from activities.provisioning import Provisioning
+from activities.rolling import Rolling
+from domain.contracts import AssessRequest, RevertOrder, StepOutcome, StepRequest
+from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
+from domain.errors import Transient
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord, Command, CommandKind
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+from tests.unit.fake_way_back import leave_kraft, order, start_node, wipe
+
+POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+
+
+Found = dict[str, tuple[FakeCluster, StepRequest, str]]
+"""By a step's name: the cluster right before it, the step, and the hash of the evidence at the last gate."""
+
+
+class Killed(BaseException):
+    """The worker is gone: nobody catches this."""
+
+
+class Watched:
+    """A port whose every call passes `after`, with its name, once it is done."""
+
+    def __init__(self, port: object, label: str, after: Callable[[str], Awaitable[None]]) -> None:
+        self._port, self._label, self._after = port, label, after
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        return partial(self._call, name, found) if asyncio.iscoroutinefunction(found) else found
+
+    async def _call(self, name: str, method: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
+        answer = await method(*arguments, **named)
+        await self._after(f"{self._label} {name}")
+        return answer
+
+
+class Drivers:
+    """Only the target's driver is watched: a look at other nodes changes nothing, and every look is watched by `kafka view`."""
+
+    def __init__(self, cluster: FakeCluster, node_id: int, after: Callable[[str], Awaitable[None]]) -> None:
+        self._cluster, self._node_id, self._after = cluster, node_id, after
+
+    def driver(self, node: Any) -> Any:
+        found = self._cluster.driver(node)
+        return Watched(found, "node", self._after) if node.id == self._node_id else found
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster right before a step, and the step."""
+
+    cluster: FakeCluster
+    ledger: Any
+    request: StepRequest
+
+    def copy(self) -> FakeCluster:
+        spec = self.cluster.spec
+        return copy.deepcopy(self.cluster, {id(spec): spec})
+
+    async def attempt(self, cluster: FakeCluster, after: Callable[[str], Awaitable[None]], approval: str = "") -> StepOutcome:
+        """One attempt at the step by a worker of its own."""
+        ports = Ports(
+            ledger=cast("Any", Watched(self.ledger, "ledger", after)),
+            drivers=Drivers(cluster, self.request.step.node_id, after),
+            zookeepers=cluster,
+            kafka=cast("Any", Watched(cluster, "kafka", after)),
+            metrics=cluster,
+            artefacts=FakeArtefacts(),
+        )
+        is_roll = self.request.step.action is StepAction.ROLL_NODE
+        activity = Rolling(ports).roll_node if is_roll else Provisioning(ports).provision_controller
+        request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
+        outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
+        return outcome
+
+
+class KillAfter:
+    """Lets `count` calls pass, and no other. Keeps their names."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = count
+        self.calls: list[str] = []
+
+    async def __call__(self, name: str) -> None:
+        self.calls.append(name)
+        if self.count is not None and len(self.calls) > self.count:
+            raise Killed
+
+
+def is_roll(step: Step, stage: NodeStage, *, of_controller: bool = False) -> bool:
+    return step.action is StepAction.ROLL_NODE and step.stage is stage and (step.node >= 3000) is of_controller
+
+
+async def approve(ledger: Any, command_id: str, evidence_hash: str) -> str:
+    await ledger.add_command(
+        Command(
+            id=command_id,
+            migration_id="m1",
+            kind=CommandKind.APPROVE,
+            gate=GateName.FINALIZE,
+            evidence_hash=evidence_hash,
+            by="anna",
+            via="api",
+            at=NOW,
+        )
+    )
+    return command_id
+
+
+class LedgerInMemory:
+    """What a step asks of the ledger. `is_silent`: it does not answer."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.held_by = 1
+        self.is_silent = False
+        self._cluster = cluster.record()
+        self._commands: dict[str, Command] = {}
+
+    def _answering(self) -> "LedgerInMemory":
+        if self.is_silent:
+            raise Transient("the ledger does not answer")
+        return self
+
+    async def generation(self, cluster: str) -> int:
+        return self._answering().held_by
+
+    async def cluster(self, name: str) -> ClusterRecord:
+        return self._answering()._cluster
+
+    async def command(self, command_id: str) -> Command | None:
+        return self._answering()._commands.get(command_id)
+
+    async def commands(self, migration_id: str) -> list[Command]:
+        return list(self._answering()._commands.values())
+
+    async def add_command(self, command: Command) -> None:
+        self._answering()._commands[command.id] = command
+
+    async def consume_command(self, command_id: str, at: datetime) -> None:
+        known = self._answering()._commands
+        known[command_id] = known[command_id].model_copy(update={"consumed_at": at})
+
+
+@dataclass
+class Walk:
+    """A migration, step by step, on one simulated cluster."""
+
+    ledger: Any
+    cluster: FakeCluster
+    is_back: bool = False
+    accepted: tuple[str, ...] = ()
+    generation: int = 1
+    approvals: dict[GateName, str] = field(default_factory=dict)
+    evidence_hash: str = ""
+    found: Found = field(default_factory=dict)
+
+    def copy(self, **changes: Any) -> "Walk":
+        """The same migration on a cluster of its own, from here on."""
+        cluster = copy.deepcopy(self.cluster, {id(self.cluster.spec): self.cluster.spec})
+        return replace(self, **{"cluster": cluster, "approvals": dict(self.approvals), "found": {}, **changes})
+
+    @property
+    def revert(self) -> RevertOrder | None:
+        return order(self.cluster, *self.accepted) if self.is_back else None
+
+    async def decision(self) -> Decision:
+        ports = Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
+        asked = AssessRequest(
+            migration_id="m1",
+            cluster="orders",
+            generation=self.generation,
+            approvals=self.approvals,
+            policy=POLICY,
+            revert=self.revert,
+        )
+        return (await look_and_decide(asked, ports))[0].decision
+
+    async def to(self, end: str, steps: Mapping[str, Callable[[Step], bool]] | None = None, prefix: str = "m1") -> Decision:
+        """Go on until a decision of the kind `end`, or with `step` until all named steps are found. Approves every gate."""
+        wanted = steps or {}
+        for number in itertools.count(1):
+            decision = await self.decision()
+            if isinstance(decision, Gate):
+                self.evidence_hash = decision.evidence_hash
+                self.approvals[decision.name] = await approve(self.ledger, "approval", decision.evidence_hash)
+            if decision.decision == end and (end != "step" or self.found.keys() >= wanted.keys()):
+                return decision
+            assert number < 300, decision
+            if isinstance(decision, Step):
+                request = self.request(decision, f"{prefix}/{number}")
+                name = next((name for name, is_it in wanted.items() if name not in self.found and is_it(decision)), None)
+                if name is not None:
+                    self.found[name] = (self.copy().cluster, request, self.evidence_hash)
+                await self.take(request)
+        raise AssertionError
+
+    def request(self, step: Step, step_id: str) -> StepRequest:
+        return StepRequest(
+            migration_id="m1",
+            cluster="orders",
+            generation=self.generation,
+            step_id=step_id,
+            step=step,
+            approvals=dict(self.approvals),
+            policy=POLICY,
+            revert=self.revert,
+        )
+
+    async def take(self, request: StepRequest) -> None:
+        match request.step.action:
+            case StepAction.LEAVE_KRAFT:
+                await leave_kraft(self.cluster)
+            case StepAction.WIPE:
+                await wipe(self.cluster)
+            case StepAction.START_NODE:
+                await start_node(self.cluster, request.step.node)
+            case _:
+                outcome = await Scene(self.cluster, self.ledger, request).attempt(self.cluster, KillAfter())
+                assert outcome.is_done, outcome.blocked
