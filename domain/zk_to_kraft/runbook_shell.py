@@ -4,6 +4,7 @@ Each command is complete in itself, may be repeated, and quotes every path. None
 copied from file to file, or asked for as a shell variable.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from shlex import quote
 
@@ -123,5 +124,6 @@ def key_names(path: str) -> str:
 
 def _line(key: str, value: str) -> str:
     if SECRET_KEY.search(key):
-        return f'"{key}=${{SECRET_VALUE:?of {key}}}" '
+        variable = re.sub(r"\W", "_", key).upper()
+        return f'"{key}=${{{variable}:?the value of {key}}}" '
     return quote(edit("", {key: value}).rstrip("\n")) + " "
