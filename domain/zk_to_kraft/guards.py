@@ -100,7 +100,7 @@ def dual_write_not_current(s: Situation, terms: Terms) -> Decision | None:
         return wait(WaitReason.FAILOVER_WOULD_HURT, leader.id)
     if not is_quorum_healthy_without(s, leader.id):
         return wait(WaitReason.QUORUM_TOO_THIN, leader.id)
-    if not terms.may_fail_over and terms.intent is Intent.FORWARD:
+    if terms.intent is Intent.FORWARD and not terms.may_fail_over:
         return Gate(name=GateName.FAIL_OVER, evidence_hash=terms.evidence_hash)
     return Step(action=StepAction.FAIL_OVER, node_id=leader.id, stage=NodeStage.MIGRATION)
 
