@@ -12,7 +12,7 @@ from domain.contracts import Runbook, RunbookAction
 HOW_TO = """\
 - Choose one way, back or forward, and stay on it.
 - One action after the other, in this order; in it one block after the other. Begin none before the one before it has ended
-  with exit code 0, and its check holds.
+  with exit code 0 (`echo $?` tells), and its check holds.
 - Commands are for a POSIX shell on the host that is named. What must not be written here, such as a password, they take from
   a variable in capitals: set it first.
 - If something fails, or a check does not hold, stop and look. This page tells of one moment: where anything is not as it says,

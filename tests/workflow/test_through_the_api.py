@@ -1,0 +1,96 @@
+"""The way back as a person takes it: every call over HTTP, with the real workflow and the real activities behind the door."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from temporalio.testing import WorkflowEnvironment
+from temporalio.worker import Worker
+
+from activities.failures import FailureTranslator
+from activities.settings import ActivitySettings
+from activities.worker import cluster_activities, watch_activities
+from api.app import create_app
+from api.settings import ApiSettings
+from api.temporal import Temporal
+from domain.contracts import TaskQueue
+from domain.zk_to_kraft.phases import Phase
+
+DEADLINE = 90.0
+
+
+@pytest.fixture
+async def http(tmp_path: Path, temporal: WorkflowEnvironment, ledger: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """The API on the world's own ledger and Temporal."""
+    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=0.5)  # type: ignore[arg-type]
+    app = create_app(settings, Temporal({"target_host": temporal.client.service_client.config.target_host}))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def served(small: Any) -> Any:
+    """A world whose activity workers serve all that the product's do."""
+    await small.start_workflow_worker()
+    settings = ActivitySettings()
+    for queue, served in (
+        (TaskQueue.CLUSTER, cluster_activities(small.ports, settings)),
+        (TaskQueue.WATCH, watch_activities(small.ports)),
+    ):
+        worker = Worker(small.client, task_queue=queue, activities=served, interceptors=[FailureTranslator()])
+        await small.workers.enter_async_context(worker)
+    return small
+
+
+async def until(look: Callable[[], Awaitable[dict[str, Any]]], is_right: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    deadline = time.monotonic() + DEADLINE
+    while not is_right(seen := await look()):
+        assert time.monotonic() < deadline, seen
+        await asyncio.sleep(0.1)
+    return seen
+
+
+async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, http: httpx.AsyncClient) -> None:
+    """Started held, looked at, refused on a stale preview, accepted, and at its end where it began."""
+    await served.lead_to(Phase.BROKERS_TO_KRAFT)
+    body = {"cluster": served.cluster.spec.name, "kind": "zk-to-kraft", "policy": served.policy.model_dump(mode="json")}
+    started = await http.post("/migrations", json=body | {"hold": True})
+    assert started.status_code == 202, started.text
+    links = started.json()["links"]
+
+    async def migration() -> dict[str, Any]:
+        return dict((await http.get(links["self"])).json())
+
+    held = await until(migration, lambda seen: seen["state"] == "held")
+    assert (held["phase"], held["intent"]) == ("BROKERS_TO_KRAFT", "forward")
+    preview = (await http.get(links["rollback_preview"])).json()
+    print("steps:", *[step["what"] for step in preview["steps"]], sep="\n  ")
+    assert preview["is_possible"]
+    page = (await http.get(links["runbook"])).text
+    assert page.index("## Back to ZooKeeper") < page.index("### 2.") < page.index("## Forward to KRaft")
+
+    stale = await http.post(links["rollback"], json={"reason": "too slow", "preview_hash": "0" * 64})
+    assert stale.status_code in {409, 202}, stale.text
+
+    async def commands() -> dict[str, Any]:
+        return {item["reason"]: item for item in (await http.get(links["commands"])).json()["items"]}
+
+    refused = (await until(commands, lambda seen: seen["too slow"]["status"] != "pending"))["too slow"]
+    assert preview["preview_hash"] in refused["refused_because"]
+    assert (await migration())["state"] == "held", "a refused rollback changes nothing"
+
+    asked = await http.post(links["rollback"], json={"reason": "enough", "preview_hash": preview["preview_hash"]})
+    assert asked.status_code == 202, asked.text
+    ended = await until(migration, lambda seen: seen["ended_at"] is not None)
+    assert (ended["state"], ended["intent"], ended["outcome"]) == ("reverted", "revert", "ZOOKEEPER")
+    assert (await commands())["enough"]["status"] == "delivered"
+    too_late = await http.post(links["rollback"], json={"reason": "again", "preview_hash": preview["preview_hash"]})
+    assert too_late.json()["code"] == "migration-ended"
+    assert (await http.get(links["rollback_preview"])).json()["code"] == "no-way-back"
