@@ -15,7 +15,7 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
 from domain.zk_to_kraft.assessment import hash_of
-from domain.zk_to_kraft.guards import in_mode, may_finalize_by_itself
+from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.losses import losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
@@ -104,14 +104,17 @@ def is_back(broker: BrokerSituation) -> bool:
     return broker.mode is BrokerMode.ZOOKEEPER and broker.stage is NodeStage.ZOOKEEPER
 
 
-def is_in_kraft(broker: BrokerSituation) -> bool:
-    """It runs in KRaft mode, or would from its file."""
-    return broker.mode is BrokerMode.KRAFT or broker.stage is NodeStage.KRAFT
+def ahead(s: Situation) -> tuple[BrokerSituation, ...]:
+    """Brokers that need the quorum until they are back in hybrid mode, as `way_back` judges them."""
+    is_led_by_zookeeper = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not s.has_migration_znode)
+    is_copied = s.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.NONE} and not is_led_by_zookeeper
+    return tuple(b for b in s.brokers if b.mode is BrokerMode.KRAFT or (b.stage is NodeStage.KRAFT and is_copied))
 
 
 def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
-    """Controllers without the migration flag, as long as the quorum has to live: one election makes it final."""
-    must_live = s.quorum is QuorumState.MIGRATION or any(map(is_in_kraft, s.brokers))
+    """Controllers without the migration flag, as long as the quorum may have to live: one election makes it final."""
+    is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
+    must_live = ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over
     lost = [c for c in s.controllers if may_finalize_by_itself(c)] if must_live else []
     return tuple(sorted(lost, key=lambda c: (c.mode is not ControllerMode.FINAL, c.is_leader, c.id)))
 
@@ -119,21 +122,28 @@ def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
 def controllers_to_start(s: Situation) -> tuple[ControllerSituation, ...]:
     """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
     has_majority = 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
-    stopped = {ControllerMode.FENCED, ControllerMode.INTERRUPTED} | (set() if has_majority else {ControllerMode.DOWN})
-    return tuple(c for c in s.controllers if c.mode in stopped) if any(map(is_in_kraft, s.brokers)) else ()
+    modes = {ControllerMode.INTERRUPTED} if has_majority else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
+    stopped = {*fenced(s), *(c.id for c in s.controllers if c.mode in modes and c.is_startable)}
+    return tuple(c for c in s.controllers if c.id in stopped) if ahead(s) else ()
 
 
 def is_window_over(s: Situation) -> bool:
-    is_stopped = all(c.mode in {ControllerMode.FENCED, ControllerMode.ABSENT} for c in s.controllers)
     is_given_back = s.claim is Claim.ZOOKEEPER and not s.has_migration_znode
-    return is_stopped and is_given_back and not any(map(is_in_kraft, s.brokers))
+    return all(map(_is_stopped, s.controllers)) and is_given_back and not ahead(s)
+
+
+def _is_stopped(controller: ControllerSituation) -> bool:
+    """What was never formatted needs no fence."""
+    is_unable = controller.mode in {ControllerMode.INTERRUPTED, ControllerMode.DOWN} and not controller.is_startable
+    return is_unable or controller.mode in {ControllerMode.FENCED, ControllerMode.ABSENT}
 
 
 def brokers_to_hybrid(s: Situation) -> tuple[BrokerSituation, ...]:
     """Roll A. What is stopped is finished first."""
+    needing = ahead(s)
     stopped = {BrokerMode.INTERRUPTED, BrokerMode.DOWN}
-    rolled = [b for b in s.brokers if is_in_kraft(b) or (b.mode in stopped and b.stage is not NodeStage.ZOOKEEPER)]
-    return tuple(sorted(rolled, key=lambda b: (b.mode not in stopped, b.id))) if any(map(is_in_kraft, s.brokers)) else ()
+    rolled = [b for b in s.brokers if b in needing or b.mode is BrokerMode.INTERRUPTED] if needing else []
+    return tuple(sorted(rolled, key=lambda b: (b.mode not in stopped, b.id)))
 
 
 def brokers_to_zookeeper(s: Situation) -> tuple[BrokerSituation, ...]:
@@ -182,9 +192,7 @@ def sources_of(node_id: int, spec: ClusterSpec, files: Files) -> Sources | None:
     file = files.get(node_id)
     if file is None or file.current is None:
         return None
-    return Sources(
-        current=file.current, original=file.original, sibling=_sibling(node_id, spec, files)
-    )
+    return Sources(current=file.current, original=file.original, sibling=_sibling(node_id, spec, files))
 
 
 def _sibling(node_id: int, spec: ClusterSpec, files: Files) -> str | None:

@@ -1,0 +1,274 @@
+"""Previews of a simulated cluster by the activities themselves, and which rollbacks are accepted: on what was seen, or on
+losses that were named. Nothing here changes the cluster.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.observe import Ports
+from activities.previewing import Previewing
+from domain.contracts import PreviewRequest, RevertOrder, RollbackAnswer, RollbackPreview, RollbackRequest, Runbook
+from domain.decisions import NodeStage, Step
+from domain.errors import Superseded, Transient
+from domain.records import Command, CommandKind
+from domain.zk_to_kraft.preview import NOTHING_TO_UNDO
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.machine import text_file
+from tests.unit.fake_walk import NOW, POLICY, LedgerInMemory, Walk, is_roll
+
+T = TypeVar("T")
+Asked = TypeVar("Asked")
+
+
+def walk_of(cluster: FakeCluster) -> Walk:
+    return Walk(LedgerInMemory(cluster), cluster)
+
+
+async def asked(walk: Walk, activity: Callable[[Previewing], Callable[[Asked], Awaitable[T]]], request: Asked) -> T:
+    ports = Ports(walk.ledger, walk.cluster, walk.cluster, walk.cluster, walk.cluster, FakeArtefacts())
+    answer: T = await ActivityEnvironment().run(activity(Previewing(ports)), request)
+    return answer
+
+
+async def preview(walk: Walk) -> RollbackPreview:
+    return await asked(walk, lambda p: p.preview_rollback, PreviewRequest(cluster="orders", policy=POLICY))
+
+
+async def runbook(walk: Walk) -> Runbook:
+    return await asked(walk, lambda p: p.write_runbook, PreviewRequest(cluster="orders", policy=POLICY))
+
+
+async def accept(walk: Walk, command: str | None = "c1", because: str = "") -> RollbackAnswer:
+    request = RollbackRequest(
+        migration_id="m1", cluster="orders", generation=1, command_id=command, because=because, policy=POLICY
+    )
+    return await asked(walk, lambda p: p.accept_rollback, request)
+
+
+async def command(walk: Walk, **parts: Any) -> None:
+    """A rollback in the ledger, as the API writes it, or something else."""
+    told = {"id": "c1", "migration_id": "m1", "kind": CommandKind.ROLLBACK, "by": "anna", "via": "api", "at": NOW}
+    await walk.ledger.add_command(Command.model_validate(told | {"reason": "clients suffer"} | parts))
+
+
+def order_of(answer: RollbackAnswer) -> RevertOrder:
+    assert answer.refused_because is None
+    assert answer.order is not None
+    return answer.order
+
+
+def refusal_of(answer: RollbackAnswer) -> str:
+    assert answer.order is None
+    assert answer.refused_because is not None
+    return answer.refused_because
+
+
+STEPS: dict[str, Callable[[Step], bool]] = {
+    "second broker to hybrid": lambda s: is_roll(s, NodeStage.MIGRATION) and s.node_id == 2,
+    "second broker to kraft": lambda s: is_roll(s, NodeStage.KRAFT) and s.node_id == 2,
+}
+
+
+@pytest.fixture(scope="module")
+async def road() -> dict[str, Walk]:
+    """A migration at several points of its way."""
+    found = {"before": walk_of(FakeCluster())}
+    walk = found["before"].copy()
+    await walk.to("step", STEPS)
+    found |= {name: walk.copy(cluster=cluster) for name, (cluster, _, _) in walk.found.items()}
+    await walk.to("gate")
+    found["soak"] = walk.copy()
+    await walk.to("done")
+    return found | {"final": walk.copy()}
+
+
+@pytest.fixture
+def soak(road: dict[str, Walk]) -> Walk:
+    return at(road, "soak")
+
+
+def at(road: dict[str, Walk], name: str) -> Walk:
+    walk = road[name].copy()
+    walk.ledger = LedgerInMemory(walk.cluster)
+    return walk
+
+
+HALF_WAY = [*STEPS, "soak"]
+
+
+async def test_the_hash_is_the_same_from_the_first_look_to_the_gate(road: dict[str, Walk]) -> None:
+    previews = {name: await preview(at(road, name)) for name in ("before", *HALF_WAY)}
+    assert len({p.preview_hash for p in previews.values()}) == 1, "what was consented to stands while the migration goes on"
+    assert [p.losses for p in previews.values()] == [()] * len(previews)
+    assert [p.is_possible for p in previews.values()] == [False, True, True, True]
+    assert previews["before"].why_not == NOTHING_TO_UNDO
+
+
+@pytest.mark.parametrize("name", HALF_WAY)
+async def test_the_way_back_restarts_what_was_foretold_and_leaves_the_files_that_were_foretold(
+    road: dict[str, Walk], name: str
+) -> None:
+    walk = at(road, name)
+    foretold, before = await preview(walk), dict(walk.cluster.restarts)
+    walk.is_back = True
+    await walk.to("done", prefix="back")
+    restarts = {n: count - before[n] for n, count in walk.cluster.restarts.items() if count != before[n]}
+    assert restarts == foretold.restarts
+    originals = {b.id: road["before"].cluster.nodes[b.id].machine.read(b.properties_file) for b in walk.cluster.spec.brokers}
+    for broker in walk.cluster.spec.brokers:
+        assert walk.cluster.nodes[broker.id].machine.read(broker.properties_file) == originals[broker.id]
+    assert (await preview(walk)).why_not == NOTHING_TO_UNDO
+    assert (await preview(walk)).preview_hash == foretold.preview_hash
+
+
+async def test_a_runbook_is_written_from_what_is_seen(road: dict[str, Walk]) -> None:
+    book = await runbook(at(road, "second broker to kraft"))
+    assert book.phase == "BROKERS_TO_KRAFT"
+    rolled = [a.node for a in book.back if a.title.startswith("Restart")]
+    assert rolled == ["broker-1", "broker-1", "broker-2", "broker-3"]
+    assert "partitions' states not counted" not in "".join(a.title for a in book.back)
+    text = "\n".join(c for a in book.back for c in a.commands)
+    assert "cp -p /etc/broker-1/.keeperless/server.properties.original-" in text
+    assert book.unknown == ()
+
+    walk = at(road, "soak")
+    walk.cluster.faults.silent_zookeeper = True
+    walk.cluster.faults.silent_nodes.add(2)
+    blind = await runbook(walk)
+    assert {part.partition(":")[0] for part in blind.unknown} >= {"zookeeper", "files of broker-2"}
+    assert blind.back[1].title.startswith("UNKNOWN")
+    assert blind.back, "something is known: the rest is told"
+
+
+async def test_what_is_bound_to_the_preview_is_accepted_with_all_that_the_way_back_needs(soak: Walk) -> None:
+    seen = await preview(soak)
+    await command(soak, preview_hash=seen.preview_hash)
+    order = order_of(await accept(soak))
+    assert order.command_id == "c1"
+    assert order.because == "clients suffer"
+    assert order.cluster.spec == soak.cluster.spec
+    assert order.accepted_losses == ()
+    assert order_of(await accept(soak)) == order, "asked twice, answered alike"
+
+
+async def test_another_hash_is_no_consent_even_where_nothing_would_be_lost(soak: Walk) -> None:
+    seen = await preview(soak)
+    await command(soak, preview_hash="0" * 64)
+    why = refusal_of(await accept(soak))
+    assert seen.preview_hash in why
+    assert "changed since" in why
+
+
+async def test_a_bare_order_is_enough_where_nothing_would_be_lost(soak: Walk) -> None:
+    await command(soak)
+    assert order_of(await accept(soak)).accepted_losses == ()
+
+
+def edit_by_hand(walk: Walk, broker_id: int) -> None:
+    node = walk.cluster.nodes[broker_id]
+    file = node.machine.read(node.spec.properties_file)
+    assert file is not None
+    node.machine.write(node.spec.properties_file, text_file(file.content.decode() + "num.io.threads=9\n", file.mode))
+
+
+async def test_losses_are_accepted_by_the_hash_or_by_name_and_all_of_them(soak: Walk) -> None:
+    before = await preview(soak)
+    soak.cluster.faults.is_dual_write_stuck = True
+    soak.cluster.advance(30)
+    edit_by_hand(soak, 2)
+    seen = await preview(soak)
+    assert [loss.name for loss in seen.losses] == ["metadata-changes", "edits-of-broker-2"]
+    assert seen.preview_hash != before.preview_hash
+
+    await command(soak)
+    why = refusal_of(await accept(soak))
+    assert "metadata-changes, edits-of-broker-2" in why
+    assert seen.preview_hash in why
+    await command(soak, preview_hash=before.preview_hash)
+    assert "edits-of-broker-2" in refusal_of(await accept(soak))
+    await command(soak, accept_loss=("metadata-changes",))
+    why = refusal_of(await accept(soak))
+    assert "edits-of-broker-2" in why
+    assert "metadata-changes" not in why
+
+    await command(soak, preview_hash=seen.preview_hash)
+    assert order_of(await accept(soak)).accepted_losses == ("metadata-changes", "edits-of-broker-2")
+    await command(soak, accept_loss=("edits-of-broker-2", "metadata-changes", "edits-of-broker-3"))
+    accepted = order_of(await accept(soak)).accepted_losses
+    assert accepted == ("metadata-changes", "edits-of-broker-2", "edits-of-broker-3"), "what was named may still come"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"id": "another"},
+        {"migration_id": "m2"},
+        {"kind": CommandKind.APPROVE},
+        {"refused_because": "signal_approvals is off"},
+    ],
+)
+async def test_what_is_no_rollback_of_this_migration_moves_nothing(soak: Walk, parts: dict[str, Any]) -> None:
+    await command(soak, preview_hash=(await preview(soak)).preview_hash, **parts)
+    assert "no rollback of this migration" in refusal_of(await accept(soak))
+
+
+async def test_after_the_end_there_is_no_way_back_whatever_was_accepted(road: dict[str, Walk]) -> None:
+    final = at(road, "final")
+    await command(final, preview_hash=(await preview(final)).preview_hash, accept_loss=("metadata-changes",))
+    assert "final" in refusal_of(await accept(final))
+
+
+async def test_what_is_not_known_refuses_it_with_the_reason(soak: Walk) -> None:
+    await command(soak, preview_hash=(await preview(soak)).preview_hash)
+    soak.cluster.faults.silent_zookeeper = True
+    assert "ZooKeeper does not answer" in refusal_of(await accept(soak))
+    soak.cluster.faults.silent_zookeeper = False
+    soak.cluster.faults.silent_nodes.add(2)
+    why = refusal_of(await accept(soak))
+    assert "broker-2" in why
+    assert "does not answer" in why
+    soak.cluster.faults.silent_nodes.clear()
+    soak.cluster.faults.silent_kafka = True
+    assert order_of(await accept(soak)), "what Kafka says of replicas is asked before each restart, not now"
+
+
+async def test_with_nothing_to_undo_the_way_back_is_at_its_end_at_once(road: dict[str, Walk]) -> None:
+    before = at(road, "before")
+    await command(before)
+    before.is_back = bool(order_of(await accept(before)))
+    decision = await before.decision()
+    assert decision.decision == "done"
+
+
+async def test_a_migration_that_turned_round_by_itself_has_accepted_no_loss(soak: Walk) -> None:
+    order = order_of(await accept(soak, None, "copy-cannot-finish"))
+    assert (order.command_id, order.because, order.accepted_losses) == (None, "copy-cannot-finish", ())
+    assert order.cluster.spec == soak.cluster.spec
+    soak.cluster.faults.silent_zookeeper = True
+    assert order_of(await accept(soak, None, "copy-cannot-finish")) == order, "it was decided on a look already"
+
+
+async def test_a_silent_ledger_is_asked_again_and_a_later_generation_ends_this_run(soak: Walk) -> None:
+    await command(soak)
+    soak.ledger.is_silent = True
+    for command_id in ("c1", None):
+        with pytest.raises(Transient):
+            await accept(soak, command_id)
+    soak.ledger.is_silent = False
+    soak.ledger.held_by = 2
+    for command_id in ("c1", None):
+        with pytest.raises(Superseded):
+            await accept(soak, command_id)
+
+
+async def test_looking_changes_nothing(soak: Walk) -> None:
+    before = {i: (dict(n.machine.files), n.starts) for i, n in soak.cluster.nodes.items()}
+    await command(soak)
+    await preview(soak)
+    await runbook(soak)
+    await accept(soak)
+    assert {i: (dict(n.machine.files), n.starts) for i, n in soak.cluster.nodes.items()} == before
