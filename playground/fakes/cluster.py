@@ -70,6 +70,10 @@ class FakeCluster:
         return ClusterRecord(spec=self.spec, revision=1, generation=1, created_at=now, updated_at=now)
 
     @property
+    def controller_ids(self) -> tuple[int, ...]:
+        return tuple(controller.id for controller in self.spec.controllers)
+
+    @property
     def restarts(self) -> dict[str, int]:
         """Processes started since the beginning, by node name: a controller's first start counts, a broker's does not."""
         first = {b.id for b in self.spec.brokers}

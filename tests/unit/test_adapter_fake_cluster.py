@@ -1,25 +1,21 @@
 """The simulated cluster's bad days: each switch, and what Kafka was seen to do (proven-facts, section 4)."""
 
-from collections.abc import Sequence
-from datetime import timedelta
 from typing import cast
 
 import pytest
 
 from activities.observe import Ports, observe
-from activities.ports import FileContent, Ledger
-from domain.cluster import ControllerSpec
+from activities.ports import Ledger
 from domain.decisions import NodeStage
 from domain.errors import Transient
 from domain.observation import MigrationGauge, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING
-from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.situation import Situation, situation_of
+from playground.fakes import hands
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.hands import LIMIT, format_of, provision, roll
 
-LIMIT = timedelta(seconds=1)
 CONTROLLERS = (3001, 3002, 3003)
 BROKERS = (1, 2, 3)
 
@@ -43,42 +39,8 @@ def metrics(seen: Observation, node_id: int) -> NodeMetrics:
     return found
 
 
-def format_of(controller: ControllerSpec, cluster_id: str) -> list[str]:
-    tool = ["java", "-cp", "x", "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
-    return [*tool, "--config", controller.properties_file]
-
-
-async def provision(cluster: FakeCluster, ids: Sequence[int] = CONTROLLERS, *, has_flag: bool = True) -> None:
-    broker = cluster.nodes[1].machine.read(cluster.spec.brokers[0].properties_file)
-    assert broker is not None
-    for controller in (c for c in cluster.spec.controllers if c.id in ids):
-        text = controller_file(cluster.spec, controller, None, broker.content.decode(ENCODING))
-        if not has_flag:
-            text = node_file(text, cluster.spec, controller, NodeStage.KRAFT)
-        driver = cluster.driver(controller)
-        await driver.write_file(controller.properties_file, FileContent(text.encode(ENCODING), 0o600, 0, 0))
-        await driver.run(format_of(controller, cluster.spec.cluster_id), {}, LIMIT)
-        await driver.start()
-    cluster.advance(5)
-
-
-async def roll(cluster: FakeCluster, node_id: int, stage: NodeStage) -> None:
-    node = cluster.spec.node(node_id)
-    driver = cluster.driver(node)
-    file = await driver.read_file(node.properties_file)
-    assert file is not None
-    text = node_file(file.content.decode(ENCODING), cluster.spec, node, stage)
-    await driver.write_file(node.properties_file, FileContent(text.encode(ENCODING), file.mode, 0, 0))
-    await driver.stop((await driver.process()).identity or "", LIMIT)
-    await driver.start()
-
-
 async def in_dual_write() -> FakeCluster:
-    cluster = FakeCluster()
-    await provision(cluster)
-    for broker in BROKERS:
-        await roll(cluster, broker, NodeStage.MIGRATION)
-        cluster.advance(5)
+    cluster = await hands.in_dual_write()
     assert gauge(await look(cluster), 3001) is MigrationGauge.MIGRATION
     return cluster
 
