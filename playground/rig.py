@@ -10,6 +10,8 @@ import httpx
 import psutil
 
 from domain.errors import Transient
+from domain.properties import ENCODING, parse
+from domain.zk_to_kraft.node_config import stage_of
 from playground.by_hand import MIGRATION, ByHand
 from playground.cluster import PlaygroundCluster
 from playground.content import Content, content_of
@@ -164,12 +166,22 @@ class Rig:
         self.await_event(
             migration_id, lambda _: waypoint.is_reached(self.seen), f"what leads to {waypoint.name}", FORWARD_SECONDS
         )
+        last = [event["data"] for event in self.seen if event["kind"] == "step-started"][-1]
+        wait_until(lambda: self._is_begun(last), f"the first write of step {last}", 60, every_seconds=0.05)
         if not waypoint.can_hold:
             return
         self.hold(migration_id)
         self.await_migration(migration_id, lambda m: m["state"] == "held", f"the hold at {waypoint.name}")
         self.await_phase(migration_id, waypoint.phase)
         print(f"--- held: {waypoint.name}")
+
+    def _is_begun(self, step: dict[str, Any]) -> bool:
+        """Whether the node's file is that of the step: a hold that came before would keep it from being taken at all."""
+        node = next(n for n in self.cluster.spec.nodes if self.cluster.spec.node_name(n.id) == step["node"])
+        path = Path(node.properties_file)
+        if not path.exists():
+            return False
+        return stage_of(parse(path.read_text(ENCODING)), self.cluster.spec.role(node.id)) == step["stage"]
 
     def hold(self, migration_id: str) -> None:
         self.answer("POST", f"/migrations/{migration_id}/hold", {"reason": "somebody has to look"})
