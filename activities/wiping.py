@@ -92,13 +92,13 @@ class Wiping:
             await ensure_not_superseded(request, self._ports)
             await _remove_storage(driver, path)
             if path not in node.log_dirs:
-                await driver.remove_file(f"{path}/{FENCED_META}")
+                await _remove_fence(driver, path)
         if file is not None:
             await archive_before(driver, node.properties_file, file)
             await ensure_not_superseded(request, self._ports)
             await driver.remove_file(node.properties_file)
         for path in node.log_dirs:
-            await driver.remove_file(f"{path}/{FENCED_META}")
+            await _remove_fence(driver, path)
 
     async def _ensure_may_go(self, request: StepRequest, member: Member) -> None:
         if not await is_dead(member):
@@ -112,10 +112,11 @@ class Wiping:
     async def _remove_marks(self, request: StepRequest, cluster: ClusterRecord) -> None:
         """Last: a mark says that a controller is ours, also to the attempt after this one."""
         for controller in cluster.spec.controllers:
-            driver = self._ports.drivers.driver(controller)
-            if await driver.read_file(controller.properties_file) is None:
+            driver, mark = self._ports.drivers.driver(controller), mark_path(controller.properties_file)
+            is_gone = await driver.read_file(controller.properties_file) is None
+            if is_gone and await driver.read_file(mark) is not None:
                 await ensure_not_superseded(request, self._ports)
-                await driver.remove_file(mark_path(controller.properties_file))
+                await driver.remove_file(mark)
 
 
 async def _remove_storage(driver: NodeDriver, path: str) -> None:
@@ -126,6 +127,11 @@ async def _remove_storage(driver: NodeDriver, path: str) -> None:
     for name in FILES_OF_A_CONTROLLER:
         if name in names:
             await driver.remove_file(f"{path}/{name}")
+
+
+async def _remove_fence(driver: NodeDriver, path: str) -> None:
+    if FENCED_META in (await driver.list_dir(path) or ()):
+        await driver.remove_file(f"{path}/{FENCED_META}")
 
 
 def _names(cluster: ClusterRecord, brokers: Iterable[BrokerSpec]) -> list[str]:

@@ -51,8 +51,9 @@ def _of_broker(broker: BrokerSituation, disk: NodeDisk | None, name: str) -> lis
 
 
 def _of_controller(controller: ControllerSituation, disk: NodeDisk | None, name: str) -> list[Loss]:
-    if controller.mode in {ControllerMode.ABSENT, ControllerMode.UNKNOWN} or disk is None:
+    """One without a file is being wiped: the file goes only where the loss was accepted, or the controller was ours."""
+    if controller.mode in {ControllerMode.ABSENT, ControllerMode.UNKNOWN} or disk is None or disk.file is None:
         return []
-    is_made_by_us = disk.file is not None and disk.file.mark is not None
+    is_made_by_us = disk.file.mark is not None
     what = f"{name} was not made by this product. Its properties file is archived, and its storage is removed all the same."
     return [] if is_made_by_us else [Loss(name=f"storage-of-{name}", what=what)]

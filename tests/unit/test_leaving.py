@@ -1,0 +1,272 @@
+"""The revert window on a simulated cluster: what it does, what it refuses, and what may come between."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.contracts import StepRequest
+from domain.decisions import StepAction
+from domain.errors import Superseded, Transient, Unsafe
+from domain.metadata_log import GROUP
+from domain.observation import MigrationGauge
+from playground.fakes.topics import spread
+from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
+from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
+
+SHORT = timedelta(milliseconds=50)
+
+
+@pytest.fixture(scope="module")
+async def dual_write() -> Walk:
+    return await in_dual_write()
+
+
+@pytest.fixture
+async def walk(dual_write: Walk) -> Walk:
+    return dual_write.copy(ledger=LedgerInMemory(dual_write.cluster))
+
+
+async def window(walk: Walk, **policy: Any) -> StepRequest:
+    request = await next_step(walk)
+    assert request.step.action is StepAction.LEAVE_KRAFT
+    return request.model_copy(update={"policy": request.policy.model_copy(update=policy)})
+
+
+def is_left(walk: Walk) -> bool:
+    end = end_of(walk)
+    return end["controller"] == "zookeeper" and end["migration"] is None and all(end["fenced"].values())
+
+
+async def test_the_window_leaves_a_zookeeper_controller_and_fenced_controllers(walk: Walk) -> None:
+    outcome = await attempt(walk, await window(walk))
+    assert outcome.is_done, outcome.blocked
+    assert is_left(walk)
+    assert end_of(walk)["deleted"] == []
+    assert any("without a controller" in change for change in outcome.changes)
+    assert any("/migration deleted" in change for change in outcome.changes)
+
+
+async def test_the_order_of_effects_is_that_of_the_docstring(walk: Walk) -> None:
+    calls = KillAfter()
+    await attempt(walk, await window(walk), calls)
+    effects = [c for c in calls.calls if c.split()[-1] in {"rename", "kill", "commit"}]
+    assert [c.split()[-1] for c in effects] == ["rename"] * 3 + ["kill"] * 3 + ["commit"]
+    before = calls.calls[: calls.calls.index(effects[0])]
+    assert "kafka view" in before, "a fresh look"
+    assert calls.calls[len(before) - 1].endswith(("list_dir", "read_file", "generation"))
+
+
+async def test_the_epoch_is_raised_above_all_states(walk: Walk) -> None:
+    """Forced elections: the quorum's epoch runs ahead of ZooKeeper's, and the states carry it."""
+    cluster = walk.cluster
+    cluster.quorum.epoch = 40
+    cluster.kill(cluster.quorum.leader or 0)
+    cluster.advance(3)
+    cluster.nodes[1].die()
+    cluster.advance()
+    cluster.nodes[1].start()
+    for controller in cluster.spec.controllers:
+        if cluster.nodes[controller.id].process is None:
+            cluster.nodes[controller.id].start()
+    cluster.advance(5)
+    assert cluster.side.controller_epoch < 40
+    outcome = await attempt(walk, await window(walk))
+    assert outcome.is_done, outcome.blocked
+    assert cluster.side.controller_epoch > 40
+    assert end_of(walk)["trapped"] == ()
+
+
+async def test_what_zookeeper_lacks_is_flushed_by_the_controllers_before_they_die_for_good(walk: Walk) -> None:
+    cluster = walk.cluster
+    request = await window(walk, drain_deadline=SHORT)
+    cluster.faults.is_dual_write_stuck = True
+    cluster.create_topic(spread("late", 3, (1, 2, 3)))
+    cluster.advance()
+    assert "late" not in cluster.side.topic_names()
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert any(change.startswith("flushed: 1 topic") for change in outcome.changes), outcome.changes
+    assert is_left(walk)
+    assert "late" in cluster.side.topic_names()
+    assert end_of(walk)["deleted"] == []
+
+
+async def stuck(walk: Walk) -> StepRequest:
+    """Changes that no controller writes any more, and a window that was decided before."""
+    request = await window(walk, drain_deadline=SHORT, restart_deadline=SHORT)
+    walk.cluster.faults.is_dual_write_stuck = walk.cluster.faults.failover_does_not_cure = True
+    walk.cluster.create_topic(spread("late", 3, (1, 2, 3)))
+    walk.cluster.advance()
+    return request
+
+
+async def test_what_cannot_be_flushed_gives_the_cluster_back_to_its_controllers(walk: Walk) -> None:
+    request = await stuck(walk)
+    with pytest.raises(Unsafe, match="accept the loss metadata-changes"):
+        await attempt(walk, request)
+    walk.cluster.advance(3)
+    assert walk.cluster.quorum.leader is not None
+    assert not any(end_of(walk)["fenced"].values())
+    assert end_of(walk)["controller"].ephemeral_owner == 0
+
+
+async def test_an_accepted_loss_goes_on_after_one_try(walk: Walk) -> None:
+    request = await stuck(walk)
+    order = request.revert.model_copy(update={"accepted_losses": ("metadata-changes",)})
+    outcome = await attempt(walk, request.model_copy(update={"revert": order}))
+    assert outcome.is_done, outcome.blocked
+    assert any(change.startswith("accepted as lost: ZooKeeper lacks 1 topic") for change in outcome.changes)
+    assert is_left(walk)
+
+
+async def test_a_config_that_zookeeper_cannot_hold_forbids_to_rely_on_a_flush(walk: Walk) -> None:
+    walk.cluster.metadata_log.stray = ((4, bytes((GROUP,)) + b"\2g\2k\2v\0"),)
+    walk.cluster.advance()
+    request = await stuck(walk)
+    found = end_of(walk)
+    outcome = await attempt(walk, request)
+    assert "group config k of g" in (outcome.blocked or "")
+    assert end_of(walk) == found, "nothing was touched"
+
+
+async def test_a_log_that_is_final_has_no_way_back(walk: Walk) -> None:
+    """Found only once they are dead: a controller without its flag became active in the last moment."""
+    request = await window(walk)
+
+    async def finalize(call: str) -> None:
+        if call.endswith("rename") and walk.cluster.quorum.log_state is MigrationGauge.MIGRATION:
+            walk.cluster.quorum.log_state = MigrationGauge.POST_MIGRATION
+            walk.cluster.advance()
+
+    outcome = await attempt(walk, request, finalize)
+    assert "no way back" in (outcome.blocked or "")
+    assert all(walk.cluster.nodes[c.id].process is not None for c in walk.cluster.spec.controllers)
+    assert end_of(walk)["migration"] is not None
+
+
+async def test_before_the_copy_nobody_is_started_again(walk: Walk) -> None:
+    """With an earlier attempt's /migration a quorum deletes what its log lacks: so what that log has is no reason."""
+    walk.cluster.metadata_log = lambda _: b""
+    walk.cluster.advance()
+    starts = {c.id: walk.cluster.nodes[c.id].starts for c in walk.cluster.spec.controllers}
+    assert (await attempt(walk, await window(walk))).is_done
+    assert starts == {c.id: walk.cluster.nodes[c.id].starts for c in walk.cluster.spec.controllers}
+
+
+async def test_a_stranger_at_a_controllers_address_is_noticed_before_anything_is_touched(walk: Walk) -> None:
+    walk.cluster.kill(3003)
+    calls = KillAfter()
+    outcome = await attempt(walk, await window(walk), calls, strangers=(3003,))
+    assert "controller-3003" in (outcome.blocked or "")
+    assert not [call for call in calls.calls if call.split()[-1] in {"rename", "write_file", "kill", "commit"}]
+
+
+async def test_a_stranger_who_shows_himself_later_gives_the_cluster_back(walk: Walk) -> None:
+    outcome = await attempt(walk, await window(walk), strangers=(3003,))
+    assert "somebody answers" in (outcome.blocked or "")
+    walk.cluster.advance(3)
+    assert walk.cluster.quorum.leader is not None
+    assert not any(end_of(walk)["fenced"].values())
+
+
+@pytest.mark.parametrize("claims", [1, 3])
+async def test_a_claim_that_slips_in_is_seen_and_the_window_repeated(walk: Walk, claims: int) -> None:
+    request = await window(walk)
+    walk.cluster.faults.late_claims = claims
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert walk.cluster.faults.late_claims == 0
+    assert is_left(walk)
+    assert end_of(walk)["trapped"] == ()
+
+
+async def test_claims_without_end_are_said(walk: Walk) -> None:
+    request = await window(walk)
+    walk.cluster.faults.late_claims = 1000
+    with pytest.raises(Unsafe, match="came back"):
+        await attempt(walk, request)
+
+
+async def test_a_lost_answer_to_the_transaction_is_looked_at_by_the_retry(walk: Walk) -> None:
+    request = await window(walk)
+    walk.cluster.faults.loses_commit_answer = True
+    with pytest.raises(Transient):
+        await attempt(walk, request)
+    walk.cluster.faults.loses_commit_answer = False
+    epoch = walk.cluster.side.controller_epoch
+    assert (await attempt(walk, request)).is_done
+    assert is_left(walk)
+    assert walk.cluster.side.controller_epoch <= epoch + 1, "a second controller was not needed"
+
+
+async def test_a_process_that_survives_is_waited_for(walk: Walk) -> None:
+    request = await window(walk)
+    walk.cluster.faults.survives_kill = {3002}
+    for _ in range(2):
+        with pytest.raises(Transient, match="SIGKILL"):
+            await attempt(walk, request)
+        assert end_of(walk)["migration"] is not None
+    walk.cluster.faults.survives_kill = set()
+    assert (await attempt(walk, request)).is_done
+    assert is_left(walk)
+
+
+async def test_a_controller_that_may_run_without_its_flag_dies_first(walk: Walk) -> None:
+    """Alone with a majority it would make the migration final. What does not answer may be one."""
+    request, first = await window(walk), KillAfter(0)
+    calls = KillAfter()
+    await attempt(walk.copy(), request, calls)
+    first.count = next(i for i, call in enumerate(calls.calls) if call.endswith("rename"))
+    with pytest.raises(Killed):
+        await attempt(walk, request, first)
+    walk.cluster.faults.silent_metrics = {3003}
+    calls = KillAfter()
+    assert (await attempt(walk, request, calls)).is_done
+    assert next(call for call in calls.calls if call.endswith("kill")) == "node 3003 kill"
+
+
+async def test_nobody_becomes_controller(walk: Walk) -> None:
+    request = await window(walk, election_deadline=SHORT)
+
+    async def lose_brokers(call: str) -> None:
+        if call == "zookeeper commit":
+            for broker in walk.cluster.spec.brokers:
+                walk.cluster.kill(broker.id)
+
+    outcome = await attempt(walk, request, lose_brokers)
+    assert "ALARM" in (outcome.blocked or "")
+    for broker in walk.cluster.spec.brokers:
+        walk.cluster.nodes[broker.id].start()
+    assert (await attempt(walk, request)).is_done
+
+
+async def test_another_run_s_cluster_is_left_alone(walk: Walk) -> None:
+    request = await window(walk)
+    walk.ledger.held_by = 2
+    found = end_of(walk)
+    with pytest.raises(Superseded):
+        await attempt(walk, request)
+    assert end_of(walk) == found
+
+
+async def test_a_silent_ledger_holds_nothing_up(walk: Walk) -> None:
+    request = await window(walk)
+    walk.ledger.is_silent = True
+    assert (await attempt(walk, request)).is_done
+    assert is_left(walk)
+
+
+async def test_what_was_never_provisioned_is_not_touched(walk: Walk) -> None:
+    """Only /migration is left of an attempt, by somebody's hand."""
+    outcome = await attempt(walk, await window(walk))
+    assert outcome.is_done
+    for controller in walk.cluster.spec.controllers:
+        node = walk.cluster.nodes[controller.id]
+        node.machine.remove(controller.properties_file)
+        node.machine.remove_tree(controller.log_dirs[0])
+    walk.cluster.znodes["/migration"] = b"{}"
+    request = await window(walk)
+    assert (await attempt(walk, request)).is_done
+    assert end_of(walk)["migration"] is None
+    assert not any(is_out(walk.cluster, c.id) for c in walk.cluster.spec.controllers)
