@@ -17,6 +17,7 @@ from playground.fakes.machine import FakeMachine
 from playground.fakes.storage_tool import format_storage, write_meta
 
 FLAG = "zookeeper.metadata.migration.enable"
+METADATA_LOG = "__cluster_metadata-0"
 _PIDS = count(1000)
 START_TICKS_PER_PID = 7
 NOT_FORMATTED = "ERROR Exiting Kafka due to fatal exception: No readable meta.properties files found."
@@ -75,6 +76,8 @@ class FakeNode:
         self.last_identity: str | None = None
         self.starts = 0
         self.output: list[str] = []
+        self.metadata_dir = f"{spec.log_dirs[0]}/{METADATA_LOG}"
+        """Where its copy of the quorum's log is, by the file that it last started with."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -84,13 +87,6 @@ class FakeNode:
         return {key: value for key, value in javaproperties.loads(file.content.decode("latin-1")).items() if value is not None}
 
     @property
-    def metadata_dir(self) -> str:
-        """Where its copy of the quorum's log is."""
-        has_file = self.machine.read(self.spec.properties_file) is not None
-        folder = self.properties.get("metadata.log.dir", "") if has_file else ""
-        return f"{folder or self.spec.log_dirs[0]}/__cluster_metadata-0"
-
-    @property
     def has_metadata_log(self) -> bool:
         return self.machine.is_dir(self.metadata_dir)
 
@@ -98,7 +94,9 @@ class FakeNode:
         self.machine.write(f"{self.metadata_dir}/{'0' * 20}.log", FileContent(content, 0o644, 0, 0))
 
     def start(self) -> None:
-        mode = mode_of(self.properties)
+        properties = self.properties
+        mode = mode_of(properties)
+        self.metadata_dir = f"{properties.get('metadata.log.dir') or self.spec.log_dirs[0]}/{METADATA_LOG}"
         self.process = FakeProcess(next(_PIDS), mode, datetime.now(UTC))
         self.last_identity = self.process.identity
         self.machine.write(self.spec.driver.service.pid_file, _pid_file(self.process.pid))
