@@ -115,7 +115,7 @@ def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
     """Controllers without the migration flag, as long as the quorum may have to live: one election makes it final."""
     is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
     must_live = ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over
-    lost = [c for c in s.controllers if may_finalize_by_itself(c)] if must_live else []
+    lost = [c for c in s.controllers if may_finalize_by_itself(c, s.claim)] if must_live else []
     return tuple(sorted(lost, key=lambda c: (c.mode is not ControllerMode.FINAL, c.is_leader, c.id)))
 
 

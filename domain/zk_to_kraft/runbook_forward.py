@@ -38,7 +38,7 @@ def forward_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     if why_not:
         return (on_cluster(scene, why_not, ()),)
     is_finalizing = phase_of(s) is Phase.FINALIZING
-    lost = [] if is_finalizing else [c.id for c in s.controllers if may_finalize_by_itself(c)]
+    lost = [] if is_finalizing else [c.id for c in s.controllers if may_finalize_by_itself(c, s.claim)]
     return (
         *(give_flag_back(scene, node_id) for node_id in lost),
         *(_forget_earlier_copy(scene) if s.is_copy_left_over else ()),

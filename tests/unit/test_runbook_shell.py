@@ -12,11 +12,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from domain.cluster import BrokerSpec, JolokiaEndpoint, NodeDriverSpec, PlainProcess
+from domain.cluster import BrokerSpec, ClusterSpec, JolokiaEndpoint, NodeDriverSpec, PlainProcess, Role
+from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
+from domain.policy import MigrationPolicy
 from domain.properties import edit, parse
 from domain.zk_to_kraft import runbook_shell as shell
-from tests.unit.conftest import broker_text, cluster_spec, text_at
+from domain.zk_to_kraft.node_config import stage_of
+from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.runbook import runbook_of
+from tests.unit.conftest import BROKER_STAGE, CONNECT, Point, broker_text, cluster_spec, observation, text_at
 
 SPEC = cluster_spec()
 SECRET = "sesame"
@@ -63,6 +68,51 @@ def test_an_edit_says_to_java_what_the_products_own_edit_says(folder: Path, node
     assert parse(result) == wanted
     kept = lines_without(text, {*removed, *assigned})
     assert result.startswith(kept), "all that is not named stays as it is, byte for byte"
+
+
+def of_one_broker(book: Runbook, way: str) -> list[RunbookAction]:
+    actions = book.back if way == "back" else book.forward
+    return [action for action in actions if action.node == "broker-2" and action.title.startswith("Restart")]
+
+
+@pytest.mark.parametrize(
+    ("point", "way", "stages"),
+    [
+        (Point.SOAK, "back", [NodeStage.MIGRATION, NodeStage.ZOOKEEPER]),
+        (Point.DUAL_WRITE, "back", [NodeStage.ZOOKEEPER]),
+        (Point.CONTROLLERS_UP, "forward", [NodeStage.MIGRATION, NodeStage.KRAFT]),
+        (Point.DUAL_WRITE, "forward", [NodeStage.KRAFT]),
+    ],
+)
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_the_edits_of_a_runbook_lead_a_file_from_stage_to_stage(
+    folder: Path, point: Point, way: str, stages: list[NodeStage], is_archived: bool
+) -> None:
+    """One after the other, as somebody follows them; without an archive too: another broker's file has what is gone."""
+    path, archive = folder / "2.properties", folder / ".keeperless" / "original"
+    spec = ClusterSpec.model_validate_json(SPEC.model_dump_json().replace("/etc/kafka/2.properties", str(path)))
+    has_changed = BROKER_STAGE[point] is not NodeStage.ZOOKEEPER
+    path.write_text(text_at(SPEC, 2, BROKER_STAGE[point]))
+    if is_archived and has_changed:
+        archive.parent.mkdir()
+        archive.write_text(broker_text(2))
+    files = {1: NodeFile(broker_text(1), None, "/archive")}
+    files[2] = NodeFile(path.read_text(), broker_text(2) if archive.exists() else None, str(archive))
+    actions = of_one_broker(runbook_of(observation(point), spec, MigrationPolicy(), files), way)
+    assert len(actions) == len(stages)
+    for action, stage in zip(actions, stages, strict=True):
+        for command in action.commands[:-2]:
+            ran(command)
+        expected = parse(text_at(SPEC, 2, stage)) | {"zookeeper.connect": CONNECT}
+        if stage is NodeStage.KRAFT:
+            del expected["zookeeper.connect"]
+        if archive.exists() or way == "forward":
+            assert parse(path.read_text()) == expected
+        assert stage_of(parse(path.read_text()), Role.BROKER) is stage
+    if archive.exists():
+        assert archive.read_text() == broker_text(2), "kept where the product would keep it"
+    if archive.exists() and way == "back":
+        assert path.read_text() == broker_text(2), "byte for byte"
 
 
 ODD = (
