@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from domain.contracts import AdoptRequest, ApprovalMessage, HoldMessage, RevertOrder, RollbackMessage
 from domain.decisions import GateName, Intent
@@ -22,6 +22,7 @@ from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
 from workflows.outbox import Outbox
+from workflows.stopping import reason_of
 from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean
 
 FINALIZING_PHASES = FINAL_PHASES | {Phase.FINALIZING}
@@ -167,7 +168,7 @@ class Messages:
         except ApplicationError as error:
             return None, error.message
         except ActivityError as error:
-            return None, f"it could not be verified: {_reason_of(error)}"
+            return None, f"it could not be verified: {reason_of(error)}"
         if self.is_over:
             return None, "the migration has ended meanwhile"
         return answer.order, answer.refused_because or "refused without a reason"
@@ -205,7 +206,7 @@ class Messages:
             try:
                 return await self._calls.adopt(order)
             except ActivityError as error:
-                return f"it could not be written down: {_reason_of(error)}"
+                return f"it could not be written down: {reason_of(error)}"
 
     def _ignored(self, kind: CommandKind, message: AnyMessage | AdoptRequest, why: str) -> ApplicationError:
         """Told, and to be raised by whoever can."""
@@ -237,11 +238,3 @@ class Messages:
 def _accepts_more(message: RollbackMessage, order: RevertOrder) -> bool:
     """Where we turned round by ourselves nobody has accepted anything yet."""
     return order.command_id is None or bool(set(message.accept_loss) - set(order.accepted_losses))
-
-
-def _reason_of(error: ActivityError) -> str:
-    """A cancelled activity is no answer at all."""
-    if is_cancelled_exception(error):
-        raise error
-    cause = error.cause
-    return cause.message if isinstance(cause, FailureError) else str(cause or error)

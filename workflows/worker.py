@@ -24,6 +24,7 @@ RUNNER = SandboxedWorkflowRunner(
         "workflows.messages",
         "workflows.orders",
         "workflows.outbox",
+        "workflows.stopping",
         "workflows.telling",
     )
 )

@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from domain.contracts import (
@@ -39,6 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import Messages
     from workflows.orders import Orders
     from workflows.outbox import Outbox
+    from workflows.stopping import Stop, Superseded
     from workflows.telling import name_of, summary_of
 
 STARTED_HELD = "started held"
@@ -47,19 +48,10 @@ MAX_DOUBLINGS = 8
 """Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
 
 
-class Superseded(Exception):
-    """Another run holds the cluster."""
-
-
 def _looked_at(look: "asyncio.Task[Assessment]") -> None:
     """Take the outcome of a watch that nobody waits for any more, so that its end is not logged as an error."""
     if not look.cancelled():
         look.exception()
-
-
-def _type_of(cause: BaseException | None) -> str:
-    named = cause.type if isinstance(cause, ApplicationError) else None
-    return named or type(cause).__name__
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -75,6 +67,7 @@ class ZkToKraftMigration:
         self._orders = Orders.of(carried)
         self._outbox = Outbox(request.cluster, request.migration_id, carried)
         self._board = Board(request, self._orders, self._outbox, carried)
+        self._stop = Stop(self._orders, self._outbox, self._board)
         self._messages = Messages(self._calls, self._orders, self._outbox, self._board)
         self._began_in_phase = carried.phase
         self._step_count = carried.step_count
@@ -107,7 +100,9 @@ class ZkToKraftMigration:
     async def _interpret(self) -> str:
         assessment: Assessment | None = None
         while True:
-            await workflow.wait_condition(lambda: not self._orders.is_stopped)
+            if self._orders.is_stopped:
+                self._is_settled = False
+                await workflow.wait_condition(lambda: not self._orders.is_stopped)
             assessment, self._orders.has_news = None if self._orders.has_news else assessment, False
             assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
@@ -141,7 +136,7 @@ class ZkToKraftMigration:
         try:
             return await self._calls.assess(self._orders)
         except ActivityError as error:
-            self._stop_after(error, ActivityName.ASSESS)
+            self._stop.after(error, ActivityName.ASSESS)
             return None
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
@@ -154,7 +149,7 @@ class ZkToKraftMigration:
             if watch.done():
                 return await watch
         except ActivityError as error:
-            self._stop_after(error, ActivityName.WATCH)
+            self._stop.after(error, ActivityName.WATCH)
             return None
         watch.add_done_callback(_looked_at)
         watch.cancel()
@@ -179,7 +174,7 @@ class ZkToKraftMigration:
         try:
             outcome = await handle
         except ActivityError as error:
-            self._stop_after(error, summary_of(step, node))
+            self._stop.after(error, summary_of(step, node))
             return None
         self._is_settled = outcome.is_done and step.action is StepAction.ROLL_NODE
         if outcome.is_done:
@@ -205,7 +200,7 @@ class ZkToKraftMigration:
         try:
             answer = await self._calls.accept_rollback(None, f"{decision.reason}: {decision.detail}".removesuffix(": "))
         except ActivityError as error:
-            self._stop_after(error, ActivityName.ACCEPT_ROLLBACK)
+            self._stop.after(error, ActivityName.ACCEPT_ROLLBACK)
             return True
         if answer.order is None:
             self._outbox.tell("rollback-refused", {"by": "keeperless", **told, "losses": [], "why": answer.refused_because})
@@ -214,23 +209,6 @@ class ZkToKraftMigration:
         self._orders.turn(answer.order)
         self._board.note_turn()
         return True
-
-    def _stop_after(self, error: ActivityError, what: str) -> None:
-        """An error that trying again cannot mend stops the migration where it is, until a person says resume.
-
-        More than a hold, which finalisation once begun does not obey: the same step would fail in a circle.
-        """
-        cause = error.cause
-        if isinstance(cause, ApplicationError) and cause.type == Superseded.__name__:
-            raise Superseded from error
-        if is_cancelled_exception(error):
-            raise error
-        why = cause.message if isinstance(cause, FailureError) else str(cause or error)
-        self._orders.stop(f"{what}: {why}")
-        self._is_settled = False
-        self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
-        self._board.note_stop()
-        self._outbox.send_soon()
 
     async def _end(self, assessment: Assessment) -> str:
         self._board.note(assessment)

@@ -35,10 +35,15 @@ from uuid_utils import uuid7
 from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
 from activities.failures import FailureTranslator
+from activities.leaving import Leaving
+from activities.leaving import Pace as WindowPace
 from activities.observe import Ports
+from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.recording import Recording
 from activities.rolling import Rolling
+from activities.starting import Starting
+from activities.wiping import Wiping
 from domain.contracts import (
     WORKFLOW_TYPE,
     ApprovalMessage,
@@ -135,6 +140,13 @@ class Switched:
         return self.changes.get(name, lambda same: same)(answer)
 
 
+class NobodyElse:
+    """`Listeners` where nobody starts controllers behind our back."""
+
+    async def is_answering(self, host: str, port: int) -> bool:
+        return False
+
+
 class Drivers:
     """`NodeDrivers` whose drivers are `Switched`, one for each node."""
 
@@ -200,6 +212,11 @@ class World:
             looking.assess,
             Provisioning(self.ports).provision_controller,
             Rolling(self.ports).roll_node,
+            Starting(self.ports).start_node,
+            Starting(self.ports).fail_over,
+            Leaving(self.ports, NobodyElse(), WindowPace(poll=0.01, watch=0.05)).leave_kraft,
+            Wiping(self.ports).wipe_kraft,
+            Previewing(self.ports).accept_rollback,
             recording.claim_cluster,
             recording.record_progress,
             Adopting(self.ports, are_signals_trusted).adopt_message,
@@ -241,13 +258,13 @@ class World:
         await self.book.create_migration(record)
         return record
 
-    async def start(self, workflow: str | None = None) -> WorkflowHandle[Any, str]:
+    async def start(self, workflow: str | None = None, *, is_held: bool = False) -> WorkflowHandle[Any, str]:
         """Start the migration's workflow as the API does; the handle follows the chain of its runs."""
         spec = self.cluster.spec
         attributes = {"Cluster": spec.name, "MigrationKind": "zk-to-kraft", "MigrationId": self.migration_id}
         handle = await self.client.start_workflow(
             WORKFLOW_TYPE,
-            MigrationInput(migration_id=self.migration_id, cluster=spec.name, policy=self.policy),
+            MigrationInput(migration_id=self.migration_id, cluster=spec.name, policy=self.policy, is_held=is_held),
             id=workflow or f"cluster/{uuid4().hex}",
             task_queue=TaskQueue.MIGRATIONS,
             result_type=str,
@@ -263,11 +280,11 @@ class World:
     def handle(self) -> WorkflowHandle[Any, str]:
         return self.handles[-1]
 
-    async def begin(self, *, are_signals_trusted: bool = False) -> WorkflowHandle[Any, str]:
+    async def begin(self, *, are_signals_trusted: bool = False, is_held: bool = False) -> WorkflowHandle[Any, str]:
         """Register, start the workers, start the migration."""
         await self.register()
         await self.start_workers(are_signals_trusted=are_signals_trusted)
-        return await self.start()
+        return await self.start(is_held=is_held)
 
     async def result(self, seconds: float = DEADLINE) -> str:
         async with asyncio.timeout(seconds):
@@ -284,8 +301,9 @@ class World:
                 migration_id=earlier.id, cluster=earlier.cluster, generation=generation or 0, policy=self.policy
             )
             await self._lead(request, phase)
-            LED[key] = copy.deepcopy({name: part for name, part in vars(self.cluster).items() if name != "faults"})
-        vars(self.cluster).update(copy.deepcopy(LED[key]))
+            LED[key] = copy.deepcopy(vars(self.cluster))
+        led, faults = LED[key], self.cluster.faults
+        vars(self.cluster).update(copy.deepcopy(led, {id(led["faults"]): faults}))
         self.drivers.reach(self.cluster)
         await self.book.record(earlier.id, [], earlier.progress.model_copy(update={"state": MigrationState.CANCELLED}))
         for port in (self.ledger, self.kafka, *self.drivers.of.values()):
@@ -445,6 +463,12 @@ class World:
         tasks = [i for i, e in enumerate(events) if e.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
         return bool(completed) and completed[-1] > tasks[-1]
 
+    async def has_updates(self, count: int) -> bool:
+        """So many updates have been accepted by their validators."""
+        events = (await self.handle.fetch_history()).events
+        accepted = EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED
+        return sum(e.event_type == accepted for e in events) >= count
+
     async def is_update_waiting(self, update_id: str) -> bool:
         """The server has the update and no worker has taken it yet."""
         reference = UpdateRef(workflow_execution={"workflow_id": self.handle.id}, update_id=update_id)
@@ -460,6 +484,22 @@ class World:
         before = len((await self.handle.fetch_history()).events)
         await asyncio.sleep(seconds)
         return len((await self.handle.fetch_history()).events) == before
+
+    async def has_phase(self, phase: str) -> bool:
+        """The workflow knows, whether or not it could tell the ledger."""
+        return await self.search_attribute("Phase") == phase
+
+    async def has_runs(self, count: int) -> bool:
+        return len(await self.histories()) >= count
+
+    async def has_state(self, state: str) -> Progress | None:
+        progress = await self.progress()
+        return progress if progress.state == state else None
+
+    def summaries(self, history: WorkflowHistory) -> list[str]:
+        """The lines that Temporal's UI shows for a run's activities."""
+        told = [event.user_metadata.summary for event in history.events if event.HasField("user_metadata")]
+        return [self.client.data_converter.payload_converter.from_payload(summary, str) for summary in told]
 
     async def has_asked(self, port: Switched, name: str, times: int) -> bool:
         return (len(port.calls) if name == "*" else port.calls.count(name)) >= times
@@ -564,6 +604,11 @@ def ledger_is_down() -> LedgerUnavailable:
 
 
 @pytest.fixture(scope="session")
+def make_rollback() -> Callable[..., RollbackMessage]:
+    return rollback
+
+
+@pytest.fixture(scope="session")
 def make_approval() -> Callable[..., ApprovalMessage]:
     return approval
 
@@ -580,16 +625,16 @@ def count_events() -> Callable[[WorkflowHistory], dict[str, int]]:
 
 
 @pytest.fixture(scope="session")
-def keep_histories() -> Callable[[list[WorkflowHistory]], None]:
+def keep_histories() -> Callable[[str, list[WorkflowHistory]], None]:
     """Writes histories to tests/replay/histories when KEEPERLESS_RECORD_HISTORIES is set. See tests/replay/README.md."""
 
-    def keep(histories: list[WorkflowHistory]) -> None:
+    def keep(name: str, histories: list[WorkflowHistory]) -> None:
         if not os.environ.get("KEEPERLESS_RECORD_HISTORIES"):
             return
-        for old in HISTORIES.glob("migration-*.json"):
+        for old in HISTORIES.glob(f"{name}-*.json"):
             old.unlink()
         for number, history in enumerate(histories, 1):
             content = json.dumps(json.loads(history.to_json()), indent=1, sort_keys=True)
-            (HISTORIES / f"migration-{number:02}.json").write_text(content + "\n")
+            (HISTORIES / f"{name}-{number:02}.json").write_text(content + "\n")
 
     return keep

@@ -203,3 +203,47 @@ async def test_a_rejection_withdraws_an_approval_given_before(gated: Any) -> Non
     assert is_untouched(gated)
     assert await gated.approve(gate.evidence_hash) == "approved"
     assert await gated.result() == "succeeded"
+
+
+# ---- the gate `fail-over` ----
+
+
+@pytest.fixture
+async def dead(small: Any) -> Any:
+    """A world whose dual write has died: every gauge looks well, and the offset in `/migration` stands."""
+    await small.lead_to(Phase.SOAK)
+    small.cluster.faults.is_dual_write_stuck = True
+    small.cluster.advance(40)
+    await small.begin()
+    assert (await small.until_gate()).name == "fail-over"
+    return small
+
+
+async def test_a_failover_that_is_approved_cures_dual_write_and_the_next_one_asks_again(dead: Any) -> None:
+    before = dead.cluster.restarts
+    assert await dead.approve((await dead.until_gate()).evidence_hash, GateName.FAIL_OVER) == "approved"
+    await dead.until_told("gate-opened", gate="finalize")
+    assert dead.cluster.restarts == before | {"controller-3001": before["controller-3001"] + 1}
+    (step,) = await dead.events("step-done")
+    assert (step.data["action"], step.data["node"], step.data["restarted"]) == ("fail-over", "controller-3001", True)
+    assert {n.name: n.restarts for n in (await dead.progress()).nodes}["controller-3001"] == 1
+    dead.cluster.faults.is_dual_write_stuck = True
+    dead.cluster.advance(40)
+    await dead.until_told("gate-opened", 2, gate="fail-over")
+    assert len(await dead.events("step-started")) == 1
+    assert await dead.approve((await dead.until_gate()).evidence_hash, GateName.FAIL_OVER) == "approved"
+    await dead.until_told("gate-opened", 2, gate="finalize")
+    assert await dead.approve_gate() == "approved"
+    assert await dead.result() == "succeeded"
+
+
+async def test_a_gate_whose_cause_went_away_is_closed(dead: Any) -> None:
+    gate = await dead.until_gate()
+    dead.cluster.faults.is_dual_write_stuck = False
+    await dead.until_told("gate-opened", gate="finalize")
+    assert "gate fail-over is not open" in await refusal_of(dead.approve(gate.evidence_hash, GateName.FAIL_OVER))
+    assert (await dead.until_gate()).name == "finalize"
+    assert await dead.search_attribute("Waiting") == "approval"
+    assert await dead.approve_gate() == "approved"
+    assert await dead.result() == "succeeded"
+    assert not await dead.events("signal-ignored")

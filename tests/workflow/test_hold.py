@@ -96,3 +96,32 @@ async def test_messages_around_the_end_of_a_phase_are_not_lost(small: Any, ledge
     await small.approve_gate()
     assert await small.result() == "succeeded"
     assert len(await small.histories()) > 2
+
+
+async def test_a_migration_that_starts_held_looks_and_touches_nothing_until_resume(small: Any) -> None:
+    await small.begin(is_held=True)
+    progress = await small.until_waiting("held")
+    assert (progress.state, progress.phase, progress.waiting.detail) == ("held", "PREFLIGHT", "started held")
+    (told,) = await small.events("held")
+    assert (told.data["by"], told.data["reason"]) == ("keeperless", "started held")
+    assert not any(small.cluster.restarts.values())
+    assert not await small.events("step-started")
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
+async def test_a_finalisation_that_has_begun_is_not_held(world: Any) -> None:
+    """It would not be obeyed, so it is refused, and leaves no trace."""
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    pause = world.drivers.of[3003].pause("stop")
+    await world.approve_gate()
+    await pause.is_reached.wait()
+    await world.until(lambda: world.has_phase("FINALIZING"))
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await world.hold()
+    assert "finalisation has begun" in str(refused.value.cause)
+    world.drivers.of[3003].release("stop")
+    assert await world.result() == "succeeded"
+    assert not await world.events("held")

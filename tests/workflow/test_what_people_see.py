@@ -141,3 +141,50 @@ async def test_a_watch_costs_no_history_however_long_it_looks(small: Any) -> Non
     print(f"20 looks at the gate, {events} events before and after")
     await small.approve_gate()
     assert await small.result() == "succeeded"
+
+
+# ---- the age of a wait ----
+
+
+@pytest.fixture
+async def impatient(temporal_path: str) -> AsyncIterator[WorkflowEnvironment]:
+    """The real server, asking for a new run after few events instead of 4,096."""
+    attributes = [part for name in SEARCH_ATTRIBUTES for part in ("--search-attribute", f"{name}=Keyword")]
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=temporal_path,
+        dev_server_extra_args=["--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=60", *attributes],
+        dev_server_startup_timeout=timedelta(seconds=60),
+        data_converter=pydantic_data_converter,
+    ) as environment:
+        yield environment
+
+
+async def test_the_age_of_a_wait_goes_on_from_run_to_run(
+    impatient: WorkflowEnvironment, make_world: Callable[..., Any], make_approval: Callable[..., Any]
+) -> None:
+    """Messages that are ignored fill the history at the gate, until Temporal asks for a new run."""
+    world = make_world(controllers=1, client=impatient.client)
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    first = await world.until_waiting("approval")
+    for number in range(15):
+        await world.handle.signal("approve", make_approval("0" * 64))
+        await world.until_told("signal-ignored", number + 1)
+    await world.until(lambda: world.has_runs(2))
+    await world.until(lambda: world.is_quiet(0.5))
+    then = await world.progress()
+    print(f"events in each run {[len(run.events) for run in await world.histories()]}")
+    assert (then.waiting, then.gate) == (first.waiting, first.gate)
+    assert first.waiting.since == first.gate.since
+    assert len(await world.events("gate-opened")) == len(await world.events("waiting")) == 1
+    world.cluster.faults.silent_metrics.add(2)
+    since = (await world.until_waiting("part-unknown")).waiting.since
+    before = len(await world.histories())
+    for number in range(15, 30):
+        await world.handle.signal("approve", make_approval("0" * 64))
+        await world.until_told("signal-ignored", number + 1)
+    await world.until(lambda: world.has_runs(before + 1))
+    assert (await world.progress()).waiting.since == since
+    world.cluster.faults.silent_metrics.clear()
+    await world.approve_gate()
+    assert await world.result() == "succeeded"

@@ -68,7 +68,7 @@ async def test_a_cluster_goes_from_zookeeper_to_kraft(
     assert await world.book.verify_chain() is None
 
     histories = await world.histories()
-    keep_histories(histories)
+    keep_histories("migration", histories)
     assert len(histories) > 4, "a run for each phase"
     per_node = [events for history in histories for events in events_of_restarts(history)]
     print(f"runs {len(histories)}, events in each {[len(h.events) for h in histories]}")

@@ -1,0 +1,44 @@
+"""`Stop`: an error that trying again cannot mend stops the migration where it is, until a person says resume or rollback.
+
+More than a hold, which finalisation once begun does not obey: the same step would fail in a circle.
+"""
+
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, is_cancelled_exception
+
+from workflows.board import Board
+from workflows.orders import Orders
+from workflows.outbox import Outbox
+
+
+class Superseded(Exception):
+    """Another run holds the cluster."""
+
+
+class Stop:
+    def __init__(self, orders: Orders, outbox: Outbox, board: Board) -> None:
+        self._orders, self._outbox, self._board = orders, outbox, board
+
+    def after(self, error: ActivityError, what: str) -> None:
+        """Stop, tell and show it. A cancellation, and the loss of the cluster, are no such errors: they are raised."""
+        cause = error.cause
+        if isinstance(cause, ApplicationError) and cause.type == Superseded.__name__:
+            raise Superseded from error
+        if is_cancelled_exception(error):
+            raise error
+        self._orders.stop(f"{what}: {reason_of(error)}")
+        self._outbox.tell("held", {"by": "keeperless", "reason": self._orders.held_because, "error": _type_of(cause)})
+        self._board.note_stop()
+        self._outbox.send_soon()
+
+
+def reason_of(error: ActivityError) -> str:
+    """What the activity said; a cancelled one has not said anything."""
+    if is_cancelled_exception(error):
+        raise error
+    cause = error.cause
+    return cause.message if isinstance(cause, FailureError) else str(cause or error)
+
+
+def _type_of(cause: BaseException | None) -> str:
+    named = cause.type if isinstance(cause, ApplicationError) else None
+    return named or type(cause).__name__
