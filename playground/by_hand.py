@@ -17,8 +17,8 @@ from kazoo.exceptions import NoNodeError
 
 from domain.cluster import ControllerSpec
 from domain.decisions import NodeStage
-from domain.properties import ENCODING, edit
-from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, node_file
+from domain.properties import ENCODING, edit, parse
+from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, has_migration_flag, node_file
 from playground import processes
 from playground.cluster import PlaygroundCluster
 
@@ -47,6 +47,10 @@ class ByHand:
         """Stops cleanly and starts again, from the file as it is; gives the new pid. Does not wait for the new process."""
         self._cluster.kill_node(node_id, signal.SIGTERM)
         return self._cluster.start_node(node_id)
+
+    def has_flag(self, controller_id: int) -> bool:
+        """Whether its file has the migration flag."""
+        return has_migration_flag(parse(self.properties_file(controller_id).read_text(ENCODING)))
 
     def take_flag_away(self, controller_id: int) -> None:
         """The worst that one can do to a controller: its next election makes the migration final."""

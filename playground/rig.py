@@ -31,6 +31,7 @@ GOING_ON = frozenset({"planning", "running", "waiting", "held", "reverting"})
 FORWARD_SECONDS = 400.0
 BACK_SECONDS = 300.0
 ROLLBACK_TRIES = 3
+NO_WAY_BACK = "no-way-back"
 METADATA_LOG = "__cluster_metadata-0"
 
 
@@ -181,18 +182,23 @@ class Rig:
         path = Path(node.properties_file)
         if not path.exists():
             return False
-        return stage_of(parse(path.read_text(ENCODING)), self.cluster.spec.role(node.id)) == step["stage"]
+        return bool(stage_of(parse(path.read_text(ENCODING)), self.cluster.spec.role(node.id)) == step["stage"])
 
     def hold(self, migration_id: str) -> None:
         self.answer("POST", f"/migrations/{migration_id}/hold", {"reason": "somebody has to look"})
+
+    def resume(self, migration_id: str) -> None:
+        self.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "somebody has looked"})
 
     def approve(self, migration_id: str, evidence_hash: str, gate: str = "finalize") -> httpx.Response:
         body = {"gate": gate, "decision": "approve", "reason": "all is well", "evidence_hash": evidence_hash}
         return self.call("POST", f"/migrations/{migration_id}/approvals", body)
 
     def preview(self, migration_id: str) -> dict[str, Any]:
-        """What a rollback would do now."""
-        preview = self.answer("GET", f"/migrations/{migration_id}/rollback-preview")
+        """What a rollback would do now. A node that is just restarting is unknown: then it is looked at again."""
+        path = f"/migrations/{migration_id}/rollback-preview"
+        wait_until(lambda: self.call("GET", path).json().get("code") != NO_WAY_BACK, "a look at all nodes", 30)
+        preview = self.answer("GET", path)
         losses = [loss["name"] for loss in preview["losses"]]
         print(
             f"--- preview in {preview['phase']}: {len(preview['steps'])} steps, losses {losses}, unknown {preview['unknown']}"

@@ -115,7 +115,7 @@ def test_a_controller_that_lost_its_flag_in_dual_write_gets_it_back(rig: Rig) ->
         "the flag is given back, although somebody holds",
     )
     assert rig.by_hand.properties_file(standby).read_bytes() == with_flag
-    rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "mended"})
+    rig.resume(migration_id)
     assert rig.complete(migration_id)["state"] == "succeeded"
     assert rig.verify().lost == frozenset()
 
@@ -182,9 +182,9 @@ def test_a_copy_that_kills_the_controllers_is_reverted_at_once_and_the_znode_nam
     migration_id = rig.migrate()
     rig.forward_to(ONE_HYBRID, migration_id)
     with rig.by_hand.stray_broker():
-        rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "the copy cannot begin now"})
+        rig.resume(migration_id)
         rig.forward_to(ALL_HYBRID, migration_id)
-        rig.answer("POST", f"/migrations/{migration_id}/resume", {"reason": "now it can"})
+        rig.resume(migration_id)
         acl = {"principal": "nobody", "permissionType": "Allow", "operation": "Read", "host": "*"}
         rig.by_hand.put_znode(POISON, {"version": 1, "acls": [acl]})
     told = rig.await_event(migration_id, lambda e: POISON in str(e["data"]), "somebody names the znode")
