@@ -21,6 +21,7 @@ from domain.properties import ENCODING, edit, parse
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, has_migration_flag, node_file
 from playground import processes
 from playground.cluster import PlaygroundCluster
+from playground.relay import Relay
 
 RELEASE = "3.9"
 CONTROLLER = "/controller"
@@ -137,11 +138,14 @@ class ByHand:
 
     @contextmanager
     def stray_broker(self, broker_id: int = 9) -> Iterator[None]:
-        """A broker that is registered in ZooKeeper and will never be in KRaft: as long as it is, the copy does not begin."""
-        with self.zookeeper() as client:
+        """A broker that is registered in ZooKeeper and will never be in KRaft: as long as it is, the copy does not begin.
+
+        Clients that ask it are answered by the others: it has no partition, and nobody notices it.
+        """
+        with self.zookeeper() as client, Relay(self._cluster.bootstrap_servers) as relay:
             theirs = json_at(client, f"/brokers/ids/{self._cluster.spec.brokers[0].id}") or {}
-            endpoints = [endpoint.rpartition(":")[0] + ":1" for endpoint in theirs["endpoints"]]
-            registration = theirs | {"port": 1, "endpoints": endpoints}
+            endpoints = [f"{endpoint.rpartition(':')[0]}:{relay.port}" for endpoint in theirs["endpoints"]]
+            registration = theirs | {"port": relay.port, "endpoints": endpoints}
             client.create(f"/brokers/ids/{broker_id}", json.dumps(registration).encode(), ephemeral=True)
             yield
 
