@@ -21,9 +21,9 @@ from activities.adapters.zookeeper import KazooEnsembles
 from activities.observe import Ports, observe
 from activities.ports import FileContent, Ledger
 from activities.provisioning import java
-from domain.cluster import ClusterSpec, ControllerSpec
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.decisions import NodeStage
-from domain.observation import MigrationGauge, NodeMetrics, Observation
+from domain.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING
 from domain.records import ClusterRecord
@@ -63,21 +63,26 @@ class Traveller:
         self._ports = ports
 
     async def travel(self) -> Journey:
-        seen = {"zookeeper": await self._until(lambda o: is_healthy(o, self._spec))}
+        seen: dict[str, Observation] = {}
+        await self.travel_to_kraft(seen)
+        await self._roll(self._leader_last(seen["kraft"]), NodeStage.KRAFT)
+        seen["final"] = await self.until(lambda o: self._gauges(o) == {MigrationGauge.POST_MIGRATION})
+        return Journey(self._record, seen)
+
+    async def travel_to_kraft(self, seen: dict[str, Observation]) -> None:
+        """Up to where there is a way back. Each stop is noted in `seen`."""
+        seen["zookeeper"] = await self.until(lambda o: is_healthy(o, self._spec))
         for controller in self._spec.controllers:
             await self._provision(controller)
-        seen["controllers"] = await self._until(lambda o: self._gauges(o) == {MigrationGauge.PRE_MIGRATION})
+        seen["controllers"] = await self.until(lambda o: self._gauges(o) == {MigrationGauge.PRE_MIGRATION})
         await self._roll([broker.id for broker in self._spec.brokers], NodeStage.MIGRATION)
-        seen["dual-write"] = await self._until(
+        seen["dual-write"] = await self.until(
             lambda o: self._gauges(o) == {MigrationGauge.MIGRATION} and is_healthy(o, self._spec) and has_copied(o)
         )
         await self._roll([broker.id for broker in self._spec.brokers], NodeStage.KRAFT)
-        seen["kraft"] = await self._until(lambda o: is_healthy(o, self._spec) and self._migrating(o) == {0})
-        await self._roll(self._leader_last(seen["kraft"]), NodeStage.KRAFT)
-        seen["final"] = await self._until(lambda o: self._gauges(o) == {MigrationGauge.POST_MIGRATION})
-        return Journey(self._record, seen)
+        seen["kraft"] = await self.until(lambda o: is_healthy(o, self._spec) and self._migrating(o) == {0})
 
-    async def _until(self, is_wanted: Callable[[Observation], bool]) -> Observation:
+    async def until(self, is_wanted: Callable[[Observation], bool]) -> Observation:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             seen = await observe(self._record, self._ports)
@@ -106,13 +111,17 @@ class Traveller:
             file = await driver.read_file(node.properties_file)
             assert file is not None
             text = node_file(file.content.decode(ENCODING), self._spec, node, stage).encode(ENCODING)
-            await driver.write_file(node.properties_file, FileContent(text, file.mode, file.uid, file.gid))
-            before = await driver.process()
-            await driver.stop((await driver.process()).identity or "", timedelta(seconds=60))
-            assert (await driver.process()).last_identity == before.identity
-            await driver.start()
-            assert (await driver.process()).last_identity != before.identity
-            await self._until(lambda o: is_healthy(o, self._spec) and quorum_leader(o, self._spec) is not None)
+            await self.restart(node, FileContent(text, file.mode, file.uid, file.gid))
+            await self.until(lambda o: is_healthy(o, self._spec) and quorum_leader(o, self._spec) is not None)
+
+    async def restart(self, node: NodeSpec, file: FileContent) -> None:
+        driver = self._ports.drivers.driver(node)
+        await driver.write_file(node.properties_file, file)
+        before = await driver.process()
+        await driver.stop(before.identity or "", timedelta(seconds=60))
+        assert (await driver.process()).last_identity == before.identity
+        await driver.start()
+        assert (await driver.process()).last_identity != before.identity
 
     def _versions_are_known(self, seen: Observation) -> bool:
         """A node registers app-info last of all: for a moment it has every gauge and no version yet."""
@@ -214,6 +223,28 @@ def test_disks_are_ours(journey: Journey) -> None:
     for node in journey.seen["final"].nodes:
         assert node.disk is not None
         assert {log_dir.state.value for log_dir in node.disk.log_dirs} == {"ours"}
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("stop", STOPS)
+def test_the_fake_has_the_disks_of_the_real_one(real_journey: Journey, fake_journey: Journey, stop: str) -> None:
+    for node in real_journey.record.spec.nodes:
+        real, fake = (on_disk(journey.seen[stop].node(node.id).disk) for journey in (real_journey, fake_journey))
+        assert real == fake, (stop, node.id)
+
+
+def on_disk(disk: NodeDisk | None) -> list[tuple[bool, bool, str]]:
+    assert disk is not None
+    return [(log_dir.has_metadata_log, log_dir.is_fenced, log_dir.state.value) for log_dir in disk.log_dirs]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_claim_is_as_old_as_it_is(journey: Journey, stop: str) -> None:
+    seen = journey.seen[stop]
+    claim = seen.zookeeper.controller if seen.zookeeper else None
+    assert claim is not None
+    assert claim.claimed_at is not None
+    assert timedelta(seconds=-1) < seen.ended_at - claim.claimed_at < timedelta(minutes=30)
 
 
 @pytest.mark.cluster
