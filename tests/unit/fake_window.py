@@ -43,7 +43,9 @@ class WatchedTrees:
         return Watched(await self._cluster.connect(cluster), "zookeeper", self._after)
 
 
-async def attempt(walk: Walk, request: StepRequest, after: After | None = None, strangers: tuple[int, ...] = ()) -> StepOutcome:
+async def attempt(
+    walk: Walk, request: StepRequest, after: After | None = None, strangers: tuple[int, ...] = (), pace: Pace = QUICK
+) -> StepOutcome:
     """One attempt at a step by a worker of its own. `after`: called after every call of every port."""
     cluster, watch = walk.cluster, after or KillAfter()
     ports = Ports(
@@ -55,7 +57,7 @@ async def attempt(walk: Walk, request: StepRequest, after: After | None = None, 
         artefacts=FakeArtefacts(),
     )
     activity = {
-        StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers), QUICK).leave_kraft,
+        StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers), pace).leave_kraft,
         StepAction.WIPE: Wiping(ports).wipe_kraft,
         StepAction.START_NODE: Starting(ports).start_node,
         StepAction.FAIL_OVER: Starting(ports).fail_over,

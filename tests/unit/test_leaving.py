@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from activities.leaving import Pace
 from domain.contracts import StepRequest
 from domain.decisions import StepAction
 from domain.errors import Superseded, Transient, Unsafe
 from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
 from playground.fakes.topics import spread
+from playground.fakes.znodes import claim_record, migration_record
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
 
@@ -179,6 +181,37 @@ async def test_a_claim_that_slips_in_is_seen_and_the_window_repeated(walk: Walk,
     assert walk.cluster.faults.late_claims == 0
     assert is_left(walk)
     assert end_of(walk)["trapped"] == ()
+
+
+@pytest.mark.parametrize("what", ["a claim", "/migration"])
+async def test_what_comes_back_after_the_window_is_seen_by_the_watch(walk: Walk, what: str) -> None:
+    """A broker is controller already; then a leader that was just about to claim does it, or a controller starts after all."""
+    request = await window(walk)
+    cluster, times = walk.cluster, 0
+
+    async def slip_in(call: str) -> None:
+        nonlocal times
+        if times or cluster.side.controller is None or cluster.znodes.find("/migration") is not None:
+            return
+        times += 1
+        if what == "/migration":
+            cluster.znodes["/migration"] = migration_record(-1, -1, -1)
+        else:
+            cluster.znodes.create("/controller", claim_record(3001, 99))
+            cluster.side.raise_epoch()
+
+    calls = KillAfter()
+
+    async def watch(call: str) -> None:
+        await calls(call)
+        await slip_in(call)
+
+    outcome = await attempt(walk, request, watch, pace=Pace(poll=0.0, watch=0.5))
+    assert outcome.is_done, outcome.blocked
+    assert times == 1
+    assert calls.calls.count("zookeeper commit") == 2
+    assert is_left(walk)
+    assert cluster.side.controller_epoch > (99 if what == "a claim" else 0)
 
 
 async def test_claims_without_end_are_said(walk: Walk) -> None:
