@@ -16,8 +16,9 @@ from activities.provisioning import Provisioning
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient, Unsafe
+from domain.observation import NodeView
 from domain.properties import edit, parse
-from domain.zk_to_kraft.modes import Restoration, restoration_of
+from domain.zk_to_kraft.modes import BrokerMode, Restoration, broker_mode, restoration_of
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.fakes.artefacts import FakeArtefacts
@@ -184,10 +185,16 @@ async def test_an_edit_that_would_be_lost_is_named_first_and_archived_then(soak:
     assert has_archived(walk.cluster, 1, edited)
 
 
-async def test_an_edit_that_a_roll_took_along_is_still_named(road: dict[str, Walk]) -> None:
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_an_edit_that_a_roll_took_along_is_still_named(road: dict[str, Walk], is_cut: bool) -> None:
     """The roll to KRaft edits the file as it is then, so it is ours byte for byte, and the original lacks what others wrote."""
     walk = road["kraft"].copy(approvals={})
     edit_by_hand(walk.cluster, 2, num_io_threads="16")
+    if is_cut:
+        decision = await walk.decision()
+        assert isinstance(decision, Step)
+        await cut_after(Scene(walk.cluster, walk.ledger, walk.request(decision, "m1/cut")), walk.cluster, "node stop")
+        walk.cluster.advance()
     await walk.to("gate", prefix="m1/further")
     assert parse(file_of(walk.cluster, 2).content.decode())["num.io.threads"] == "16"
     decision = await back_from(walk).decision()
@@ -387,7 +394,7 @@ async def test_a_stopped_node_is_ours_even_before_the_file_of_the_new_direction_
             await scene.attempt(back.cluster, KillAfter(count))
         if back.cluster.nodes[2].machine.read(mark) != found:
             break
-    assert await back.decision() == decision
+    assert broker_mode(await view_of(back.cluster, 2)) is BrokerMode.INTERRUPTED
     await back.to("done", prefix="m1/again")
 
 
@@ -409,12 +416,12 @@ async def test_a_look_is_as_old_as_its_own_beginning(
 ) -> None:
     """Three looks that take long: the last one counts, from when it began."""
     walk = back_from(soak)
-    now = itertools.count(0.0, seconds)
-    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: next(now))
+    calls = KillAfter()
+    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: seconds * calls.calls.count("kafka view"))
     decision = await walk.decision()
     assert isinstance(decision, Step)
     request = walk.request(decision, "m1/x").model_copy(update={"looks": 3})
-    outcome = await Scene(walk.cluster, walk.ledger, request).attempt(walk.cluster, KillAfter())
+    outcome = await Scene(walk.cluster, walk.ledger, request).attempt(walk.cluster, calls)
     assert outcome.is_done is is_taken
 
 
@@ -527,18 +534,47 @@ async def test_a_controller_that_was_cut_off_after_a_wipe_is_ours_to_start(soak:
     await again.to("gate", prefix="m3")
 
 
+async def view_of(cluster: FakeCluster, node_id: int) -> NodeView:
+    """What a look sees of a node's process and files."""
+    node = cluster.spec.node(node_id)
+    driver = cluster.driver(node)
+    disk = await look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node_id)
+    return NodeView(id=node_id, process=await driver.process(), disk=disk)
+
+
 async def test_edits_are_told_by_the_mark(soak: Walk) -> None:
     """What a look says of a node's file, for the losses that a preview names."""
-    spec = soak.cluster.spec.brokers[0]
 
     async def seen() -> Restoration:
-        disk = await look_at_disk(
-            soak.cluster.driver(spec), spec.properties_file, spec.log_dirs, soak.cluster.spec.cluster_id, spec.id
-        )
-        return restoration_of(disk)
+        return restoration_of((await view_of(soak.cluster, 1)).disk)
 
     assert await seen() is Restoration.ARCHIVE
     edit_by_hand(soak.cluster, 1, num_io_threads="16")
     assert await seen() is Restoration.EDITED
     lose_archive(soak.cluster, 1)
     assert await seen() is Restoration.INVERSE
+
+
+async def test_a_broker_that_dies_of_what_a_roll_back_left_is_left_to_a_person(soak: Walk) -> None:
+    walk = back_from(soak)
+    decision = await walk.decision()
+    assert isinstance(decision, Step)
+    walk.cluster.faults.dies_at_start[decision.node] = ("no space left on device",)
+    outcome = await Scene(walk.cluster, walk.ledger, walk.request(decision, "m1/a")).attempt(walk.cluster, KillAfter())
+    assert "no space left on device" in (outcome.blocked or "")
+    waiting = await walk.decision()
+    assert isinstance(waiting, Wait)
+    assert waiting.reason is WaitReason.NODE_DOWN
+    walk.cluster.faults.dies_at_start.clear()
+    walk.cluster.nodes[decision.node].start()
+    walk.cluster.advance(3)
+    await walk.to("done", prefix="m1/c")
+
+
+async def test_a_broker_that_has_died_by_itself_comes_back_with_its_original(soak: Walk) -> None:
+    """That it died may be why somebody goes back."""
+    before = files_of_brokers(a_cluster())
+    soak.cluster.kill(2, "out of memory")
+    walk = back_from(soak)
+    await walk.to("done", prefix="m1/back")
+    assert files_of_brokers(walk.cluster) == before
