@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from activities.node_files import FENCED_META, META
 from activities.observe import Ports, observe
 from activities.ports import DeleteZnode, Ledger
 from domain.decisions import NodeStage
@@ -149,6 +150,44 @@ async def test_a_living_quorum_does_not_notice_that_it_lost_its_claim() -> None:
     assert {g.migration_gauge for g in await gauges(cluster)} == {MigrationGauge.MIGRATION}
 
 
+async def test_a_living_quorum_writes_nothing_after_the_transaction() -> None:
+    """Also not to the `/migration` that a controller creates which is started later."""
+    cluster = await in_dual_write()
+    assert await hand_over(cluster)
+    assert await migration_of(cluster) is None
+    standby = next(i for i in cluster.controller_ids if i != cluster.quorum.leader)
+    await roll(cluster, standby, NodeStage.MIGRATION)
+    cluster.advance(10)
+    assert await offsets(cluster) == {-1}
+    assert {g.migration_gauge for g in await gauges(cluster)} == {MigrationGauge.MIGRATION}
+
+
+async def test_a_new_quorum_cannot_claim_over_the_claim_of_a_later_epoch() -> None:
+    """The claim of the quorum before it was left there: it loops, and the cluster has no controller at all."""
+    cluster = await stubborn_quorum()
+    left = await claim_of(cluster)
+    await wipe(cluster)
+    await provision(cluster)
+    cluster.advance(60)
+    assert await claim_of(cluster) == left
+    assert {g.migration_gauge for g in await gauges(cluster)} == {MigrationGauge.PRE_MIGRATION}
+
+
+async def test_a_kraft_broker_that_restarts_without_a_quorum_does_not_serve() -> None:
+    cluster = await in_dual_write()
+    await roll_brokers(cluster, NodeStage.KRAFT)
+    kill_controllers(cluster)
+    await roll(cluster, 2, NodeStage.KRAFT)
+    cluster.advance(10)
+    seen = (await look(cluster)).kafka
+    assert seen is not None
+    assert seen.broker_ids == (1, 3), "those that run go on from memory"
+    await start_controllers(cluster)
+    seen = (await look(cluster)).kafka
+    assert seen is not None
+    assert seen.broker_ids == (1, 2, 3)
+
+
 # ---- controllers that come back ----
 
 
@@ -198,6 +237,11 @@ async def test_a_fenced_controller_dies_at_its_start_until_the_fence_is_lifted()
     assert seen.last_output[-1] == NOT_FORMATTED
     assert seen.disk is not None
     assert [(d.is_fenced, d.state.value, d.has_metadata_log) for d in seen.disk.log_dirs] == [(True, "ours", True)]
+    for controller in cluster.spec.controllers:
+        path = controller.log_dirs[0]
+        await cluster.driver(controller).rename(f"{path}/{FENCED_META}", f"{path}/{META}")
+    await start_controllers(cluster)
+    assert {g.migration_gauge for g in await gauges(cluster)} == {MigrationGauge.MIGRATION}
 
 
 # ---- what was not in ZooKeeper yet ----
