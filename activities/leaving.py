@@ -112,7 +112,7 @@ class Window:
     ) -> None:
         self._request, self._ports, self._listeners, self._pace = request, ports, listeners, pace
         self._cluster, self._members, self._tree = cluster, members, tree
-        self._epoch = 0
+        self._epoch: int | None = None
         self._ahead: dict[int, Reading] = {}
         self._flagless: set[int] = set()
         self._state = MigrationGauge.NONE
@@ -150,11 +150,15 @@ class Window:
     # ---- before the window ----
 
     async def _prepare(self) -> None:
-        """Lines 2 to 4. Where something is fenced already the window stands open, and nobody is asked."""
-        self._epoch = await largest_epoch_of_states(self._tree)
-        offset = (await rule_of(self._tree)).offset
-        if offset is not None:
-            await each(self._read_ahead(member, offset) for member in self._members)
+        """Lines 2 to 4. Where something is fenced already the window stands open, and nobody is asked.
+
+        A quorum that has claimed and not copied may be about to delete what its log lacks: then the scan waits, not the kill.
+        """
+        rule = await rule_of(self._tree)
+        if rule.offset is not None:
+            await each(self._read_ahead(member, rule.offset) for member in self._members)
+        if not rule.is_krafts or self._state_ahead is MigrationGauge.MIGRATION:
+            self._epoch = await largest_epoch_of_states(self._tree)
         await each(self._note_flag(member) for member in self._members)
         if any(await each(is_fenced(member) for member in self._members)):
             return
@@ -163,6 +167,11 @@ class Window:
         await self._drain()
         if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
             await self._look()
+
+    @property
+    def _state_ahead(self) -> MigrationGauge:
+        """What the logs said of the migration before the window."""
+        return max((r.facts.state for r in self._ahead.values()), key=_how_far, default=MigrationGauge.NONE)
 
     async def _read_ahead(self, member: Member, offset: int) -> None:
         """What is committed and long past: only the rest has to be read while nobody leads."""
@@ -198,8 +207,7 @@ class Window:
 
     async def _drain(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
-        rule = await rule_of(self._tree)
-        if not rule.is_krafts or rule.offset is None:
+        if not (await rule_of(self._tree)).is_krafts or self._state_ahead is not MigrationGauge.MIGRATION:
             return
         if await self._comes_to_rest(self._request.policy.drain_deadline.total_seconds()):
             return
@@ -272,7 +280,7 @@ class Window:
         if self._is_loss_accepted:
             self.story.append(f"what ZooKeeper lacks is not known: {error}")
             return ()
-        self._state = max((r.facts.state for r in self._ahead.values()), key=_how_far, default=MigrationGauge.NONE)
+        self._state = self._state_ahead
         await self._give_back(rule)
         raise error
 
@@ -331,6 +339,8 @@ class Window:
     async def _hand_over(self) -> bool:
         """Line 9. False: somebody was faster, or it does not read back: look again."""
         await ensure_not_superseded(self._request, self._ports)
+        if self._epoch is None:
+            self._epoch = await largest_epoch_of_states(self._tree)
         rule = await rule_of(self._tree)
         epoch = max(self._epoch, rule.known_epoch)
         changes = _changes(rule, epoch)

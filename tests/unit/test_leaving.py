@@ -7,16 +7,22 @@ import pytest
 
 from activities.leaving import Pace
 from domain.contracts import StepRequest
-from domain.decisions import StepAction
+from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Transient, Unsafe
 from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
+from domain.zk_to_kraft.node_config import node_file
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.machine import text_file
+from playground.fakes.metadata_log import FakeLog
 from playground.fakes.topics import spread
 from playground.fakes.znodes import claim_record, migration_record
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
 
 SHORT = timedelta(milliseconds=50)
+LAST_BROKER = 1
+"""ZooKeeper's controller is rolled last."""
 
 
 @pytest.fixture(scope="module")
@@ -303,3 +309,56 @@ async def test_what_was_never_provisioned_is_not_touched(walk: Walk) -> None:
     assert (await attempt(walk, request)).is_done
     assert end_of(walk)["migration"] is None
     assert not any(is_out(walk.cluster, c.id) for c in walk.cluster.spec.controllers)
+
+
+async def all_hybrid_but_one() -> Walk:
+    """A migration right before the last broker's first roll."""
+    cluster = FakeCluster(boot_looks=1, catch_up_looks=1, copy_looks=1)
+    cluster.metadata_log = FakeLog(cluster)
+    walk = Walk(LedgerInMemory(cluster), cluster)
+    await walk.to("step", {"last": lambda s: s.action is StepAction.ROLL_NODE and s.node == LAST_BROKER})
+    walk.cluster = walk.found["last"][0]
+    return walk
+
+
+def make_hybrid(walk: Walk) -> None:
+    """The last one, by somebody's hand: its registration begins the copy."""
+    broker = walk.cluster.nodes[LAST_BROKER]
+    text = broker.machine.read(broker.spec.properties_file).content.decode()
+    text = node_file(text, walk.cluster.spec, broker.spec, NodeStage.MIGRATION)
+    broker.machine.write(broker.spec.properties_file, text_file(text))
+    broker.die()
+    broker.start()
+    walk.cluster.advance(5)
+    walk.is_back, walk.accepted = True, (f"original-of-broker-{LAST_BROKER}",)
+
+
+async def test_a_quorum_that_is_about_to_delete_is_killed_before_anything_is_waited_for_or_scanned() -> None:
+    """The `/migration` of an earlier attempt: the new quorum has claimed, and waits until its log is as long."""
+    walk = await all_hybrid_but_one()
+    walk.cluster.znodes["/migration"] = migration_record(3001, 7, 5000)
+    make_hybrid(walk)
+    assert walk.cluster.znodes.find("/controller").ephemeral_owner == 0
+    topics = walk.cluster.side.topic_names()
+    request, calls = await window(walk), KillAfter()
+    outcome = await attempt(walk, request, calls)
+    assert outcome.is_done, outcome.blocked
+    assert outcome.seconds < request.policy.drain_deadline.total_seconds()
+    first_kill = next(i for i, call in enumerate(calls.calls) if call.endswith("kill"))
+    scans = [i for i, call in enumerate(calls.calls) if call == "zookeeper children" and i > first_kill]
+    assert scans, "the states are scanned afterwards"
+    assert is_left(walk)
+    assert walk.cluster.side.topic_names() == topics
+
+
+async def test_a_copy_that_kills_its_controllers_is_left_without_starting_one() -> None:
+    walk = await all_hybrid_but_one()
+    walk.cluster.faults.poisoned_copy = True
+    walk.cluster.znodes["/config/topics/orders"] = b"not JSON"
+    make_hybrid(walk)
+    forward = walk.copy(is_back=False)
+    assert "/config/topics/orders" in str(await forward.decision())
+    starts = {c.id: walk.cluster.nodes[c.id].starts for c in walk.cluster.spec.controllers}
+    assert (await attempt(walk, await window(walk))).is_done
+    assert is_left(walk)
+    assert starts == {c.id: walk.cluster.nodes[c.id].starts for c in walk.cluster.spec.controllers}
