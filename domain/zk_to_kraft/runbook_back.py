@@ -38,6 +38,7 @@ def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
         *(roll_broker(scene, b.id, NodeStage.MIGRATION) for b in rolled_to_hybrid),
         *(() if is_window_over(s) else _window(scene)),
         *(roll_broker(scene, b.id, NodeStage.ZOOKEEPER) for b in brokers_to_zookeeper(s)),
+        _see_leaders(scene),
         *_wipe(scene),
     )
 
@@ -81,7 +82,8 @@ def _drain(scene: Scene) -> RunbookAction:
     current = tools.is_copy_current(scene.spec, scene.policy.max_offset_distance)
     return on_cluster(
         scene,
-        "Let nobody create or change topics, configurations or ACLs now, and see that ZooKeeper has what the quorum has",
+        "Let nobody create or change topics, configurations or ACLs now, and see that ZooKeeper has what the quorum has. From "
+        "the first kill below until a broker is controller again no leader is elected: read on to there before you begin",
         (),
         shell.until(current, int(scene.policy.drain_deadline.total_seconds())),
         "exit code 0: the offset in /migration is at the end of the quorum's log. If not, go on: what is missing is found",
@@ -130,11 +132,12 @@ def _raise_epoch(scene: Scene) -> RunbookAction:
     spec = scene.spec
     change = tools.zookeeper(spec, "set /controller_epoch $epoch")
     own = tools.quiet(tools.zookeeper(spec, "get /controller_epoch"))
+    leave = "echo 'a broker is controller already, and its epoch is its own'"
     return on_cluster(
         scene,
         f"Raise /controller_epoch to the largest epoch that ZooKeeper knows{_known_epoch(scene)}",
-        (f"epoch=$({tools.largest_epoch(spec)}) && {tools.is_krafts(spec)} && {change}",),
-        f'epoch=$({tools.largest_epoch(spec)}); [ "$({own} | tail -n 1)" = "$epoch" ]',
+        (f"epoch=$({tools.largest_epoch(spec)}) && if {tools.is_zookeepers(spec)}; then {leave}; else {change}; fi",),
+        f'epoch=$({tools.largest_epoch(spec)}) && [ "$({own} | tail -n 1)" = "$epoch" ]',
         "exit code 0: no epoch is larger than that of /controller_epoch",
     )
 
@@ -176,6 +179,17 @@ def _see_zookeeper(scene: Scene) -> RunbookAction:
         (),
         shell.until(tools.is_zookeepers(scene.spec), seconds),
         "exit code 0: /controller is ephemeral. (A persistent one again: a controller has come back; kill it, and delete both)",
+    )
+
+
+def _see_leaders(scene: Scene) -> RunbookAction:
+    """Where an epoch is too small no replica is missing, and partitions lack a leader all the same (KAFKA-20488)."""
+    return on_cluster(
+        scene,
+        "See that every partition has a leader. If not: raise /controller_epoch as above, delete /controller, and look again",
+        (),
+        shell.until(tools.is_available(scene.spec)),
+        "exit code 0: no partition is without a leader",
     )
 
 

@@ -83,11 +83,14 @@ def _forget_earlier_copy(scene: Scene) -> Iterator[RunbookAction]:
 
 
 def _controllers(scene: Scene) -> Iterator[RunbookAction]:
-    modes = {c.id: c.mode for c in scene.situation.controllers}
+    seen = {c.id: c for c in scene.situation.controllers}
     for controller in scene.spec.controllers:
-        if modes[controller.id] in {ControllerMode.ABSENT, ControllerMode.INTERRUPTED}:
+        mode = seen[controller.id].mode
+        if seen[controller.id].stage is NodeStage.KRAFT:
+            continue  # Finalised by its next start: that comes last, with a warning.
+        if mode in {ControllerMode.ABSENT, ControllerMode.INTERRUPTED}:
             yield _provision(scene, controller)
-        elif modes[controller.id] in {ControllerMode.FENCED, ControllerMode.DOWN}:
+        elif mode in {ControllerMode.FENCED, ControllerMode.DOWN}:
             yield start_node(scene, controller, "the quorum needs it")
     yield on_cluster(
         scene,
@@ -151,8 +154,10 @@ def _release(scene: Scene) -> str:
 def _half_done(scene: Scene) -> Iterator[RunbookAction]:
     """A file that is ahead of its process, or a broker that does not run: from its file as it is."""
     for broker in scene.situation.brokers:
-        is_ahead = broker.stage is not None and broker.stage is not STAGE_OF_MODE.get(broker.mode)
-        if is_ahead and broker.stage is not None and not (broker.stage is NodeStage.KRAFT and not _is_copied(scene)):
+        is_stopped = broker.mode in {BrokerMode.INTERRUPTED, BrokerMode.DOWN}
+        is_ahead = broker.mode in STAGE_OF_MODE and broker.stage is not STAGE_OF_MODE[broker.mode]
+        is_too_early = broker.stage is NodeStage.KRAFT and not _is_copied(scene)
+        if broker.stage is not None and (is_stopped or is_ahead) and not is_too_early:
             yield roll_broker(scene, broker.id, broker.stage)
 
 

@@ -96,14 +96,24 @@ def is_copy_current(spec: ClusterSpec, distance: int) -> str:
 
 
 def is_in_sync(spec: ClusterSpec) -> str:
-    """No partition lacks a replica or a leader. A tool that fails prints nothing either: its exit code counts first."""
+    """No partition lacks a replica."""
+    return _lists_none(spec, "--under-replicated-partitions")
+
+
+def is_available(spec: ClusterSpec) -> str:
+    """No partition lacks a leader."""
+    return _lists_none(spec, "--unavailable-partitions")
+
+
+def _lists_none(spec: ClusterSpec, which: str) -> str:
+    """A tool that fails prints nothing either: its exit code counts first."""
     words = (
         "--bootstrap-server",
         quote(",".join(spec.kafka.bootstrap_servers)),
         *_client(spec.kafka.client_properties is None),
     )
-    topics = java(spec.brokers[0], "org.apache.kafka.tools.TopicCommand", *words, "--describe")
-    return f'lacking=$({topics} --under-replicated-partitions 2>/dev/null) && [ -z "$lacking" ]'
+    topics = java(spec.brokers[0], "org.apache.kafka.tools.TopicCommand", *words, "--describe", which)
+    return f'lacking=$({quiet(topics)}) && [ -z "$lacking" ]'
 
 
 def is_listed(spec: ClusterSpec, broker_id: int) -> str:

@@ -81,6 +81,7 @@ SHORT = {
     "Delete /migration": "delete migration",
     "Delete the claim": "delete claim",
     "See that a broker is controller": "see zookeeper",
+    "See that every partition": "leaders",
     "Remove the storage": "wipe controller",
     "Remove the copy": "wipe broker",
     "AT ONCE: give": "flag",
@@ -111,7 +112,7 @@ BROKERS, CONTROLLERS = (1, 2, 3), (3001, 3002, 3003)
 KILLED = [*each("fence", CONTROLLERS), *each("kill", CONTROLLERS)]
 GIVEN_BACK = ["epoch", "delete migration", "delete claim", "see zookeeper"]
 WINDOW = ["drain", *KILLED, *each("compare", CONTROLLERS), *GIVEN_BACK]
-WIPED = [*each("wipe controller", CONTROLLERS), *each("wipe broker", BROKERS)]
+WIPED = ["leaders", *each("wipe controller", CONTROLLERS), *each("wipe broker", BROKERS)]
 FINALIZED = [*each("finalize", (3001, 3003, 3002)), "end"]
 
 
@@ -246,6 +247,26 @@ def test_the_epoch_is_told_as_far_as_it_is_known() -> None:
     assert "(at the time of this runbook: 7, partitions' states not counted)" in title(None)
     assert "(at the time of this runbook: 19)" in title(19)
     assert "(at the time of this runbook: 7)" in title(3)
+
+
+def test_with_nobody_as_controller_the_epoch_is_raised_all_the_same() -> None:
+    seen = with_zookeeper(observation(Point.DUAL_WRITE), controller=None, migration=None)
+    book = runbook(seen, files_of(Point.DUAL_WRITE))
+    assert told(book.back)[1 : 1 + len(KILLED + GIVEN_BACK)] == [*KILLED, *GIVEN_BACK]
+
+
+def test_a_controller_that_finalises_by_its_start_is_started_last_and_with_the_warning() -> None:
+    """Half-way through finalisation one was stopped, its file already without the flag."""
+    seen = with_part(observation(Point.SOAK), 3001, process=stopped("gone"), metrics=None)
+    seen = with_file(seen, 3001, text_at(SPEC, 3001, NodeStage.KRAFT))
+    files = files_of(Point.SOAK) | {3001: file_at(3001, NodeStage.KRAFT)}
+    assert told(runbook(seen, files).forward) == ["begin", "quorum", "look", *FINALIZED]
+
+
+def test_a_broker_that_does_not_answer_is_not_restarted_for_that() -> None:
+    seen = with_part(observation(Point.DUAL_WRITE), 2, metrics=None)
+    rolled = [word for word in told(runbook(seen, files_of(Point.DUAL_WRITE)).forward) if word.startswith("roll")]
+    assert rolled == each("roll", BROKERS, " KRaft")
 
 
 def everything(book: Runbook) -> list[str]:
