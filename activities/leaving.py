@@ -55,9 +55,12 @@ FLUSHES = 3
 
 @dataclass(frozen=True)
 class Pace:
-    """In seconds: between two looks, and how long `/controller` is watched after the window."""
+    """In seconds: between two looks; until the sockets of a killed process count as somebody else's, for a busy kernel takes
+    its time to close them; and how long `/controller` is watched after the window.
+    """
 
     poll: float = 0.05
+    settle: float = 5.0
     watch: float = 2.0
 
 
@@ -205,6 +208,15 @@ class Window:
         answers = await each(self._listeners.is_answering(c.host, c.port) for c in spec.controllers)
         return [(c.id, spec.node_name(c.id)) for c, is_there in zip(spec.controllers, answers, strict=True) if is_there]
 
+    async def _still_answering(self) -> list[str]:
+        """Who answers although every process is gone. Their sockets can live a moment longer than they did."""
+        end = time.monotonic() + self._pace.settle
+        while True:
+            found = [name for _, name in await self._answering()]
+            if not found or time.monotonic() > end:
+                return found
+            await asyncio.sleep(self._pace.poll)
+
     async def _drain(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
         if not (await rule_of(self._tree)).is_krafts or self._state_ahead is not MigrationGauge.MIGRATION:
@@ -255,7 +267,7 @@ class Window:
     async def _missing(self) -> tuple[str, ...]:
         """Line 8: what was acknowledged and is not in ZooKeeper, in words. Empty where nothing is, or nothing can be done."""
         rule = await rule_of(self._tree)
-        strangers = [name for _, name in await self._answering()]
+        strangers = await self._still_answering()
         try:
             logs = await each(self._read_tail(member, rule.offset) for member in self._members)
         except Unsafe as error:

@@ -21,7 +21,7 @@ from playground.fakes.metadata_log import FakeLog
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, Watched, is_roll
 
 STEP_NUMBERS = itertools.count(1)
-QUICK = Pace(poll=0.0, watch=0.01)
+QUICK = Pace(poll=0.0, settle=0.01, watch=0.01)
 After = Callable[[str], Awaitable[None]]
 
 
@@ -44,7 +44,12 @@ class WatchedTrees:
 
 
 async def attempt(
-    walk: Walk, request: StepRequest, after: After | None = None, strangers: tuple[int, ...] = (), pace: Pace = QUICK
+    walk: Walk,
+    request: StepRequest,
+    after: After | None = None,
+    strangers: tuple[int, ...] = (),
+    lingering: int = 0,
+    pace: Pace = QUICK,
 ) -> StepOutcome:
     """One attempt at a step by a worker of its own. `after`: called after every call of every port."""
     cluster, watch = walk.cluster, after or KillAfter()
@@ -57,7 +62,7 @@ async def attempt(
         artefacts=FakeArtefacts(),
     )
     activity = {
-        StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers), pace).leave_kraft,
+        StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers, lingering), pace).leave_kraft,
         StepAction.WIPE: Wiping(ports).wipe_kraft,
         StepAction.START_NODE: Starting(ports).start_node,
         StepAction.FAIL_OVER: Starting(ports).fail_over,

@@ -178,6 +178,13 @@ async def test_a_stranger_who_shows_himself_later_gives_the_cluster_back(walk: W
     assert not any(end_of(walk)["fenced"].values())
 
 
+async def test_sockets_of_the_dead_are_no_strangers(walk: Walk) -> None:
+    """Seen on a busy machine: the process is gone, and its port still accepts."""
+    outcome = await attempt(walk, await window(walk), lingering=5, pace=Pace(poll=0.0, settle=0.5, watch=0.01))
+    assert outcome.is_done, outcome.blocked
+    assert is_left(walk)
+
+
 @pytest.mark.parametrize("claims", [1, 3])
 async def test_a_claim_that_slips_in_is_seen_and_the_window_repeated(walk: Walk, claims: int) -> None:
     request = await window(walk)

@@ -1,0 +1,380 @@
+"""A real cluster on which single steps of the way back are taken: hybrid brokers, new quorums, workers that die.
+
+No Temporal, no ledger: a step's activity runs in this process, on the real adapters, and every call of them can be met by a hook.
+"""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from confluent_kafka.admin import NewTopic
+from kazoo.client import KazooClient
+from temporalio.testing import ActivityEnvironment
+
+from activities.adapters.artefacts import DirectoryArtefacts
+from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.listeners import TcpListeners
+from activities.adapters.metrics.by_endpoint import EndpointMetrics
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.adapters.secrets import EnvironmentAndFileSecrets
+from activities.adapters.zookeeper import KazooEnsembles
+from activities.epochs import Rule, largest_epoch_of_states, rule_of
+from activities.leaving import Leaving
+from activities.node_files import FENCED_META, META, METADATA_LOG
+from activities.observe import Ports, observe
+from activities.ports import NodeDrivers, ZooKeepers
+from activities.starting import Starting
+from activities.wiping import Wiping
+from domain.cluster import NodeSpec
+from domain.contracts import RevertOrder, StepOutcome, StepRequest
+from domain.decisions import NodeStage, Step, StepAction
+from domain.errors import Transient
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.properties import ENCODING
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.node_config import node_file
+from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation, situation_of
+from playground.by_hand import ByHand
+from playground.clients import admin_client
+from playground.cluster import PlaygroundCluster
+from playground.processes import find, wait_until
+
+POLICY = MigrationPolicy(poll_interval=timedelta(seconds=0.5), stable_samples=2, cure_dual_write=True)
+EFFECTS = frozenset({"rename", "write_file", "remove_file", "remove_tree", "kill", "stop", "start", "commit"})
+Hook = Callable[[], Awaitable[None]]
+Hooks = Mapping[str, Hook]
+PATIENCE_SECONDS = 150.0
+
+
+class Killed(BaseException):
+    """The worker is gone: nobody catches this."""
+
+
+class SilentLedger:
+    """The way back needs no ledger: this one never answers."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
+        async def silent(*arguments: object) -> None:
+            raise Transient(f"ledger: {name} does not answer")
+
+        return silent
+
+
+class Hooked:
+    """A port with something that happens before and after its calls, by their names."""
+
+    def __init__(self, port: object, before: Hooks, after: Hooks) -> None:
+        self._port, self._before, self._after = port, before, after
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the port has
+        found = getattr(self._port, name)
+        return partial(self._call, name, found) if asyncio.iscoroutinefunction(found) else found
+
+    async def _call(self, name: str, method: Callable[..., Awaitable[object]], *arguments: object) -> object:
+        if name in self._before:
+            await self._before[name]()
+        answer = await method(*arguments)
+        if name in self._after:
+            await self._after[name]()
+        return answer
+
+    async def connect(self, cluster: ClusterRecord) -> "Hooked":
+        return Hooked(await cast("ZooKeepers", self._port).connect(cluster), self._before, self._after)
+
+    def driver(self, node: NodeSpec) -> "Hooked":
+        return Hooked(cast("NodeDrivers", self._port).driver(node), self._before, self._after)
+
+
+def is_in_dual_write(s: Situation) -> bool:
+    is_well = s.registration is Registration.AGREES and s.replication is Replication.IN_SYNC
+    return is_well and s.quorum is QuorumState.MIGRATION and s.dual_write is DualWrite.CURRENT
+
+
+class Field:
+    """The cluster, and what a test does to it."""
+
+    def __init__(self, cluster: PlaygroundCluster, artefacts: Path) -> None:
+        secrets = EnvironmentAndFileSecrets()
+        self.cluster = cluster
+        self.hand = ByHand(cluster)
+        self.ports = Ports(
+            ledger=cast("Any", SilentLedger()),
+            drivers=SpecDrivers(),
+            zookeepers=KazooEnsembles(secrets),
+            kafka=BrokerAdmin(secrets),
+            metrics=EndpointMetrics(),
+            artefacts=DirectoryArtefacts(artefacts),
+        )
+        now = datetime.now(UTC)
+        self.record = ClusterRecord(spec=cluster.spec, revision=1, generation=1, created_at=now, updated_at=now)
+        self._admin = admin_client(cluster.bootstrap_servers)
+        self._originals = {b.id: Path(b.properties_file).read_bytes() for b in cluster.spec.brokers}
+        self._steps = 0
+
+    # ---- to dual write and back ----
+
+    async def dual_write(self, epoch: int | None = None) -> None:
+        """A new quorum, its elections beginning at `epoch`, and brokers that have just started: all else is thrown away."""
+        await asyncio.to_thread(self._begin_anew, epoch)
+        await self.until(is_in_dual_write, "dual write")
+
+    def _begin_anew(self, epoch: int | None) -> None:
+        spec = self.cluster.spec
+        for node in spec.nodes:
+            self.cluster.kill_node(node.id)
+            shutil.rmtree(f"{node.log_dirs[0]}/{METADATA_LOG}", ignore_errors=True)
+        for controller in spec.controllers:
+            shutil.rmtree(controller.log_dirs[0], ignore_errors=True)
+            if epoch is not None:
+                self._vote_once(Path(controller.log_dirs[0], METADATA_LOG), epoch)
+        self._make_zookeeper_forget()
+        for broker in spec.brokers:
+            path = Path(broker.properties_file)
+            path.write_text(node_file(path.read_text(ENCODING), spec, broker, NodeStage.MIGRATION), ENCODING)
+            self.cluster.start_node(broker.id)
+        self.hand.add_controllers()
+
+    def _vote_once(self, directory: Path, epoch: int) -> None:
+        """As after that many elections (FileBasedStateStore.java, version 0)."""
+        voters = [{"voterId": c.id} for c in self.cluster.spec.controllers]
+        state = {"leaderId": -1, "leaderEpoch": epoch, "votedId": -1, "appliedOffset": 0, "currentVoters": voters}
+        directory.mkdir(parents=True)
+        (directory / "quorum-state").write_text(json.dumps({"clusterId": "", **state, "data_version": 0}))
+
+    def _make_zookeeper_forget(self) -> None:
+        """Until the brokers' sessions are over; KRaft's rule is of no session."""
+        with self.hand.zookeeper() as client:
+            wait_until(lambda: not client.get_children("/brokers/ids"), "the end of the brokers' sessions", 30)
+            _delete_rule(client)
+
+    async def back_to_zookeeper_mode(self) -> None:
+        """Roll B, all at once: nobody needs these brokers meanwhile."""
+        await asyncio.to_thread(self._restart_with_originals)
+        await self.until(lambda s: s.replication is Replication.IN_SYNC, "every replica in sync")
+
+    def _restart_with_originals(self) -> None:
+        for broker in self.cluster.spec.brokers:
+            self.cluster.kill_node(broker.id)
+            Path(broker.properties_file).write_bytes(self._originals[broker.id])
+        with self.hand.zookeeper() as client:
+            wait_until(lambda: not client.get_children("/brokers/ids"), "the end of the brokers' sessions", 30)
+        for broker in self.cluster.spec.brokers:
+            self.cluster.start_node(broker.id)
+
+    # ---- steps ----
+
+    async def leave(self, before: Hooks = {}, after: Hooks = {}, *, dies_after_an_effect: bool = False) -> StepOutcome:  # noqa: B006
+        """The window. Hooks happen before and after calls of drivers and of ZooKeeper, by their names."""
+        if dies_after_an_effect:
+            after = {name: partial(_die, name) for name in EFFECTS}
+        return await self.take(StepAction.LEAVE_KRAFT, None, NodeStage.ZOOKEEPER, before, after)
+
+    async def take(
+        self,
+        action: StepAction,
+        node_id: int | None,
+        stage: NodeStage = NodeStage.MIGRATION,
+        before: Hooks = {},  # noqa: B006
+        after: Hooks = {},  # noqa: B006
+    ) -> StepOutcome:
+        """One attempt at a step of a way back on which nobody minds the loss of what was made by hand."""
+        self._steps += 1
+        spec = self.record.spec
+        accepted = [f"original-of-broker-{b.id}" for b in spec.brokers]
+        accepted += [f"storage-of-controller-{c.id}" for c in spec.controllers]
+        request = StepRequest(
+            migration_id="m1",
+            cluster=spec.name,
+            generation=1,
+            step_id=f"m1/{self._steps}",
+            step=Step(action=action, node_id=node_id, stage=stage),
+            policy=POLICY,
+            revert=RevertOrder(command_id=None, because="a test", accepted_losses=tuple(accepted), cluster=self.record),
+        )
+        drivers: Any = Hooked(self.ports.drivers, before, after)
+        zookeepers: Any = Hooked(self.ports.zookeepers, before, after)
+        ports = replace(self.ports, drivers=drivers, zookeepers=zookeepers)
+        activity = {
+            StepAction.LEAVE_KRAFT: Leaving(ports, TcpListeners()).leave_kraft,
+            StepAction.FAIL_OVER: Starting(ports).fail_over,
+            StepAction.START_NODE: Starting(ports).start_node,
+            StepAction.WIPE: Wiping(ports).wipe_kraft,
+        }[action]
+        outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
+        print(f"{action}: {outcome.seconds:.2f} s, {outcome.blocked or 'done'}: {'; '.join(outcome.changes)}")
+        return outcome
+
+    # ---- what is seen ----
+
+    async def observation(self) -> Observation:
+        return await observe(self.record, self.ports, POLICY)
+
+    async def situation(self) -> Situation:
+        return situation_of(await self.observation(), self.cluster.spec, POLICY)
+
+    async def until(self, is_so: Callable[[Situation], bool], what: str, seconds: float = PATIENCE_SECONDS) -> float:
+        begun = time.monotonic()
+        while not is_so(situation := await self.situation()):
+            if time.monotonic() - begun > seconds:
+                raise Transient(f"waited {seconds:g} s in vain: {what}; {situation}")
+            await asyncio.sleep(0.3)
+        return time.monotonic() - begun
+
+    async def rule(self) -> tuple[Rule, int]:
+        """Who rules, and the largest epoch in the partitions' states."""
+        tree = await self.ports.zookeepers.connect(self.record)
+        try:
+            return await rule_of(tree), await largest_epoch_of_states(tree)
+        finally:
+            await tree.close()
+
+    async def until_rule(self, is_so: Callable[[Rule], bool], what: str, seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while not is_so((await self.rule())[0]):
+            if time.monotonic() > end:
+                raise Transient(f"waited {seconds:g} s in vain: {what}")
+            await asyncio.sleep(0.05)
+
+    async def without_leader(self, dead: int | None = None) -> list[str]:
+        """Partitions that have no leader, as brokers tell it, or one that is dead."""
+        topics = (await asyncio.to_thread(self._admin.list_topics, timeout=20)).topics
+        return [
+            f"{name}-{number}"
+            for name, topic in topics.items()
+            for number, partition in topic.partitions.items()
+            if partition.leader in {-1, dead}
+        ]
+
+    async def healed_without(self, dead: int, seconds: float = 40.0) -> list[str]:
+        """Partitions that still have no leader some time after this broker has died."""
+        end = time.monotonic() + seconds
+        while (found := await self.without_leader(dead)) and time.monotonic() < end:  # noqa: ASYNC110
+            await asyncio.sleep(0.3)
+        return found
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """Returns when its session is over."""
+        self.cluster.kill_node(broker_id)
+        await asyncio.to_thread(self._await_gone, broker_id)
+
+    def names(self, node_id: int) -> set[str]:
+        """What lies in a node's log directory."""
+        return {path.name for path in Path(self.cluster.spec.node(node_id).log_dirs[0]).iterdir()}
+
+    def has_file(self, node_id: int) -> bool:
+        return Path(self.cluster.spec.node(node_id).properties_file).exists()
+
+    def archived(self, node_id: int) -> set[str]:
+        """Properties files of a node that were removed or overwritten, and kept."""
+        folder = Path(self.cluster.spec.node(node_id).properties_file).parent / ".keeperless"
+        return {path.name for path in folder.iterdir() if "before-" in path.name}
+
+    def lift_fences(self) -> None:
+        """By somebody's hand, and all controllers started."""
+        for controller in self.cluster.spec.controllers:
+            Path(controller.log_dirs[0], FENCED_META).rename(Path(controller.log_dirs[0], META))
+            self.cluster.start_node(controller.id)
+
+    def is_running(self, node_id: int) -> bool:
+        node = self.cluster.spec.node(node_id)
+        return find(Path(node.driver.service.pid_file), node.properties_file) is not None
+
+    # ---- what others do ----
+
+    async def bounce_broker(self, broker_id: int) -> None:
+        """Every in-sync set that it is in changes twice: the partitions' states are written anew."""
+        await self.kill_broker(broker_id)
+        self.cluster.start_node(broker_id)
+        await self.until(is_in_dual_write, "dual write, every replica in sync")
+
+    def _await_gone(self, broker_id: int) -> None:
+        with self.hand.zookeeper() as client:
+            wait_until(lambda: not client.exists(f"/brokers/ids/{broker_id}"), f"the end of broker {broker_id}'s session", 30)
+
+    def leave_without_raise(self) -> None:
+        """As the guide has it: controllers dead, both znodes deleted, and the epoch left as it is."""
+        for controller in self.cluster.spec.controllers:
+            self.cluster.kill_node(controller.id)
+        with self.hand.zookeeper() as client:
+            _delete_rule(client)
+            wait_until(self.hand.is_controller_of_zookeeper, "a ZooKeeper controller", 30)
+
+    def claim_by_hand(self, controller_id: int, epoch: int) -> None:
+        """What a KRaft controller's claim does: the epoch raised, `/controller` deleted and created anew, persistent."""
+        claim = {"version": 2, "brokerid": controller_id, "timestamp": "0", "kraftControllerEpoch": epoch}
+        with self.hand.zookeeper() as client:
+            data, stat = client.get("/controller_epoch")
+            transaction = client.transaction()
+            transaction.set_data("/controller_epoch", str(int(data) + 1).encode(), stat.version)
+            transaction.delete("/controller")
+            transaction.create("/controller", json.dumps(claim).encode())
+            failed = [answer for answer in transaction.commit() if isinstance(answer, Exception)]
+            if failed:
+                raise failed[0]
+
+    def touch_migration(self) -> None:
+        """The same content once more: its version is not what the controller's writes are conditional on."""
+        with self.hand.zookeeper() as client:
+            client.set("/migration", client.get("/migration")[0])
+
+    def create_topics(self, names: list[str]) -> None:
+        """All in one call, one partition each; returns when all are acknowledged."""
+        wanted = [NewTopic(name, num_partitions=1, replication_factor=3) for name in names]
+        for future in self._admin.create_topics(wanted, request_timeout=60).values():
+            future.result(60)
+
+    def delete_topics(self, names: list[str]) -> None:
+        for future in self._admin.delete_topics(names, request_timeout=60).values():
+            future.result(60)
+
+    async def topics_in_zookeeper(self) -> tuple[str, ...]:
+        tree = await self.ports.zookeepers.connect(self.record)
+        try:
+            return await tree.children("/brokers/topics") or ()
+        finally:
+            await tree.close()
+
+    async def configure_client_metrics(self, name: str, setting: str) -> None:
+        """Sets `key=value`, or deletes `key`, with Kafka's own tool: at the controllers, for hybrid brokers refuse it."""
+        await asyncio.to_thread(self._configure, name, "--add-config" if "=" in setting else "--delete-config", setting)
+
+    def _configure(self, name: str, how: str, setting: str) -> None:
+        broker = self.cluster.spec.brokers[0]
+        tool = ("-cp", f"{broker.kafka_home}/libs/*", "kafka.admin.ConfigCommand")
+        controllers = ",".join(f"{c.host}:{c.port}" for c in self.cluster.spec.controllers)
+        where = ("--bootstrap-controller", controllers, "--alter", "--entity-type", "client-metrics")
+        command = (f"{broker.environment['JAVA_HOME']}/bin/java", *tool, *where, "--entity-name", name, how, setting)
+        done = subprocess.run(command, env=broker.environment, capture_output=True, timeout=60, check=False)
+        if done.returncode != 0 or b"Error" in done.stdout + done.stderr:
+            raise RuntimeError(f"{how} {setting}: {(done.stdout + done.stderr).decode()[-500:]}")
+
+
+def once(hook: Hook) -> Hook:
+    """A hook that happens once; calls at the same time wait until it has."""
+    begun: list[asyncio.Task[None]] = []
+
+    async def shared() -> None:
+        if not begun:
+            begun.append(asyncio.ensure_future(hook()))
+        await begun[0]
+
+    return shared
+
+
+async def _die(name: str) -> None:
+    raise Killed(name)
+
+
+def _delete_rule(client: KazooClient) -> None:
+    for path in ("/migration", "/controller"):
+        if client.exists(path):
+            client.delete(path)
