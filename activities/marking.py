@@ -17,6 +17,7 @@ from activities.node_files import (
 )
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
+from activities.serving import ensure_nobody_serves
 from domain.cluster import NodeSpec
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
@@ -62,6 +63,8 @@ async def mark_roll(request: StepRequest, target: Target, ports: Ports) -> Marke
     if left is not None and left.step_id == request.step_id:
         return await resume_roll(request, target, left, ports)
     _ensure_not_tried_before(target, left, request, process, found)
+    if not process.is_running:
+        await ensure_nobody_serves(target.node, target.name, target.driver, ports.metrics)
     making = await _make(request, target, found, left, ports)
     await ensure_not_superseded(request, ports)
     await _archive(target, found, making)

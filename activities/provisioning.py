@@ -24,6 +24,7 @@ from activities.heartbeat import heartbeating
 from activities.node_files import archive_original, look_at_disk, read_mark, read_original, sha256_of, write_mark
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
+from activities.serving import ensure_nobody_serves
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
@@ -61,7 +62,7 @@ class Provisioning:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
-            await self._ensure_nobody_serves(controller, driver)
+            await ensure_nobody_serves(controller, cluster.spec.node_name(controller.id), driver, self._ports.metrics)
             await self._storage(cluster, controller, driver)
             source = await self._source(cluster.spec.brokers[0])
             mark = await self._write_file(request, cluster, controller, driver, source)
@@ -95,22 +96,6 @@ class Provisioning:
             else:
                 return None
         return f"controller-{controller.id} was started and does not answer: {why}"
-
-    async def _ensure_nobody_serves(self, controller: ControllerSpec, driver: NodeDriver) -> None:
-        """A process is known by its pid file. One that answers without it has lost it: it must not get a second beside it.
-
-        Asked in this order: what answered before we look at the process was started before.
-        """
-        try:
-            await self._ports.metrics.read(controller.metrics)
-        except Transient:
-            return
-        if (await driver.process()).is_running:
-            return
-        raise Unsafe(
-            f"controller-{controller.id} answers at its metrics endpoint, and {controller.driver.service.pid_file} names no "
-            "process that runs. It is not started again. Write the pid of its process there, or stop that process."
-        )
 
     async def _write_file(
         self, request: StepRequest, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: FileContent

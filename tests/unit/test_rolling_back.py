@@ -456,24 +456,31 @@ def nobody_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("activities.provisioning.why_not_this_step", none)
 
 
-@pytest.mark.usefixtures("nobody_decides")
-async def test_a_controller_that_serves_without_its_pid_file_is_not_started_again(soak: Walk) -> None:
-    node = soak.cluster.nodes[3001]
-    process, starts = node.process, node.starts
-    answer = soak.cluster.read
+@pytest.mark.parametrize("node_id", [1, 3001])
+async def test_a_node_that_serves_without_its_pid_file_is_not_started_again(
+    soak: Walk, node_id: int, request: pytest.FixtureRequest
+) -> None:
+    """It would be rolled, as one that is down is on the way back, or provisioned, as one that was never started."""
+    node, file = soak.cluster.nodes[node_id], file_of(soak.cluster, node_id)
+    process, starts, answer = node.process, node.starts, soak.cluster.read
 
     async def read(endpoint: Any) -> Any:
-        node.process = process
+        is_asked = endpoint == node.spec.metrics
+        node.process = process if is_asked else node.process
         try:
             return await answer(endpoint)
         finally:
-            node.process = None
+            node.process = None if is_asked else node.process
 
-    node.process = node.last_identity = None
+    node.process = None
     soak.cluster.read = read  # type: ignore[method-assign]
+    soak.is_back = True
+    if node_id == 3001:
+        request.getfixturevalue("nobody_decides")
+    going = provision(soak.cluster, node_id) if node_id == 3001 else soak.to("done", prefix="m1/back")
     with pytest.raises(Unsafe, match=r"kafka\.pid names no process"):
-        await provision(soak.cluster, 3001)
-    assert node.starts == starts
+        await going
+    assert (node.starts, file_of(soak.cluster, node_id)) == (starts, file)
 
 
 @pytest.mark.usefixtures("nobody_decides")

@@ -1,0 +1,23 @@
+"""Whether a node serves although nobody knows its process."""
+
+from activities.ports import ClusterMetrics, NodeDriver
+from domain.cluster import NodeSpec
+from domain.errors import Transient, Unsafe
+
+
+async def ensure_nobody_serves(node: NodeSpec, name: str, driver: NodeDriver, metrics: ClusterMetrics) -> None:
+    """Raise where a node that is not known to run answers all the same: its pid file is lost, and it must not get a second
+    process beside the first.
+
+    Asked in this order: what answered before we look at the process was started before.
+    """
+    try:
+        await metrics.read(node.metrics)
+    except Transient:
+        return
+    if (await driver.process()).is_running:
+        return
+    raise Unsafe(
+        f"{name} answers at its metrics endpoint, and {node.driver.service.pid_file} names no process that runs. It is not "
+        "started again. Write the pid of its process there, or stop that process."
+    )
