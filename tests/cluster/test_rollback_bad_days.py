@@ -127,7 +127,8 @@ def test_dual_write_that_died_in_a_frozen_ensemble_is_named_and_cured(rig: Rig) 
     rig.register()
     migration_id = rig.migrate()
     rig.await_gate(migration_id)
-    with frozen(*rig.by_hand.zookeeper_pids()[1:]):
+    leader = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
+    with frozen(*rig.by_hand.majority_with(leader)):
         time.sleep(FREEZE_SECONDS)  # how long the ensemble is frozen: nothing is waited for
     began = time.monotonic()
     gate = rig.await_gate(migration_id, "fail-over", 60)
