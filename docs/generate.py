@@ -12,15 +12,32 @@ from domain.cluster import Role
 from domain.decisions import NodeStage
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 
 DOCS = Path(__file__).parent
 
+WAY_BACK = """\
+## The way back
+
+- A broker in KRaft mode goes back to `migration`: its original, with what that stage adds.
+- A broker goes back to `zookeeper`: its original, byte for byte, with its mode and owner.
+- A controller that has lost its flag goes back to `migration`: as it was made. Where somebody has edited it, the flag and what
+  else is missing is put in, and the edit stays.
+
+Beside the file lies the folder `.keeperless`: `<name>.original-<sha256>` is the file as it was before this migration,
+`<name>.before-<sha256>` any other file that was overwritten. Nothing that was overwritten is lost.
+
+Where there is no original (a migration that was begun by hand), what a migration adds is taken back key by key, and what it
+took away is put back: the connection from the cluster's specification, the rest as another broker has it. The preview of a
+rollback shows that, and somebody has to accept it.
+"""
+
 STAGES_HEAD = """\
 # What is in a node's file, stage by stage
 
-Made from `domain/zk_to_kraft/node_config.py` by `make docs`. Do not edit.
+Made from `domain/zk_to_kraft/node_config.py` and `wanted_file.py` by `make docs`. Do not edit.
 
 A node's properties file changes only just before that node restarts, only in the keys below, and the original stays beside
 it, named by its hash. Comments, order and the way a line is written are left as they are.
@@ -36,15 +53,17 @@ def node_stages() -> str:
     controller = spec.controllers[0]
     created = controller_file(spec, controller, None, before)
     finalized = node_file(created, spec, controller, NodeStage.KRAFT)
+    in_kraft = node_file(hybrid, spec, broker, NodeStage.KRAFT)
+    inverse = wanted_file(Sources(in_kraft, sibling=before), spec, broker, NodeStage.MIGRATION).text
     parts = [
         STAGES_HEAD,
         _table(),
         _section("A broker: `zookeeper` → `migration` (roll 1)", _diff(before, hybrid)),
-        _section(
-            "The same broker: `migration` → `kraft` (roll 2)", _diff(hybrid, node_file(hybrid, spec, broker, NodeStage.KRAFT))
-        ),
+        _section("The same broker: `migration` → `kraft` (roll 2)", _diff(hybrid, in_kraft)),
         _section("A controller as it is made: `migration`", created, "properties"),
         _section("The same controller: `migration` → `kraft` (finalisation)", _diff(created, finalized)),
+        WAY_BACK,
+        _section("A broker without an original: `kraft` → `migration`", _diff(in_kraft, inverse)),
     ]
     return "\n".join(parts)
 
