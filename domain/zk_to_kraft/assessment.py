@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import Assessment, ClusterSight, Gauges
+from domain.contracts import Assessment, ClusterSight, Gauges, Loss
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
@@ -19,7 +19,15 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import preflight
-from domain.zk_to_kraft.situation import Situation, offset_distance, partitions_needing, quorum_leader, situation_of, soaked_for
+from domain.zk_to_kraft.situation import (
+    QuorumState,
+    Situation,
+    offset_distance,
+    partitions_needing,
+    quorum_leader,
+    situation_of,
+    soaked_for,
+)
 from domain.zk_to_kraft.terms import Approval, Terms
 
 MAX_OBJECTS = 20
@@ -54,9 +62,9 @@ def assess(
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation)
     evidence_hash = hash_of(evidence)
-    decision = _decide(
-        observation, spec, policy, situation, _terms(observation, situation, spec, policy, ruling, evidence_hash)
-    )
+    terms = _terms(observation, situation, spec, policy, ruling, evidence_hash)
+    decision = _decide(observation, spec, policy, situation, terms)
+    steps_done, steps_total = steps_of(situation, terms.intent)
     gate = OpenGate(
         name=decision.name, evidence_hash=evidence_hash, since=observation.ended_at, evidence=evidence
     ) if isinstance(decision, Gate) else None  # fmt: skip
@@ -69,8 +77,8 @@ def assess(
         nodes=node_statuses(situation, spec),
         gauges=gauges_of(observation, spec),
         gate=gate,
-        steps_done=_steps_done(situation),
-        steps_total=2 * len(spec.brokers) + 2 * len(spec.controllers),
+        steps_done=steps_done,
+        steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
     )
 
@@ -148,7 +156,17 @@ def _decide(
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
-    return _explained(decision, observation, spec, policy) if isinstance(decision, Wait | Revert) else decision
+    if not isinstance(decision, Wait | Revert):
+        return decision
+    explained = _explained(decision, observation, spec, policy)
+    is_about_losses = not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}
+    return _with_losses(explained, losses_of(observation, situation, spec)) if is_about_losses else explained
+
+
+def _with_losses(wait: Wait | Revert, losses: tuple[Loss, ...]) -> Wait | Revert:
+    """On the way back such a wait ends when the loss is mended, or accepted by its name."""
+    detail = "; ".join(f"{loss.name}: {loss.what}" for loss in losses)
+    return wait.model_copy(update={"detail": detail[:1000]})
 
 
 def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Decision:
@@ -293,9 +311,28 @@ def _migration_state(observation: Observation, spec: ClusterSpec) -> str | None:
     return MigrationGauge.ZK.name if MigrationGauge.ZK in brokers else None
 
 
-def _steps_done(situation: Situation) -> int:
-    stages = [STAGE_OF_MODE.get(b.mode) for b in situation.brokers]
-    provisioned = sum(c.mode is not ControllerMode.ABSENT for c in situation.controllers)
-    finalized = sum(c.mode is ControllerMode.FINAL for c in situation.controllers)
+def steps_of(situation: Situation, intent: Intent) -> tuple[int, int]:
+    """How many steps are done, of how many, on the way that is being gone; it may have been begun anywhere."""
+    is_back = intent is Intent.REVERT and situation.quorum is not QuorumState.POST_MIGRATION
+    return _steps_back(situation) if is_back else _steps_forward(situation)
+
+
+def _steps_forward(s: Situation) -> tuple[int, int]:
+    stages = [STAGE_OF_MODE.get(b.mode) for b in s.brokers]
+    provisioned = sum(c.mode is not ControllerMode.ABSENT for c in s.controllers)
+    finalized = sum(c.mode is ControllerMode.FINAL for c in s.controllers)
     hybrid = sum(stage in {NodeStage.MIGRATION, NodeStage.KRAFT} for stage in stages)
-    return provisioned + finalized + hybrid + sum(stage is NodeStage.KRAFT for stage in stages)
+    in_kraft = sum(stage is NodeStage.KRAFT for stage in stages)
+    return provisioned + finalized + hybrid + in_kraft, 2 * len(s.brokers) + 2 * len(s.controllers)
+
+
+def _steps_back(s: Situation) -> tuple[int, int]:
+    """Roll A, the window, roll B, the wipe. Who never was in KRaft mode has its part of roll A behind it."""
+    stages = [STAGE_OF_MODE.get(b.mode) for b in s.brokers]
+    out_of_kraft = sum(stage in {NodeStage.ZOOKEEPER, NodeStage.MIGRATION} for stage in stages)
+    back = sum(stage is NodeStage.ZOOKEEPER for stage in stages)
+    has_window = (
+        all(c.mode in {ControllerMode.FENCED, ControllerMode.ABSENT} for c in s.controllers) and not s.has_migration_znode
+    )
+    is_wiped = all(c.mode is ControllerMode.ABSENT for c in s.controllers) and not any(b.has_metadata_log for b in s.brokers)
+    return out_of_kraft + has_window + back + is_wiped, 2 * len(s.brokers) + 2

@@ -77,7 +77,8 @@ def _half_reverted(s: Situation, _: Terms) -> Decision | None:
     is_before_transaction = s.claim is Claim.KRAFT and s.has_migration_znode
     if fenced and (is_before_transaction or s.quorum is QuorumState.POST_MIGRATION):
         return Step(action=StepAction.START_NODE, node_id=fenced[0], stage=NodeStage.MIGRATION)
-    gone = fenced or (in_mode(s, ControllerMode.ABSENT) if not _are_brokers_untouched(s) else [])
+    is_begun = any(b.stage in _ORDER[1:] or b.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT} for b in s.brokers)
+    gone = fenced or (in_mode(s, ControllerMode.ABSENT) if is_begun else [])
     return wait(WaitReason.HALF_REVERTED, *gone) if gone else None
 
 

@@ -14,8 +14,8 @@ from domain.zk_to_kraft.situation import (
 )
 from domain.zk_to_kraft.terms import Terms
 
-DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.ABSENT, ControllerMode.FENCED)
-"""Modes of a node that does not run."""
+DOWN = (BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.FENCED)
+"""Modes of a node that ran once and does not."""
 
 RUNNING_CONTROLLER = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL, ControllerMode.IN_TRANSITION})
 
@@ -34,16 +34,19 @@ def lost_flag(s: Situation, terms: Terms) -> Decision | None:
     """
     if s.quorum is QuorumState.POST_MIGRATION:
         return None
-    lost = [c for c in s.controllers if may_finalize_by_itself(c)]
+    lost = [c for c in s.controllers if may_finalize_by_itself(c, s.claim)]
     known = [c for c in lost if c.mode is not ControllerMode.UNKNOWN]
     if known:
         return roll(min(known, key=lambda c: (not is_running_final(c), c.is_leader, c.id)).id, NodeStage.MIGRATION)
     return wait(WaitReason.CONTROLLER_LOST_ITS_FLAG, *(c.id for c in lost)) if lost else None
 
 
-def may_finalize_by_itself(c: ControllerSituation) -> bool:
-    """Its process runs without the flag, or would after its next restart. What cannot start is another matter."""
-    if c.mode in {ControllerMode.ABSENT, ControllerMode.FENCED}:
+def may_finalize_by_itself(c: ControllerSituation, claim: Claim) -> bool:
+    """Its process runs without the flag, or would after its next restart.
+
+    A fenced one may be started once more, by us too, as long as KRaft has the claim: to flush, or to undo the window.
+    """
+    if c.mode is ControllerMode.ABSENT or (c.mode is ControllerMode.FENCED and claim is not Claim.KRAFT):
         return False
     return is_running_final(c) or c.stage is NodeStage.KRAFT or not c.is_flag_in_file
 
@@ -62,7 +65,7 @@ def unknown(s: Situation, _: Terms) -> Decision | None:
 
 
 def not_serving(s: Situation, _: Terms) -> Decision | None:
-    down = in_mode(s, *DOWN)
+    down = in_mode(s, *DOWN) or in_mode(s, ControllerMode.ABSENT)
     if down:
         return wait(WaitReason.NODE_DOWN, *down)
     not_ready = in_mode(s, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION)

@@ -96,7 +96,7 @@ def controller_mode(node: NodeView) -> ControllerMode:
 def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:
     assert node.process is not None  # noqa: S101 - the caller has looked
     assert node.disk is not None  # noqa: S101
-    if any(log_dir.is_fenced for log_dir in node.disk.log_dirs):
+    if any(log_dir.is_fenced for log_dir in node.disk.log_dirs) and not is_startable(node.disk):
         return ControllerMode.FENCED
     was_never_started = node.process.last_identity is None
     if node.disk.file is None or (was_never_started and node.disk.file.mark is None):
@@ -156,14 +156,14 @@ def has_metadata_log(disk: NodeDisk | None) -> bool:
 
 
 def is_startable(disk: NodeDisk | None) -> bool:
-    """Whether a controller could start: KRaft refuses storage that was never formatted, or is fenced: `meta.properties` aside.
+    """Whether a controller could start: KRaft refuses storage that was never formatted, or is fenced in every directory.
 
     Also asked of a controller that runs: half-way into the window it runs on storage that is fenced already.
     """
     if disk is None:
         return True
-    is_formatted = any(log_dir.state not in {StorageState.ABSENT, StorageState.EMPTY} for log_dir in disk.log_dirs)
-    return is_formatted and not any(log_dir.is_fenced for log_dir in disk.log_dirs)
+    unformatted = {StorageState.ABSENT, StorageState.EMPTY}
+    return any(log_dir.state not in unformatted and not log_dir.is_fenced for log_dir in disk.log_dirs)
 
 
 def is_flag_in_file(disk: NodeDisk | None) -> bool:

@@ -101,7 +101,8 @@ def _window(s: Situation, terms: Terms) -> Decision | None:
     if is_quorum_over and s.claim is Claim.ZOOKEEPER:
         return None
     if is_quorum_over and s.claim is Claim.NOBODY:
-        return wait(WaitReason.NO_CONTROLLER)
+        is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
+        return wait(WaitReason.NO_CONTROLLER) if is_any_alive else None
     is_begun = bool(in_mode(s, ControllerMode.FENCED))
     return (None if is_begun else _not_ready_for_window(s, terms)) or _leave_kraft()
 

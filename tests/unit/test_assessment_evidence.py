@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.contracts import Assessment
-from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction, Wait, WaitReason
+from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import (
     ControllerZnode,
     MigrationGauge,
@@ -19,6 +19,7 @@ from domain.observation import (
     Observation,
     PartitionFault,
     Process,
+    Suspect,
     Unanswered,
 )
 from domain.policy import MigrationPolicy
@@ -26,6 +27,7 @@ from domain.zk_to_kraft.assessment import GivenApproval, Ruling, assess, evidenc
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.conftest import (
     LEADER,
     LOG_END,
@@ -250,6 +252,76 @@ def test_steps_are_counted_up_to_their_number() -> None:
     done = [judged(observation(point)).steps_done for point in Point]
     assert done == [0, 3, 6, 6, 9, 12]
     assert judged(SOAK).steps_total == 12
+
+
+# The way back
+
+
+def reverting(*accepted: str, is_held: bool = False) -> Ruling:
+    return Ruling(accepted_losses=accepted, is_held=is_held)
+
+
+ORIGINALS = tuple(f"original-of-broker-{b.id}" for b in SPEC.brokers)
+
+
+def test_progress_goes_up_on_the_way_back_too() -> None:
+    """From all brokers in KRaft mode: roll A, the window, roll B, the wipe. From anywhere else less of it is left."""
+    points = (Point.SOAK, Point.DUAL_WRITE, Point.BEFORE)
+    progress = [(a.steps_done, a.steps_total) for a in (judged(observation(point), reverting()) for point in points)]
+    assert progress == [(0, 8), (3, 8), (8, 8)]
+
+
+def test_a_final_log_counts_forward_again() -> None:
+    assessment = judged(observation(Point.FINAL), reverting())
+    assert (assessment.steps_done, assessment.steps_total) == (12, 12)
+    assert assessment.decision == Done(outcome=Phase.KRAFT)
+
+
+def test_the_way_back_begins_with_the_brokers_in_kraft_mode() -> None:
+    decision = judged(SOAK, reverting(*ORIGINALS)).decision
+    assert decision == Step(action=StepAction.ROLL_NODE, node_id=1, stage=NodeStage.MIGRATION)
+    assert judged(observation(Point.BEFORE), reverting()).decision == Done(outcome=OUTCOME)
+
+
+def test_a_loss_that_nobody_accepted_is_named() -> None:
+    decision = judged(SOAK, reverting("original-of-broker-1")).decision
+    assert isinstance(decision, Wait)
+    assert (decision.reason, decision.objects) == (WaitReason.FILE_CHANGED, ("broker-2", "broker-3"))
+    assert "original-of-broker-2: " in decision.detail
+    behind = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=LOG_END - 500)
+    catching_up = with_metrics(with_zookeeper(observation(Point.DUAL_WRITE), migration=behind), LEADER, write_behind_lag=498)
+    waiting = judged(catching_up, reverting(*ORIGINALS)).decision
+    assert isinstance(waiting, Wait)
+    assert waiting.reason is WaitReason.DUAL_WRITE_NOT_CURRENT
+    assert "metadata-changes: " in waiting.detail
+    accepted = judged(catching_up, reverting(*ORIGINALS, "metadata-changes")).decision
+    assert accepted == Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
+
+
+def test_an_approved_finalize_means_nothing_on_the_way_back() -> None:
+    ruling = replace(approved(evidence_hash(SOAK), is_consumed=True), accepted_losses=ORIGINALS)
+    begun = with_file(SOAK, 3001, text_at(SPEC, 3001, NodeStage.KRAFT))
+    assert judged(begun, ruling).decision == Step(action=StepAction.ROLL_NODE, node_id=3001, stage=NodeStage.MIGRATION)
+
+
+def test_what_turns_us_round_is_named() -> None:
+    claim = ControllerZnode(broker_id=LEADER, kraft_epoch=7, is_ephemeral=False)
+    left = MigrationZnode(controller_id=9, controller_epoch=1, offset=LOG_END + 105)
+    stale = judged(with_zookeeper(observation(Point.HYBRID), controller=claim, migration=left)).decision
+    assert stale == Revert(reason=WaitReason.COPY_LEFT_OVER, objects=("/migration",))
+    begun = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=-1)
+    failed = with_zookeeper(observation(Point.HYBRID), controller=claim, migration=begun)
+    for controller in SPEC.controllers:
+        failed = with_part(failed, controller.id, process=stopped(f"pid-{controller.id}"), metrics=None)
+    poison = Suspect(what="/config/users/bob", why="its SCRAM credential cannot be read")
+    failed = failed.model_copy(update={"poisoned_znodes": (poison,)})
+    decision = judged(failed).decision
+    assert isinstance(decision, Revert)
+    assert (decision.reason, decision.objects) == (WaitReason.COPY_CANNOT_FINISH, ("/config/users/bob",))
+    assert "SCRAM" in decision.detail
+    asked = judged(failed, policy=MigrationPolicy(revert_failed_copy=False)).decision
+    assert isinstance(asked, Wait)
+    assert (asked.reason, asked.objects) == (decision.reason, decision.objects)
 
 
 # Any observation whatever

@@ -259,7 +259,7 @@ def gives_flag_back(s: Any, step: Step) -> bool:
 
 def check_flag_back(s: Any, step: Step) -> None:
     """Of those without flag one that runs so, before one that would after its next restart; the leader after a standby."""
-    lost = [c for c in s.controllers if has_lost_its_flag(c)]
+    lost = [c for c in s.controllers if has_lost_its_flag(s, c)]
     assert step.node in [c.id for c in lost]
     assert subject(s, step).mode is not ControllerMode.UNKNOWN
     if subject(s, step).mode is not ControllerMode.FINAL:
@@ -330,9 +330,9 @@ def check_revert(s: Any, terms: Any, revert: Revert) -> None:
         assert terms.is_failed_copy_reverted
 
 
-def has_lost_its_flag(c: Any) -> bool:
-    """It runs without the flag, or would after its next restart."""
-    if c.mode in {ControllerMode.ABSENT, ControllerMode.FENCED}:
+def has_lost_its_flag(s: Any, c: Any) -> bool:
+    """It runs without the flag, or would after its next restart; a fenced one may be restarted while KRaft has the claim."""
+    if c.mode is ControllerMode.ABSENT or (c.mode is ControllerMode.FENCED and s.claim is not Claim.KRAFT):
         return False
     return c.mode is ControllerMode.FINAL or c.stage is NodeStage.KRAFT or not c.is_flag_in_file
 
@@ -341,7 +341,7 @@ def is_alarm_due(s: Any, terms: Any) -> bool:
     """Some controller has lost its flag, neither log nor people said final, and no copy is in a worse state still."""
     if s.quorum is QuorumState.POST_MIGRATION or s.is_copy_stale or s.is_copy_failed:
         return False
-    if not any(has_lost_its_flag(c) for c in s.controllers):
+    if not any(has_lost_its_flag(s, c) for c in s.controllers):
         return False
     are_brokers_there = not any(
         b.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}

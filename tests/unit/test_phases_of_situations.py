@@ -12,6 +12,7 @@ from tests.unit.conftest import (
     Point,
     cluster_spec,
     observation,
+    stopped,
     text_at,
     with_file,
     with_metrics,
@@ -86,3 +87,21 @@ def test_files_speak_where_processes_do_not_answer() -> None:
 def test_a_claim_without_any_controller_of_ours_is_somebody_elses() -> None:
     """The preflight has to refuse it, so it has to be asked."""
     assert phase(with_zookeeper(observation(Point.BEFORE), controller=KRAFT_CLAIM)) is Phase.PREFLIGHT
+
+
+def test_the_way_back_ends_where_everything_began() -> None:
+    """The window over, brokers hybrid; then all back, controllers fenced; then wiped."""
+    after_window, all_back = observation(Point.HYBRID), observation(Point.CONTROLLERS_UP)
+    for each in SPEC.controllers:
+        after_window = fenced(after_window, each.id)
+        all_back = fenced(all_back, each.id)
+    assert phase(with_zookeeper(after_window, migration=None)) is Phase.BROKERS_TO_HYBRID
+    assert phase(with_zookeeper(all_back, migration=None)) is Phase.CONTROLLERS_UP
+    assert phase(observation(Point.BEFORE)) is Phase.PREFLIGHT
+
+
+def fenced(seen: Observation, node_id: int) -> Observation:
+    disk = seen.node(node_id).disk
+    assert disk is not None
+    dirs = tuple(log_dir.model_copy(update={"is_fenced": True}) for log_dir in disk.log_dirs)
+    return with_part(seen, node_id, process=stopped("pid"), metrics=None, disk=disk.model_copy(update={"log_dirs": dirs}))

@@ -14,6 +14,7 @@ from domain.decisions import (
     GateName,
     NodeStage,
     Refuse,
+    Revert,
     Step,
     StepAction,
     Wait,
@@ -70,12 +71,20 @@ def test_active_states_are_those_that_hold_a_cluster() -> None:
         Wait(reason=WaitReason.HELD, objects=("broker-1",), detail="d"),
         Gate(name=GateName.FINALIZE, evidence_hash="h"),
         Refuse(findings=(Finding(code="PF01", object="o", observed="a", expected="b", fix="c"),)),
+        Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER),
+        Revert(reason=WaitReason.COPY_CANNOT_FINISH, objects=("/config/users/x",), detail="d"),
         Done(outcome="KRAFT"),
     ],
 )
 def test_a_decision_travels_as_json(decision: Decision) -> None:
     adapter: TypeAdapter[Decision] = TypeAdapter(Decision)
     assert adapter.validate_json(adapter.dump_json(decision)) == decision
+
+
+def test_a_step_of_the_whole_cluster_is_about_no_node() -> None:
+    assert Step(action=StepAction.ROLL_NODE, node_id=3, stage=NodeStage.KRAFT).node == 3
+    with pytest.raises(ValueError, match="leave-kraft"):
+        _ = Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER).node
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What situations real servers' answers become: one test for each trap that reference/proven-facts.md names."""
 
+from datetime import datetime
+
 import pytest
 
 from domain.decisions import NodeStage
@@ -17,6 +19,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
 from domain.zk_to_kraft.situation import (
     Claim,
+    ControllerSituation,
     DualWrite,
     QuorumState,
     Registration,
@@ -423,3 +426,115 @@ def test_the_soak_counts_from_the_last_start() -> None:
 
 def test_metrics_of_the_builders_are_those_of_real_brokers() -> None:
     assert broker_metrics(NodeStage.KRAFT).migration_gauge is None
+
+
+# A copy that fails, or is another's: false alarms would revert a healthy migration
+
+COPY_BEGUN = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=-1)
+LONG_AGO = NOW - POLICY.copy_deadline * 2
+
+
+def copying(claimed_at: datetime = NOW, offset: int = -1) -> Observation:
+    """All brokers hybrid, KRaft has claimed `/controller`, PRE_MIGRATION in the log."""
+    claim = ControllerZnode(broker_id=LEADER, kraft_epoch=7, is_ephemeral=False, claimed_at=claimed_at)
+    znode = COPY_BEGUN.model_copy(update={"offset": offset})
+    return with_zookeeper(observation(Point.HYBRID), controller=claim, migration=znode)
+
+
+def without(seen: Observation, *controllers: int) -> Observation:
+    """Controllers that have died; the others have not elected anybody yet."""
+    for node_id in controllers:
+        seen = with_part(seen, node_id, process=stopped(f"pid-{node_id}"), metrics=None)
+    for node_id in {c.id for c in SPEC.controllers} - set(controllers):
+        seen = with_metrics(seen, node_id, active_controller_count=0, raft_leader=-1)
+    return seen
+
+
+HEALTHY_COPIES = {
+    "just claimed": copying(),
+    "long, and still copying": copying(LONG_AGO),
+    "its leader has just died": without(copying(), LEADER),
+    "long, and its leader has just died": without(copying(LONG_AGO), LEADER),
+    "long, and its leader does not answer": with_part(copying(LONG_AGO), LEADER, metrics=None),
+    "long, and no controller answers": with_part(
+        with_part(with_part(copying(LONG_AGO), 3001, metrics=None), 3002, metrics=None), 3003, metrics=None
+    ),
+    "complete": observation(Point.DUAL_WRITE),
+    "complete, and all controllers dead": without(observation(Point.DUAL_WRITE), 3001, 3002, 3003),
+    "brokers in KRaft mode, /migration made anew, and all controllers dead": with_zookeeper(
+        without(observation(Point.SOAK), 3001, 3002, 3003), migration=COPY_BEGUN
+    ),
+    "not begun, and all controllers dead": without(observation(Point.HYBRID), 3001, 3002, 3003),
+    "/migration cannot be read, and all controllers dead": with_zookeeper(
+        without(copying(), 3001, 3002, 3003), migration=MigrationZnode(controller_id=None, controller_epoch=None, offset=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HEALTHY_COPIES)
+def test_a_copy_that_may_still_succeed_has_not_failed(what: str) -> None:
+    situation = look(HEALTHY_COPIES[what])
+    assert (situation.is_copy_failed, situation.is_copy_stale) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        without(copying(), 3001, 3002),
+        without(copying(), 3001, 3002, 3003),
+        with_metrics(without(copying(LONG_AGO), 3001), 3002, active_controller_count=None),
+    ],
+    ids=["most are dead", "all are dead", "old, one dead, one only starting"],
+)
+def test_a_copy_without_a_majority_to_complete_it_has_failed(seen: Observation) -> None:
+    assert look(seen).is_copy_failed
+
+
+def test_an_offset_that_this_quorum_cannot_have_written_is_anothers() -> None:
+    assert look(copying(offset=LOG_END + 100)).is_copy_stale
+    assert look(copying(offset=LOG_END)).is_copy_stale
+    assert not look(copying(offset=LOG_END - 1)).is_copy_stale, "the gauge is a moment late"
+    assert not look(copying(LONG_AGO, offset=LOG_END - 1)).is_copy_stale, "a long copy has an old claim"
+
+
+# Fenced storage
+
+
+def fenced(seen: Observation, node_id: int) -> Observation:
+    disk = seen.node(node_id).disk
+    assert disk is not None
+    dirs = tuple(log_dir.model_copy(update={"is_fenced": True}) for log_dir in disk.log_dirs)
+    return with_part(seen, node_id, disk=disk.model_copy(update={"log_dirs": dirs}))
+
+
+def controller(situation: Situation, node_id: int) -> ControllerSituation:
+    return next(c for c in situation.controllers if c.id == node_id)
+
+
+def test_a_fenced_controller_that_still_runs_is_seen_to_be_unable_to_come_back() -> None:
+    running_on = controller(look(fenced(observation(Point.DUAL_WRITE), 3001)), 3001)
+    assert (running_on.mode, running_on.is_startable) == (ControllerMode.MIGRATING, False)
+    dead = controller(look(without(fenced(observation(Point.DUAL_WRITE), 3001), 3001)), 3001)
+    assert (dead.mode, dead.is_startable) == (ControllerMode.FENCED, False)
+
+
+def test_half_a_fence_is_none() -> None:
+    """The window's worker died between two directories: the step is taken again until every one is fenced."""
+    seen = without(observation(Point.DUAL_WRITE), 3001)
+    disk = seen.node(3001).disk
+    assert disk is not None
+    dirs = (disk.log_dirs[0].model_copy(update={"is_fenced": True}), disk.log_dirs[0])
+    half = controller(look(with_part(seen, 3001, disk=disk.model_copy(update={"log_dirs": dirs}))), 3001)
+    assert (half.mode, half.is_startable) == (ControllerMode.DOWN, True)
+
+
+def test_a_controller_that_was_never_formatted_cannot_start() -> None:
+    seen = with_part(observation(Point.CONTROLLERS_UP), STANDBY, process=stopped(None), metrics=None)
+    disk = seen.node(STANDBY).disk
+    empty = observation(Point.BEFORE).node(STANDBY).disk
+    assert disk is not None
+    assert empty is not None
+    unformatted = with_part(seen, STANDBY, disk=disk.model_copy(update={"log_dirs": empty.log_dirs}))
+    assert controller(look(unformatted), STANDBY).mode is ControllerMode.INTERRUPTED
+    assert not controller(look(unformatted), STANDBY).is_startable
+    assert controller(look(seen), STANDBY).is_startable

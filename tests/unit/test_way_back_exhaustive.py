@@ -104,8 +104,9 @@ def is_without_controller(s: Any) -> bool:
 
 
 def check_zookeeper_leads(s: Any) -> None:
-    """The quorum is gone for good, and a broker is controller."""
-    assert s.claim is Claim.ZOOKEEPER
+    """The quorum is gone for good, and a broker is controller, or none runs that could be."""
+    is_none_left = all(b.mode in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
+    assert s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and is_none_left)
     assert all(is_stopped(c) for c in s.controllers)
     assert not s.has_migration_znode, "a revived quorum would take over"
 
@@ -114,7 +115,8 @@ def check_controller(s: Any, step: Step) -> None:
     """Whatever is approved: no controller is ever restarted into anything but the migration."""
     assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.MIGRATION)
     node = node_of(s, step)
-    assert node.mode not in {ControllerMode.ABSENT, ControllerMode.FENCED, ControllerMode.UNKNOWN}
+    assert node.mode not in {ControllerMode.ABSENT, ControllerMode.UNKNOWN}
+    assert node.mode is not ControllerMode.FENCED or s.claim is Claim.KRAFT
     assert node.mode is ControllerMode.FINAL or node.stage is NodeStage.KRAFT or not node.is_flag_in_file
 
 
@@ -172,6 +174,7 @@ def check_failover(s: Any, step: Step) -> None:
 
 def check_wipe(s: Any) -> None:
     check_zookeeper_leads(s)
+    assert s.claim is Claim.ZOOKEEPER
     assert all(is_back(b) for b in s.brokers)
 
 
