@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.cluster import Role
@@ -198,6 +198,7 @@ def test_every_usual_form_goes_there_and_back() -> None:
     print(f"{tried} files")
 
 
+@settings(deadline=None)  # Two files there and back, on a machine that may be busy.
 @given(
     extra=st.dictionaries(
         st.text(st.sampled_from("abc.:= #é"), min_size=1, max_size=8).map("x.".__add__),
