@@ -34,18 +34,18 @@ class Rule:
     @property
     def leader(self) -> int | None:
         """Whose claim it is."""
-        return _integer(self.controller, "brokerid")
+        return integer_in(self.controller, "brokerid")
 
     @property
     def offset(self) -> int | None:
         """Up to here ZooKeeper has all that the quorum has. `None`: there is no copy, or nothing says so."""
-        found = _integer(self.migration, "kraft_metadata_offset")
+        found = integer_in(self.migration, "kraft_metadata_offset")
         return found if found is not None and found > 0 else None
 
     @property
     def known_epoch(self) -> int:
         """The larger of ZooKeeper's epoch and the one of KRaft's claim."""
-        return max(self.zookeeper_epoch, _integer(self.controller, "kraftControllerEpoch") or 0)
+        return max(self.zookeeper_epoch, integer_in(self.controller, "kraftControllerEpoch") or 0)
 
     @property
     def zookeeper_epoch(self) -> int:
@@ -64,17 +64,19 @@ async def largest_epoch_of_states(tree: ZooKeeperTree) -> int:
     for start in range(0, len(topics), TOPICS_AT_ONCE):
         paths = topics[start : start + TOPICS_AT_ONCE]
         found = zip(paths, await tree.get_many(paths), strict=True)
-        states = [f"{path}/partitions/{number}/state" for path, znode in found for number in _partitions(znode)]
-        largest = max(largest, *(_integer(state, "controller_epoch") or 0 for state in await tree.get_many(states)), 0)
+        states = [f"{path}/partitions/{number}/state" for path, znode in found for number in partitions_of(znode)]
+        largest = max(largest, *(integer_in(state, "controller_epoch") or 0 for state in await tree.get_many(states)), 0)
     return largest
 
 
-def _partitions(topic: Znode | None) -> tuple[str, ...]:
+def partitions_of(topic: Znode | None) -> tuple[str, ...]:
+    """Numbers of the partitions that a topic's znode names."""
     partitions = _object(topic).get("partitions")
     return tuple(partitions) if isinstance(partitions, dict) else ()
 
 
-def _integer(znode: Znode | None, key: str) -> int | None:
+def integer_in(znode: Znode | None, key: str) -> int | None:
+    """An integer of the JSON object in a znode; `None` where there is none."""
     value = _object(znode).get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

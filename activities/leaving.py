@@ -7,8 +7,9 @@
      5. fence every controller                            (nobody can start one any more, whoever tries)
      6. SIGKILL: first those without the flag, then all   (from here on the cluster has no controller: 0.15 s in all)
      7. dead: no process, no stranger at their ports
-     8. read the dead logs beyond the offset: what was acknowledged and is not in ZooKeeper? Start them again, let them flush,
-        and once more from 5. Where a log says POST_MIGRATION there is no way back: all are started again
+     8. read the dead logs beyond the offset: what was acknowledged and is not in ZooKeeper? Remove the topics that the kill has
+        left half written there, start the controllers again, let them flush, and once more from 5.
+        Where a log says POST_MIGRATION there is no way back: all are started again
      9. one transaction: /controller_epoch raised to the largest known, /migration deleted, /controller deleted; and read back
     10. a broker is controller                            (within its deadline)
     11. watch: a claim that slips in all the same is seen, and everything is done once more from 5
@@ -31,6 +32,7 @@ from temporalio import activity
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.epochs import Rule, largest_epoch_of_states, rule_of
 from activities.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
+from activities.half_written import remove_half_written
 from activities.heartbeat import heartbeating
 from activities.observe import Ports
 from activities.ports import DeleteZnode, Listeners, SetZnode, ZnodeChange, ZooKeeperTree
@@ -324,8 +326,14 @@ class Window:
         return None
 
     async def _flush(self) -> None:
-        """Start them again and wait until ZooKeeper has everything; whether it has is read from the logs afterwards."""
+        """Start them again and wait until ZooKeeper has everything; whether it has is read from the logs afterwards.
+
+        What the kill cut in two goes first: they could not finish it, and would write nothing at all.
+        """
         self._flushes += 1
+        removed = await remove_half_written(self._tree)
+        if removed:
+            self.story.append(f"half written in ZooKeeper, and so written anew: {', '.join(removed)}")
         await self._revive()
         policy = self._request.policy
         if await self._comes_to_rest((policy.restart_deadline + policy.drain_deadline).total_seconds()):

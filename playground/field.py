@@ -1,6 +1,6 @@
 """A real cluster on which single steps of the way back are taken: hybrid brokers, new quorums, workers that die.
 
-No Temporal, no ledger: a step's activity runs in this process, on the real adapters, and every call of them can be met by a hook.
+No Temporal, no ledger: a step's activity runs in this process, on the real adapters, and hooks can meet every call of them.
 """
 
 import asyncio

@@ -31,13 +31,17 @@ class Znodes(MutableMapping[str, bytes]):
         self._kept[path] = Znode(data, 0, owner, datetime.now(UTC))
 
     def apply(self, changes: Sequence[ZnodeChange]) -> bool:
-        """One transaction: all, or nothing when a znode is gone or has another version."""
+        """One transaction: all, or nothing when a znode is gone or has another version. Children may go before their parent."""
+        gone: set[str] = set()
         for change in changes:
             found = self.find(change.path)
             if found is None or found.version != change.version:
                 return False
-            if not isinstance(change, SetZnode) and self.children(change.path):
+            if isinstance(change, SetZnode):
+                continue
+            if {f"{change.path}/{name}" for name in self.children(change.path)} - gone:
                 raise Permanent(f"{change.path} in ZooKeeper: has children; nothing was changed")
+            gone.add(change.path)
         for change in changes:
             if isinstance(change, SetZnode):
                 self._set(change.path, change.data)

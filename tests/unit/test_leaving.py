@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from activities.half_written import remove_half_written
 from activities.leaving import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
@@ -16,7 +17,7 @@ from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.topics import spread
-from playground.fakes.znodes import claim_record, migration_record
+from playground.fakes.znodes import claim_record, migration_record, state_path, state_record, topic_record
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
 
@@ -98,6 +99,36 @@ async def test_what_zookeeper_lacks_is_flushed_by_the_controllers_before_they_di
     assert is_left(walk)
     assert "late" in cluster.side.topic_names()
     assert end_of(walk)["deleted"] == []
+
+
+async def test_a_topic_that_the_kill_cut_in_two_is_written_anew(walk: Walk) -> None:
+    """No controller of Kafka's can finish it: the next one sets a state that does not exist, and fails without end."""
+    cluster = walk.cluster
+    request = await window(walk, drain_deadline=SHORT)
+    cluster.faults.is_dual_write_stuck = True
+    late = spread("late", 3, (1, 2, 3))
+    cluster.create_topic(late)
+    cluster.advance()
+    cluster.znodes["/brokers/topics/late"] = topic_record(late)
+    cluster.znodes[state_path("late", 0)] = state_record((1, 2, 3), 0, 1)
+    cluster.znodes["/brokers/topics/late/partitions/1"] = b""
+    untouched = {path: cluster.znodes.find(path).created_at for path in cluster.znodes if "/orders" in path}
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert "half written in ZooKeeper, and so written anew: late" in outcome.changes
+    assert all(state_path("late", number) in cluster.znodes for number in range(3))
+    assert untouched == {path: cluster.znodes.find(path).created_at for path in untouched}
+
+
+async def test_an_old_topic_whose_new_partition_was_cut_off_is_not_removed(walk: Walk) -> None:
+    """Its states have changed since they were made, and their versions count."""
+    tree = await walk.cluster.connect(walk.cluster.record())
+    for number in range(6):
+        path = state_path("orders", number)
+        walk.cluster.znodes[path] = state_record((2, 3, 1), 5, 1)
+    del walk.cluster.znodes[state_path("orders", 5)]
+    assert await remove_half_written(tree) == ()
+    assert "/brokers/topics/orders" in walk.cluster.znodes
 
 
 async def stuck(walk: Walk) -> StepRequest:
