@@ -74,7 +74,8 @@ class Board:
         workflow.set_current_details(page)
 
     def note_turn(self) -> None:
-        """Where it goes is known at once, although the step in hand is finished first."""
+        """Where it goes is known at once, although the step in hand is finished first. No gate of the way forward is open."""
+        self.gate = None
         self._progress = self._progress.model_copy(update={"intent": self._orders.intent})
 
     def note_outcome(self, step: Step, number: int, node: str, outcome: StepOutcome) -> None:

@@ -26,10 +26,17 @@ from domain.contracts import (
     MigrationInput,
     MigrationStatus,
     ObserveRequest,
+    PreviewRequest,
     RecordRequest,
+    RollbackAnswer,
+    RollbackMessage,
+    RollbackPreview,
+    RollbackRequest,
+    Runbook,
     StepOutcome,
     StepRequest,
 )
+from domain.decisions import StepAction
 from domain.records import CommandKind
 from workflows.calls import ACTIVITY_OF
 from workflows.zk_to_kraft import ZkToKraftMigration
@@ -44,6 +51,13 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.RECORD: (RecordRequest, None),
     ActivityName.OBSERVE: (ObserveRequest, ClusterSight),
     ActivityName.ADOPT: (AdoptRequest, str | None),
+    ActivityName.ACCEPT_ROLLBACK: (RollbackRequest, RollbackAnswer),
+    ActivityName.PREVIEW: (PreviewRequest, RollbackPreview),
+    ActivityName.RUNBOOK: (PreviewRequest, Runbook),
+    ActivityName.START_NODE: (StepRequest, StepOutcome),
+    ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
+    ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
+    ActivityName.WIPE: (StepRequest, StepOutcome),
 }
 
 
@@ -67,12 +81,13 @@ def test_an_activity_takes_and_gives_what_the_contract_says(name: ActivityName) 
     assert result in {gives, type(gives)}
 
 
-def test_a_watch_has_a_queue_of_its_own() -> None:
+def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
     watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS)}
-    assert watching == {ActivityName.WATCH, ActivityName.OBSERVE}
+    assert watching == {ActivityName.WATCH, ActivityName.OBSERVE, ActivityName.PREVIEW, ActivityName.RUNBOOK}
 
 
 def test_every_action_has_its_activity() -> None:
+    assert ACTIVITY_OF.keys() == set(StepAction)
     assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
     assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
 
@@ -83,10 +98,12 @@ def test_the_workflow_takes_and_gives_what_the_contract_says() -> None:
     assert definition.arg_types == [MigrationInput]
     assert definition.ret_type is str
     messages = {"approve": ApprovalMessage, "reject": ApprovalMessage, "hold": HoldMessage, "resume": HoldMessage}
+    messages |= {"rollback": RollbackMessage}
     assert {name: update.arg_types for name, update in definition.updates.items()} == {n: [t] for n, t in messages.items()}
     assert all(update.validator is not None for update in definition.updates.values())
     assert {kind.value for kind in CommandKind} == messages.keys(), "the API sends a command as the update of its name"
-    assert {name: signal.arg_types for name, signal in definition.signals.items()} == {"approve": [ApprovalMessage]}
+    signals = {"approve": [ApprovalMessage], "rollback": [RollbackMessage]}
+    assert {name: signal.arg_types for name, signal in definition.signals.items()} == signals
     assert {name: query.ret_type for name, query in definition.queries.items()} == {"status": MigrationStatus}
 
 
@@ -107,7 +124,7 @@ def test_a_payload_tolerates_what_a_newer_program_adds(model: type[BaseModel]) -
 
 
 FIRST_FIELDS: dict[str, set[str]] = {
-    "AdoptRequest": {"migration_id", "command_id", "gate", "evidence_hash"},
+    "AdoptRequest": {"migration_id", "command_id"},
     "ApprovalMessage": set(),
     "AssessRequest": {"migration_id", "cluster", "generation"},
     "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
@@ -115,12 +132,23 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "Claim": {"is_ours", "generation"},
     "ClaimRequest": {"migration_id", "first_run_id"},
     "ClusterSight": {"cluster", "observed_at", "phase", "nodes", "gauges", "unknown"},
+    "FileRestoration": {"node", "path", "how", "sha256"},
     "Gauges": set(),
     "HoldMessage": set(),
+    "Loss": {"name", "what"},
     "MigrationInput": {"migration_id", "cluster"},
     "MigrationStatus": {"migration_id", "progress", "generation"},
     "ObserveRequest": {"cluster"},
+    "PreviewRequest": {"cluster"},
+    "PreviewStep": {"what"},
     "RecordRequest": {"migration_id", "cluster", "generation"},
+    "RevertOrder": {"command_id", "because", "cluster"},
+    "RollbackAnswer": set(),
+    "RollbackMessage": set(),
+    "RollbackPreview": {"cluster", "observed_at", "phase", "is_possible"},
+    "RollbackRequest": {"migration_id", "cluster", "generation", "command_id"},
+    "Runbook": {"cluster", "observed_at", "phase", "forward", "back"},
+    "RunbookAction": {"title", "node", "host", "commands"},
     "StepOutcome": {"is_done"},
     "StepRequest": {"migration_id", "cluster", "generation", "step_id", "step"},
 }
