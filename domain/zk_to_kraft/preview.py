@@ -114,7 +114,8 @@ def ahead(s: Situation) -> tuple[BrokerSituation, ...]:
 def flags_to_give_back(s: Situation) -> tuple[ControllerSituation, ...]:
     """Controllers without the migration flag, as long as the quorum may have to live: one election makes it final."""
     is_over = s.quorum is QuorumState.PRE_MIGRATION or s.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
-    must_live = ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over
+    is_emergency = (s.is_copy_stale or s.is_copy_failed) and not ahead(s)
+    must_live = not is_emergency and (ahead(s) or s.quorum is QuorumState.MIGRATION or not is_over)
     lost = [c for c in s.controllers if may_finalize_by_itself(c, s.claim)] if must_live else []
     return tuple(sorted(lost, key=lambda c: (c.mode is not ControllerMode.FINAL, c.is_leader, c.id)))
 
@@ -123,13 +124,15 @@ def controllers_to_start(s: Situation) -> tuple[ControllerSituation, ...]:
     """Brokers in KRaft mode need the quorum, to serve and to come back. Of those that are down a majority is enough."""
     has_majority = 2 * sum(c.is_caught_up for c in s.controllers) > len(s.controllers)
     modes = {ControllerMode.INTERRUPTED} if has_majority else {ControllerMode.INTERRUPTED, ControllerMode.DOWN}
-    stopped = {*fenced(s), *(c.id for c in s.controllers if c.mode in modes and c.is_startable)}
-    return tuple(c for c in s.controllers if c.id in stopped) if ahead(s) else ()
+    stopped = [c for c in s.controllers if c.mode in modes and c.is_startable]
+    return tuple([c for c in s.controllers if c.id in fenced(s)] + stopped) if ahead(s) else ()
 
 
 def is_window_over(s: Situation) -> bool:
-    is_given_back = s.claim is Claim.ZOOKEEPER and not s.has_migration_znode
-    return all(map(_is_stopped, s.controllers)) and is_given_back and not ahead(s)
+    """Where no broker lives nobody can be controller: the first that is started will be."""
+    is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
+    is_given_back = s.claim is Claim.ZOOKEEPER or (s.claim is Claim.NOBODY and not is_any_alive)
+    return all(map(_is_stopped, s.controllers)) and is_given_back and not s.has_migration_znode and not ahead(s)
 
 
 def _is_stopped(controller: ControllerSituation) -> bool:
@@ -139,18 +142,28 @@ def _is_stopped(controller: ControllerSituation) -> bool:
 
 
 def brokers_to_hybrid(s: Situation) -> tuple[BrokerSituation, ...]:
-    """Roll A. What is stopped is finished first."""
+    """Roll A."""
     needing = ahead(s)
-    stopped = {BrokerMode.INTERRUPTED, BrokerMode.DOWN}
     rolled = [b for b in s.brokers if b in needing or b.mode is BrokerMode.INTERRUPTED] if needing else []
-    return tuple(sorted(rolled, key=lambda b: (b.mode not in stopped, b.id)))
+    return tuple(sorted(rolled, key=_stopped_first))
 
 
 def brokers_to_zookeeper(s: Situation) -> tuple[BrokerSituation, ...]:
-    """Roll B. What is stopped is finished first, the ZooKeeper controller comes last."""
-    stopped = {BrokerMode.INTERRUPTED, BrokerMode.DOWN} if not brokers_to_hybrid(s) else set()
+    """Roll B. The ZooKeeper controller comes last."""
     outside = [b for b in s.brokers if not is_back(b)]
-    return tuple(sorted(outside, key=lambda b: (b.mode not in stopped, b.is_zookeeper_controller, b.id)))
+    if brokers_to_hybrid(s):
+        return tuple(outside)
+    return tuple(sorted(outside, key=lambda b: (_stopped_first(b), b.is_zookeeper_controller and _stopped_first(b) == RUNNING)))
+
+
+RUNNING = 2
+
+
+def _stopped_first(broker: BrokerSituation) -> int:
+    """What is stopped is finished first, whoever stopped it; but one that is down in plain ZooKeeper mode can wait."""
+    if broker.mode is BrokerMode.INTERRUPTED:
+        return 0
+    return 1 if broker.mode is BrokerMode.DOWN and broker.stage is not NodeStage.ZOOKEEPER else RUNNING
 
 
 def steps_of(s: Situation, spec: ClusterSpec) -> tuple[PreviewStep, ...]:

@@ -1,26 +1,40 @@
 """What people are told before they consent to the way back, and what their consent is bound to."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
-from domain.decisions import Intent, NodeStage, Step, StepAction
+from domain.decisions import Done, Intent, NodeStage, Step, StepAction
 from domain.observation import MigrationGauge, NodeView, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.modes import Restoration, restoration_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, Restoration, restoration_of
 from domain.zk_to_kraft.preview import (
     FLUSH_SECONDS,
     NOTHING_TO_UNDO,
     WINDOW_SECONDS,
     Files,
     NodeFile,
+    has_something_to_undo,
     preview_of,
     restorations_of,
     steps_of,
 )
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    Claim,
+    ControllerSituation,
+    DualWrite,
+    QuorumState,
+    Registration,
+    Replication,
+    Situation,
+    situation_of,
+)
 from domain.zk_to_kraft.terms import Terms
 from tests.unit.conftest import (
     BROKER_STAGE,
@@ -143,6 +157,60 @@ def test_the_first_step_that_is_told_is_the_first_that_is_decided(point: Point) 
     told = steps_of(situation, SPEC)[0]
     assert told.node == (SPEC.node_name(decided.node_id) if decided.node_id is not None else None)
     assert told.restarts == (decided.action is StepAction.ROLL_NODE)
+
+
+brokers = st.builds(
+    BrokerSituation,
+    id=st.just(0),
+    mode=st.sampled_from([mode for mode in BrokerMode if mode is not BrokerMode.UNKNOWN]),
+    stage=st.sampled_from([None, *NodeStage]),
+    is_zookeeper_controller=st.booleans(),
+    has_metadata_log=st.booleans(),
+)
+controllers = st.builds(
+    ControllerSituation,
+    id=st.just(0),
+    mode=st.sampled_from([mode for mode in ControllerMode if mode is not ControllerMode.UNKNOWN]),
+    stage=st.sampled_from([None, NodeStage.MIGRATION, NodeStage.KRAFT]),
+    is_leader=st.booleans(),
+    is_caught_up=st.booleans(),
+    is_flag_in_file=st.booleans(),
+    is_startable=st.booleans(),
+)
+situations = st.builds(
+    Situation,
+    brokers=st.tuples(brokers, brokers).map(lambda found: tuple(replace(b, id=i) for i, b in enumerate(found, 1))),
+    controllers=st.tuples(controllers, controllers, controllers).map(
+        lambda found: tuple(replace(c, id=i) for i, c in enumerate(found, 3001))
+    ),
+    quorum=st.sampled_from([state for state in QuorumState if state is not QuorumState.POST_MIGRATION]),
+    claim=st.sampled_from([claim for claim in Claim if claim is not Claim.UNKNOWN]),
+    dual_write=st.sampled_from(DualWrite),
+    registration=st.sampled_from(Registration),
+    replication=st.sampled_from(Replication),
+    is_copy_stale=st.booleans(),
+    is_copy_failed=st.booleans(),
+    has_migration_znode=st.booleans(),
+).map(
+    lambda s: s if s.claim is Claim.KRAFT and s.has_migration_znode else replace(s, is_copy_stale=False, is_copy_failed=False)
+)
+STEP_WORDS = {StepAction.LEAVE_KRAFT: WINDOW[1], StepAction.WIPE: WIPE[1]}
+
+
+@settings(max_examples=600, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(situation=situations)
+def test_in_any_situation_the_first_step_that_is_told_is_the_one_that_is_decided(situation: Situation) -> None:
+    """With every loss accepted. Where it is waited, what is told is what comes afterwards."""
+    decided = decide(situation, Terms(intent=Intent.REVERT, accepts_metadata_loss=True))
+    if isinstance(decided, Done):
+        assert not has_something_to_undo(situation)
+    if not isinstance(decided, Step):
+        return
+    assert has_something_to_undo(situation)
+    told = steps_of(situation, SPEC)[0]
+    assert told.node == (SPEC.node_name(decided.node_id) if decided.node_id is not None else None), (decided, told)
+    assert told.restarts == (decided.action is StepAction.ROLL_NODE)
+    assert STEP_WORDS.get(decided.action, "") in told.what
 
 
 def test_more_time_is_expected_where_zookeeper_is_behind() -> None:
