@@ -336,6 +336,20 @@ class Field:
         for future in self._admin.delete_topics(names, request_timeout=60).values():
             future.result(60)
 
+    async def until_topic(self, name: str, seconds: float = 30.0) -> None:
+        """ZooKeeper has it, its partition's state included."""
+        await asyncio.to_thread(self._await_state, name, seconds)
+
+    def _await_state(self, name: str, seconds: float) -> None:
+        with self.hand.zookeeper() as client:
+            path = f"/brokers/topics/{name}/partitions/0/state"
+            wait_until(lambda: client.exists(path) is not None, f"{name} in ZooKeeper", seconds)
+
+    def delete_state(self, name: str) -> None:
+        """As if the controller had died before it wrote it."""
+        with self.hand.zookeeper() as client:
+            client.delete(f"/brokers/topics/{name}/partitions/0/state")
+
     async def topics_in_zookeeper(self) -> tuple[str, ...]:
         tree = await self.ports.zookeepers.connect(self.record)
         try:
