@@ -122,7 +122,8 @@ def _unfinished(s: Situation, terms: Terms) -> Decision | None:
     for broker in s.brokers:
         if broker.stage is not None and broker.stage is not STAGE_OF_MODE[broker.mode]:
             return _roll_broker(s, terms, broker, _stage_to_finish(s, broker))
-    for controller in s.controllers:
+    are_brokers_there = all(b.mode is BrokerMode.KRAFT for b in s.brokers)
+    for controller in s.controllers if are_brokers_there else ():
         is_ahead = controller.mode is ControllerMode.MIGRATING and controller.stage is NodeStage.KRAFT
         # Its flag was being given back when the log became final: the file would be a lie.
         is_behind = controller.mode is ControllerMode.FINAL and controller.stage is NodeStage.MIGRATION

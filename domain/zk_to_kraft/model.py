@@ -84,7 +84,8 @@ class Broker:
 
 @dataclass(frozen=True)
 class Controller:
-    """As a broker; before it is provisioned it has no file."""
+    """As a broker; before it is provisioned it has no file. `is_registered`: the log knows that it had the flag, also when it
+    does not run (KI: QuorumFeatures)."""
 
     file: NodeStage | None = None
     process: NodeStage | None = None
@@ -93,6 +94,7 @@ class Controller:
     is_leader: bool = False
     is_formatted: bool = False
     is_fenced: bool = False
+    is_registered: bool = False
 
     @property
     def is_startable(self) -> bool:

@@ -86,18 +86,16 @@ def _kill(state: State, _: Step) -> State | None:
 
 
 def _flush(state: State, _: Step) -> State | None:
-    """The dead logs are read. Final after all: the fence is lifted again. Ahead of ZooKeeper: they run once more.
-
-    Never without a flag: that start would be the end.
+    """The dead logs are read. Final after all: the fence is lifted again. Ahead of ZooKeeper: they run once more, but never
+    without a flag, for that start would be the end, nor where a broker leads already.
     """
     if state.log is QuorumState.POST_MIGRATION:
         return replace(state, controllers=tuple(replace(c, is_fenced=False) for c in state.controllers))
-    if state.log is not QuorumState.MIGRATION or state.is_flushed:
+    if state.log is not QuorumState.MIGRATION or state.is_flushed or state.claim is Claim.ZOOKEEPER:
         return state
     if state.is_zookeeper_silent or any(c.file is NodeStage.KRAFT for c in state.controllers):
         return None
-    can_flush = state.migration is Znode.COPIED and state.claim is not Claim.ZOOKEEPER
-    return replace(state, is_flushed=True) if can_flush else state
+    return replace(state, is_flushed=True) if state.migration is Znode.COPIED else state
 
 
 def _transact(state: State, _: Step) -> State | None:

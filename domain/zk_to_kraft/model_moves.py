@@ -53,7 +53,7 @@ def _boots(state: State) -> Iterator[Move]:
         has_flag = controller.process is NodeStage.MIGRATION
         if controller.process is None or controller.is_up or (has_flag and state.is_zookeeper_silent):
             continue
-        booted = state.with_controller(i, replace(controller, is_up=True))
+        booted = state.with_controller(i, replace(controller, is_up=True, is_registered=has_flag))
         is_created = has_flag and state.migration is Znode.ABSENT
         yield f"controller-{i} boots", replace(booted, migration=Znode.FRESH) if is_created else booted
 
@@ -121,9 +121,9 @@ def _copied(state: State) -> Move:
 
 
 def _are_all_ready(state: State) -> bool:
-    """All brokers registered as hybrid, all controllers with the flag (KI 1.3); an absent `/migration` is created anew."""
+    """All brokers registered as hybrid, all controllers with the flag (KI 1.3)."""
     are_brokers = all(b.process is NodeStage.MIGRATION and b.is_up for b in state.brokers)
-    are_controllers = all(c.process is NodeStage.MIGRATION and c.is_up for c in state.controllers)
+    are_controllers = all(c.is_registered for c in state.controllers)
     return are_brokers and are_controllers and state.migration is not Znode.ABSENT
 
 
