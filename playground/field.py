@@ -270,6 +270,11 @@ class Field:
         """What lies in a node's log directory."""
         return {path.name for path in Path(self.cluster.spec.node(node_id).log_dirs[0]).iterdir()}
 
+    async def until_dead(self, node_ids: list[int], seconds: float = 60.0) -> None:
+        """Processes that cannot live end by themselves, as soon as they have come far enough to notice."""
+        alive = partial(filter, self.is_running)
+        await asyncio.to_thread(wait_until, lambda: not list(alive(node_ids)), f"the end of {node_ids}", seconds)
+
     def has_file(self, node_id: int) -> bool:
         return Path(self.cluster.spec.node(node_id).properties_file).exists()
 
