@@ -199,6 +199,7 @@ class Messages:
         refused = await self._write_down(order)
         if refused is not None:
             self._outbox.tell("not-written-down", {"order": order.kind, "by": order.by, "why": refused})
+            self._outbox.send_soon()
 
     async def _write_down(self, order: AdoptRequest) -> str | None:
         """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""

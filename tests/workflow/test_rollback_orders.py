@@ -189,6 +189,7 @@ async def test_a_rollback_in_flight_between_two_runs_is_not_lost(small: Any) -> 
     await verifying.is_reached.wait()
     small.drivers.of[1].release("start")
     await small.until(lambda: small.has_phase("BROKERS_TO_KRAFT"))
+    await small.until(lambda: small.is_quiet(1))
     assert len(await small.histories()) == 1
     small.ledger.release("command")
     assert await asked == "accepted"
