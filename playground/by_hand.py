@@ -80,12 +80,14 @@ class ByHand:
         command = (java, *tool, *what, "--release-version", RELEASE)
         subprocess.run(command, env=controller.environment, check=True, capture_output=True, timeout=FORMAT_SECONDS)
 
-    def to_hybrid(self, broker_id: int) -> None:
-        """Edits and restarts one broker; returns when every replica is in sync."""
+    def to_hybrid(self, broker_id: int, *, is_awaited: bool = True) -> None:
+        """Edits and restarts one broker; returns when every replica is in sync, which after the last one may never be."""
         path = self.properties_file(broker_id)
         spec = self._cluster.spec
         path.write_text(node_file(path.read_text(ENCODING), spec, spec.node(broker_id), NodeStage.MIGRATION), ENCODING)
         self.restart(broker_id)
+        if not is_awaited:
+            return
         everyone = frozenset(broker.id for broker in spec.brokers)
         self._cluster.await_view(
             lambda view: everyone <= view.broker_ids and not view.under_replicated,

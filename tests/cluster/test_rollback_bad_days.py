@@ -18,22 +18,30 @@ NAMED_WITHIN_SECONDS = 10
 POISON = "/kafka-acl/Topic/poison"
 
 
-def left_over(offset: int) -> dict[str, int]:
-    """`/migration` as an attempt leaves it that was ended without cleaning up."""
+OLDER_EPOCH, NEWER_EPOCH = 0, 99
+
+
+def left_over(epoch: int) -> dict[str, int]:
+    """`/migration` as an attempt leaves it that was ended without cleaning up.
+
+    A quorum whose log is ahead of it by epoch, then by offset, takes ZooKeeper for its own copy, and deletes at once; one that
+    is behind waits until it is ahead (KRaftMigrationDriver, SyncKRaftMetadataEvent).
+    """
     return {
         "version": 0,
         "kraft_controller_id": 3001,
-        "kraft_controller_epoch": 1,
-        "kraft_metadata_offset": offset,
-        "kraft_metadata_epoch": 1,
+        "kraft_controller_epoch": epoch,
+        "kraft_metadata_offset": 400,
+        "kraft_metadata_epoch": epoch,
     }
 
 
-def migrate_by_hand(rig: Rig) -> None:
-    """Up to the last broker's registration, with which the copy begins."""
+def begin_by_hand(rig: Rig, epoch: int) -> None:
+    """Controllers and all brokers but the last one, beside what was left over."""
+    rig.by_hand.put_znode(MIGRATION, left_over(epoch))
     rig.by_hand.add_controllers()
-    for broker in rig.cluster.spec.brokers:
-        rig.by_hand.to_hybrid(broker.id)
+    for broker in (1, 2):
+        rig.by_hand.to_hybrid(broker)
 
 
 # --- an earlier attempt's /migration ---------------------------------------------------------------------------------
@@ -42,24 +50,21 @@ def migrate_by_hand(rig: Rig) -> None:
 def test_a_left_over_migration_znode_destroys_topics_when_nobody_is_there(rig: Rig) -> None:
     """Why the product refuses and stops it: the trap is real. The product does not take part in this."""
     before = rig.snapshot().content
-    rig.by_hand.put_znode(MIGRATION, left_over(offset=60))
-    migrate_by_hand(rig)
+    begin_by_hand(rig, OLDER_EPOCH)
+    rig.by_hand.to_hybrid(3, is_awaited=False)
     with rig.by_hand.zookeeper() as client:
         wait_until(lambda: not client.get_children("/brokers/topics"), "all topics deleted from ZooKeeper", 90)
     assert before.topics
 
 
 def test_a_left_over_migration_znode_is_stopped_before_anything_is_deleted(rig: Rig) -> None:
-    """Begun by somebody's hand while we watch: the new quorum waits until its log is as long, and we do not."""
+    """Begun by somebody's hand while we watch: the new quorum waits until its log is ahead, and we do not."""
     before = rig.snapshot()
     rig.register()
-    rig.by_hand.put_znode(MIGRATION, left_over(offset=400))
-    rig.by_hand.add_controllers()
-    for broker in (1, 2):
-        rig.by_hand.to_hybrid(broker)
+    begin_by_hand(rig, NEWER_EPOCH)
     migration_id = rig.migrate()
     rig.await_wait(migration_id, "copy-left-over")
-    rig.by_hand.to_hybrid(3)
+    rig.by_hand.to_hybrid(3, is_awaited=False)
     rig.by_hand.await_claim_of_kraft(90)
     wait_until(rig.by_hand.is_controller_of_zookeeper, "a broker holds /controller again", 60)
     assert lost_topics(before.content, rig.snapshot().content) == []
