@@ -72,8 +72,6 @@ def _mark(state: State, step: Step) -> State | None:
 
 
 def _fence(state: State, _: Step) -> State | None:
-    if state.log is QuorumState.POST_MIGRATION:
-        return None
     controllers = tuple(replace(c, is_fenced=c.is_formatted) for c in state.controllers)
     return replace(state, controllers=controllers)
 
@@ -86,11 +84,14 @@ def _kill(state: State, _: Step) -> State | None:
 
 
 def _flush(state: State, _: Step) -> State | None:
-    """The dead logs are read. Final after all: the fence is lifted again. Ahead of ZooKeeper: they run once more, but never
+    """The dead logs are read. Final after all: all are started again. Ahead of ZooKeeper: they run once more, but never
     without a flag, for that start would be the end, nor where a broker leads already.
     """
     if state.log is QuorumState.POST_MIGRATION:
-        return replace(state, controllers=tuple(replace(c, is_fenced=False) for c in state.controllers))
+        state = replace(state, controllers=tuple(replace(c, is_fenced=False) for c in state.controllers))
+        for i in state.controller_ids():
+            state = started(state, i)
+        return state
     if state.log is not QuorumState.MIGRATION or state.is_flushed or state.claim is Claim.ZOOKEEPER:
         return state
     if state.is_zookeeper_silent or any(c.file is NodeStage.KRAFT for c in state.controllers):

@@ -179,13 +179,21 @@ def check_standbys_first(s: Any, step: Step) -> None:
 
 
 def check_begun_first(s: Any, step: Step) -> None:
-    """No node is begun while the file of another is ahead of its process."""
-    if finishes_interrupted(s, step) or step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE}:
+    """No node is begun while the file of another is ahead of its process; of a controller's, once all brokers are there."""
+    if finishes_interrupted(s, step) or step.action is not StepAction.ROLL_NODE:
         return
     begun = {b.id for b in s.brokers if STAGE_OF_MODE.get(b.mode, b.stage) is not b.stage}
-    begun |= {c.id for c in s.controllers if c.mode is ControllerMode.MIGRATING and c.stage is NodeStage.KRAFT}
-    begun |= {c.id for c in s.controllers if c.mode is ControllerMode.FINAL and c.stage is NodeStage.MIGRATION}
-    assert not begun or step.node_id in begun or s.quorum is not QuorumState.POST_MIGRATION
+    if all(b.mode is BrokerMode.KRAFT for b in s.brokers):
+        begun |= {c.id for c in s.controllers if c.mode is ControllerMode.MIGRATING and c.stage is NodeStage.KRAFT}
+    if not begun and s.quorum is QuorumState.POST_MIGRATION and not is_controller(step):
+        assert subject(s, step).mode is not BrokerMode.KRAFT, "then only controllers are left to finish"
+    assert not begun or step.node_id in begun or (is_controller(step) and is_behind(s, step))
+
+
+def is_behind(s: Any, step: Step) -> bool:
+    """A flag was being given back when the log became final."""
+    node = subject(s, step)
+    return bool((node.mode, node.stage) == (ControllerMode.FINAL, NodeStage.MIGRATION))
 
 
 def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
