@@ -58,11 +58,13 @@ FLUSHES = 3
 @dataclass(frozen=True)
 class Pace:
     """In seconds: between two looks; until the sockets of a killed process count as somebody else's, for a busy kernel takes
-    its time to close them; and how long `/controller` is watched after the window.
+    its time to close them; how long a controller that has claimed may write nothing to ZooKeeper, which it does twice a second;
+    and how long `/controller` is watched after the window.
     """
 
     poll: float = 0.05
     settle: float = 5.0
+    stall: float = 10.0
     watch: float = 2.0
 
 
@@ -328,16 +330,31 @@ class Window:
     async def _flush(self) -> None:
         """Start them again and wait until ZooKeeper has everything; whether it has is read from the logs afterwards.
 
-        What the kill cut in two goes first: they could not finish it, and would write nothing at all.
+        What the kill cut in two goes first: they could not finish it, and would write nothing at all. Every write of a leader
+        touches /migration: one that has claimed and writes no more has given up, which some of Kafka's errors make it do.
         """
         self._flushes += 1
         removed = await remove_half_written(self._tree)
         if removed:
             self.story.append(f"half written in ZooKeeper, and so written anew: {', '.join(removed)}")
+        before = (await rule_of(self._tree)).known_epoch
         await self._revive()
         policy = self._request.policy
-        if await self._comes_to_rest((policy.restart_deadline + policy.drain_deadline).total_seconds()):
-            self._end_gap()
+        end = time.monotonic() + (policy.restart_deadline + policy.drain_deadline).total_seconds()
+        seen, changed_at = None, time.monotonic()
+        while time.monotonic() < end:
+            rule = await rule_of(self._tree)
+            has_claimed = rule.is_krafts and rule.known_epoch > before
+            if has_claimed:
+                self._end_gap()
+            if has_claimed and await self._comes_to_rest(self._pace.settle):
+                return
+            version = rule.migration.version if rule.migration is not None else None
+            if version != seen or not has_claimed:
+                seen, changed_at = version, time.monotonic()
+            elif time.monotonic() - changed_at > self._pace.stall:
+                return
+            await asyncio.sleep(self._pace.poll)
 
     async def _give_back(self, rule: Rule) -> None:
         """A controller of either kind rather than none: KRaft's again, where ZooKeeper's does not rule already.
