@@ -10,6 +10,8 @@ from playground.demo.state import DemoState, Tone
 
 Telling = tuple[str, Tone]
 APPROVAL = "approval"
+GAP = "without a controller"
+"""How the window's own measurement ends."""
 
 
 def line_of(event: Event) -> Telling | None:
@@ -51,7 +53,8 @@ def work_of(data: dict[str, Any]) -> str:
 def _done(data: dict[str, Any]) -> Telling:
     again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
     what = DONE.get(data["action"], "{action} {node}: done").format(**data)
-    return f"{what} ({data['seconds']:.0f} s{again})", Tone.GOOD
+    gap = [f", {change}" for change in data.get("changes", ()) if change.endswith(GAP)]
+    return f"{what} ({data['seconds']:.0f} s{again}{''.join(gap)})", Tone.GOOD
 
 
 def _waiting(data: dict[str, Any]) -> Telling | None:

@@ -73,8 +73,16 @@ def board() -> Board:
             Tone.GOOD,
         ),
         (
-            event("step-done", action="leave-kraft", node="cluster", stage="zookeeper", seconds=5.2, attempt=1),
-            "a broker is ZooKeeper's controller again (5 s)",
+            event(
+                "step-done",
+                action="leave-kraft",
+                node="cluster",
+                stage="zookeeper",
+                seconds=5.2,
+                attempt=1,
+                changes=["/migration deleted", "0.2 s without a controller"],
+            ),
+            "a broker is ZooKeeper's controller again (5 s, 0.2 s without a controller)",
             Tone.GOOD,
         ),
         (
