@@ -66,7 +66,8 @@ def _files(s: Situation, terms: Terms) -> Decision | None:
     """Nothing is lost that nobody has accepted. Asked before the first restart, and again for what was edited since."""
     losing = [b.id for b in s.brokers if b.id in terms.unaccepted and not _is_back(b)]
     losing += [c.id for c in s.controllers if c.id in terms.unaccepted and c.mode is not ControllerMode.ABSENT]
-    is_window_open = s.claim is not Claim.ZOOKEEPER and not _is_quorum_alive(s) and not _ahead(s)
+    is_quorum_dead = not _is_quorum_alive(s) and not _is_quorum_over(s)
+    is_window_open = s.claim is not Claim.ZOOKEEPER and is_quorum_dead and not _ahead(s)
     return wait(WaitReason.FILE_CHANGED, *losing) if losing and not is_window_open else None
 
 
@@ -97,10 +98,9 @@ def _window(s: Situation, terms: Terms) -> Decision | None:
 
     Before it kills anybody it asks; what it has begun it ends.
     """
-    is_quorum_over = all(_is_stopped(c) for c in s.controllers) and not s.has_migration_znode
-    if is_quorum_over and s.claim is Claim.ZOOKEEPER:
+    if _is_quorum_over(s) and s.claim is Claim.ZOOKEEPER:
         return None
-    if is_quorum_over and s.claim is Claim.NOBODY:
+    if _is_quorum_over(s) and s.claim is Claim.NOBODY:
         is_any_alive = any(b.mode not in {BrokerMode.DOWN, BrokerMode.INTERRUPTED} for b in s.brokers)
         return wait(WaitReason.NO_CONTROLLER) if is_any_alive else None
     is_begun = bool(in_mode(s, ControllerMode.FENCED))
@@ -163,6 +163,10 @@ def _does_majority_run(s: Situation) -> bool:
 
 def _is_quorum_alive(s: Situation) -> bool:
     return s.quorum in {QuorumState.NONE, QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.UNKNOWN}
+
+
+def _is_quorum_over(s: Situation) -> bool:
+    return all(_is_stopped(c) for c in s.controllers) and not s.has_migration_znode
 
 
 def _is_stopped(controller: ControllerSituation) -> bool:

@@ -310,10 +310,10 @@ def test_who_leads_goes_last(start: World) -> None:
     """The ZooKeeper controller in roll 1, the quorum's leader in the finalisation."""
     worlds = list(led_to_the_end(start))
     steps = worlds[-1].order
-    rolls = [s.node_id for s in steps if s.action is StepAction.ROLL_NODE and s.stage is NodeStage.MIGRATION]
+    rolls = [s.node for s in steps if s.action is StepAction.ROLL_NODE and s.stage is NodeStage.MIGRATION]
     assert rolls[-1] == start.zookeeper_controller
     assert sorted(rolls) == [b.id for b in start.brokers]
-    finals = [s.node_id for s in steps if s.node_id > 3000 and s.stage is NodeStage.KRAFT]
+    finals = [s.node for s in steps if s.node > 3000 and s.stage is NodeStage.KRAFT]
     before = next(world for world in worlds if world.approval is Approval.VALID)
     assert finals[-1] == before.leader
     assert len(finals) == len(start.controllers)
