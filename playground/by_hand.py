@@ -42,6 +42,10 @@ class ByHand:
     def properties_file(self, node_id: int) -> Path:
         return Path(self._cluster.spec.node(node_id).properties_file)
 
+    def properties(self, node_id: int) -> dict[str, str]:
+        """Its file as Java reads it."""
+        return parse(self.properties_file(node_id).read_text(ENCODING))
+
     def edit(self, node_id: int, assignments: Mapping[str, str], removals: frozenset[str] = frozenset()) -> None:
         path = self.properties_file(node_id)
         path.write_text(edit(path.read_text(ENCODING), assignments, removals), ENCODING)
@@ -53,7 +57,7 @@ class ByHand:
 
     def has_flag(self, controller_id: int) -> bool:
         """Whether its file has the migration flag."""
-        return has_migration_flag(parse(self.properties_file(controller_id).read_text(ENCODING)))
+        return has_migration_flag(self.properties(controller_id))
 
     def take_flag_away(self, controller_id: int) -> None:
         """The worst that one can do to a controller: its next election makes the migration final."""

@@ -110,7 +110,7 @@ def test_a_controller_that_lost_its_flag_in_dual_write_gets_it_back(rig: Rig) ->
     rig.forward_to(DUAL_WRITE, migration_id)
     leader = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
     standby = next(c.id for c in rig.cluster.spec.controllers if c.id != leader)
-    with_flag = rig.by_hand.properties_file(standby).read_bytes()
+    with_flag = rig.by_hand.properties(standby)
     rig.by_hand.take_flag_away(standby)
     rig.await_event(
         migration_id,
@@ -119,7 +119,7 @@ def test_a_controller_that_lost_its_flag_in_dual_write_gets_it_back(rig: Rig) ->
         ),
         "the flag is given back, although somebody holds",
     )
-    assert rig.by_hand.properties_file(standby).read_bytes() == with_flag
+    assert rig.by_hand.properties(standby) == with_flag
     rig.resume(migration_id)
     assert rig.complete(migration_id)["state"] == "succeeded"
     assert rig.verify().lost == frozenset()
