@@ -117,12 +117,17 @@ async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
         return False
 
 
+ORDERS = frozenset({CommandKind.HOLD, CommandKind.REJECT, CommandKind.RESUME})
+"""Of a hold or its end. A rollback ends a hold as well, once it is accepted."""
+
+
 async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
     """Whether the newest order is to hold. A step may have been waiting for a worker since before it was given."""
+    accepted = request.revert.command_id if request.revert is not None else None
     orders = [
         command.kind
         for command in await ports.ledger.commands(request.migration_id)
-        if command.kind is not CommandKind.APPROVE and command.refused_because is None
+        if (command.kind in ORDERS or command.id == accepted) and command.refused_because is None
     ]
     return bool(orders) and orders[-1] in {CommandKind.HOLD, CommandKind.REJECT}
 

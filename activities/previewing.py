@@ -4,9 +4,11 @@ Nothing here changes anything. An accepted rollback becomes a `RevertOrder`, whi
 ledger: from then on its steps go through while that is down.
 """
 
+import asyncio
+
 from temporalio import activity
 
-from activities.assessing import ensure_not_superseded, registered
+from activities.assessing import ensure_not_superseded, look_and_decide, registered
 from activities.epochs import largest_epoch_of_states
 from activities.heartbeat import heartbeating
 from activities.node_files import original_path, sha256_of
@@ -22,6 +24,7 @@ from domain.contracts import (
     RollbackRequest,
     Runbook,
 )
+from domain.decisions import Revert
 from domain.errors import KeeperlessError
 from domain.observation import Observation
 from domain.properties import ENCODING
@@ -64,12 +67,24 @@ class Previewing:
             await ensure_not_superseded(claim, self._ports)
             cluster = await registered(request.cluster, self._ports)
             if request.command_id is None:
-                return RollbackAnswer(order=RevertOrder(command_id=None, because=request.because, cluster=cluster))
+                return await self._judge_ourselves(request, cluster)
             command = await self._ports.ledger.command(request.command_id)
             if command is None or not _is_rollback_of(command, request.migration_id):
                 why = f"the ledger has no rollback of this migration under the id {request.command_id}"
                 return RollbackAnswer(refused_because=why)
             return await self._judge(request, command, cluster)
+
+    async def _judge_ourselves(self, request: RollbackRequest, cluster: ClusterRecord) -> RollbackAnswer:
+        """Nobody asked, and there is no turning round again: only when several looks in a row say so as well."""
+        look = AssessRequest(
+            migration_id=request.migration_id, cluster=request.cluster, generation=request.generation, policy=request.policy
+        )
+        for _ in range(request.policy.stable_samples):
+            await asyncio.sleep(request.policy.poll_interval.total_seconds())
+            assessment, _observation = await look_and_decide(look, self._ports)
+            if not isinstance(assessment.decision, Revert):
+                return RollbackAnswer(refused_because="a further look does not ask for the way back any more")
+        return RollbackAnswer(order=RevertOrder(command_id=None, because=request.because, cluster=cluster))
 
     async def _judge(self, request: RollbackRequest, command: Command, cluster: ClusterRecord) -> RollbackAnswer:
         """Against what is seen now. Where nothing is left to undo the way back is at its end at once: that is no refusal."""

@@ -161,7 +161,9 @@ class ZkToKraftMigration:
         self._step_count += 1
         self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
         self._outbox.send_soon()
-        looks = 1 if self._is_settled else self._request.policy.stable_samples
+        # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
+        is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
+        looks = 1 if is_settled else self._request.policy.stable_samples
         handle = self._calls.perform(step, self._step_count, node, self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, node))
         try:
