@@ -27,8 +27,8 @@ def losing_nodes(losses: tuple[Loss, ...], accepted: tuple[str, ...], spec: Clus
 
 
 _METADATA = (
-    "Dual write is not current: topics, configurations and other metadata that were changed since it fell behind may be "
-    "missing in ZooKeeper. Messages are not lost."
+    "Dual write is not current: what was changed since it fell behind may be missing in ZooKeeper: configurations, ACLs, and "
+    "whole topics that were created since, with their messages."
 )
 
 
