@@ -5,11 +5,11 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      1. a quorum is about to delete what it lacks       → Revert    (an earlier attempt's /migration)
      2. the copy kills its controllers                  → Revert    (the cluster has no controller)
      3. a controller has lost its flag                  → Step      give it back (one election makes it final)
-     4. a person holds                                  → Wait      (not once finalisation has begun: half of it is worse)
+     4. a person holds                                  → Wait      (not once the end has begun: half of it is worse)
      5. ZooKeeper is silent, and all else is ready      → Gate      finalize-without-return
      6. something decisive did not answer               → Wait      (unknown is never healthy)
      7. a way back stands half-done                     → Step/Wait
-     8. a file is not as we left it                     → Wait
+     8. a file is not as we left it                     → Wait      (final too early: a broker's)
      9. a controller is missing                         → Step      provision it, while no broker has been touched
     10. a node that we stopped was not started          → Step      finish its roll
     11. a node is down or not ready                     → Wait

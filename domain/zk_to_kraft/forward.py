@@ -43,8 +43,13 @@ def _is_outside_kraft(b: BrokerSituation) -> bool:
     return is_elsewhere or b.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
 
 
-def _held(_: Situation, terms: Terms) -> Decision | None:
-    return wait(WaitReason.HELD) if terms.is_held and not terms.has_begun_to_finalize else None
+def _held(s: Situation, terms: Terms) -> Decision | None:
+    """Not in the middle of the end, and somebody's end too early is no better: nobody else leads such a cluster out."""
+    return wait(WaitReason.HELD) if terms.is_held and not (terms.has_begun_to_finalize or _is_final_too_early(s)) else None
+
+
+def _is_final_too_early(s: Situation) -> bool:
+    return s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers)
 
 
 def _zookeeper_lost(s: Situation, terms: Terms) -> Decision | None:
@@ -87,8 +92,10 @@ def _are_brokers_untouched(s: Situation) -> bool:
 
 
 def _changed_files(s: Situation, _: Terms) -> Decision | None:
+    """After an end too early the brokers' way out does not wait for a controller's file: the flag's line alone may be gone."""
     changed = [b.id for b in s.brokers if b.stage is None or _is_file_behind(b)]
-    changed += [c.id for c in s.controllers if c.stage is None and c.mode is not ControllerMode.ABSENT]
+    if not _is_final_too_early(s):
+        changed += [c.id for c in s.controllers if c.stage is None and c.mode is not ControllerMode.ABSENT]
     return wait(WaitReason.FILE_CHANGED, *changed) if changed else None
 
 

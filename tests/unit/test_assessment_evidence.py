@@ -25,6 +25,7 @@ from domain.observation import (
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import GivenApproval, Ruling, assess, evidence_of, hash_of, sight_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import situation_of
 from domain.zk_to_kraft.way_back import OUTCOME
@@ -437,3 +438,16 @@ def test_an_observation_survives_its_artefact(seen: Observation) -> None:
 
 def test_a_file_hash_is_the_hash_of_its_bytes() -> None:
     assert seen_file("a=1\n").sha256 != seen_file("a=1\r\n").sha256
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("node_id", [3001, 3002])
+def test_an_end_too_early_is_led_forward_whatever_is_held_or_half_edited(node_id: int, is_held: bool) -> None:
+    """Somebody deletes the flag's line and nothing else: the file fits no stage, and the log is final."""
+    text = text_at(SPEC, node_id, NodeStage.MIGRATION).replace(f"{MIGRATION_FLAG}=true\n", "")
+    seen = with_file(observation(Point.DUAL_WRITE), node_id, text)
+    assert situation_of(seen, SPEC, POLICY).controllers[node_id - 3001].stage is None
+    final = with_metrics(seen, node_id, migration_gauge=MigrationGauge.POST_MIGRATION, write_behind_lag=None)
+    decision = judged(final, Ruling(is_held=is_held)).decision
+    assert isinstance(decision, Step), decision
+    assert (decision.action, decision.node_id, decision.stage) == (StepAction.ROLL_NODE, 1, NodeStage.KRAFT)

@@ -141,6 +141,11 @@ def is_given_up(s: Any, terms: Any) -> bool:
     return s.claim is Claim.UNKNOWN and terms.without_return in GIVEN
 
 
+def is_final_too_early(s: Any) -> bool:
+    """The log is final, and a broker is not in KRaft mode: the way out is forward, and nobody holds it up."""
+    return s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers)
+
+
 def check_majority_without(s: Any, node_id: int) -> None:
     rest = [c for c in s.controllers if c.id != node_id]
     majority = len(s.controllers) // 2 + 1
@@ -252,11 +257,12 @@ def check_nothing_decisive_is_open(s: Any, terms: Any, step: Step) -> None:
     if step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE} or finishes_interrupted(s, step):
         return
     assert all(node.mode in UP for node in s.nodes)
-    assert all(node.stage is not None for node in s.nodes)
+    assert all(b.stage is not None for b in s.brokers)
+    assert is_final_too_early(s) or all(c.stage is not None for c in s.controllers)
     assert all(c.is_caught_up for c in s.controllers)
     assert s.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
-    if s.quorum is QuorumState.POST_MIGRATION and any(b.mode is not BrokerMode.KRAFT for b in s.brokers):
-        return  # final too early: going on is what mends the rest
+    if is_final_too_early(s):
+        return  # going on is what mends the rest
     assert s.registration is Registration.AGREES
     assert s.replication is Replication.IN_SYNC
 
@@ -293,7 +299,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
     else:
         assert step.action is StepAction.ROLL_NODE
         check_broker_roll(s, terms, step)
-    assert not terms.is_held or terms.has_begun_to_finalize, "held means that nothing happens"
+    assert not terms.is_held or terms.has_begun_to_finalize or is_final_too_early(s), "held means that nothing happens"
 
 
 def check_gate(s: Any, terms: Any, gate: Gate) -> None:
@@ -401,18 +407,18 @@ def test_a_stale_approval_is_as_good_as_none() -> None:
 
 
 def test_held_means_no_step_unless_finalisation_has_begun() -> None:
-    """What is worse than any hold is answered all the same: a lost flag, and a copy that kills or deletes."""
+    """What is worse than any hold is answered all the same: a lost flag, a copy that kills or deletes, an end too early."""
 
     def check(s: Any, terms: Any) -> None:
         decision = decide(s, terms)
         if isinstance(decision, Step):
-            assert gives_flag_back(s, decision)
+            assert gives_flag_back(s, decision) or is_final_too_early(s)
         elif isinstance(decision, Revert):
             assert s.is_copy_stale or s.is_copy_failed
         else:
             assert isinstance(decision, Wait)
             worse = {WaitReason.CONTROLLER_LOST_ITS_FLAG, WaitReason.COPY_CANNOT_FINISH}
-            assert decision.reason in worse | {WaitReason.HELD}
+            assert decision.reason in worse | {WaitReason.HELD} or is_final_too_early(s)
 
     not_begun = (Approval.NONE, Approval.STALE, Approval.VALID)
     held = only(TERMS_FIELDS, intent=(Intent.FORWARD,), approval=not_begun, without_return=not_begun, is_held=(True,))
