@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -22,7 +21,6 @@ from domain.properties import ENCODING, edit, parse
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG, controller_file, has_migration_flag, node_file
 from playground import processes
 from playground.cluster import PlaygroundCluster
-from playground.ensemble import mode_of
 from playground.relay import Relay
 
 RELEASE = "3.9"
@@ -157,16 +155,9 @@ class ByHand:
             client.create(f"/brokers/ids/{broker_id}", json.dumps(registration).encode(), ephemeral=True)
             yield
 
-    def majority_with(self, node_id: int) -> list[int]:
-        """The pids of two ZooKeeper servers: the ensemble's leader, and the one that the node is connected to, or any other.
-
-        Frozen and woken together they go on at once, and with what the node had asked for and given up meanwhile.
-        """
+    def ensemble_pids(self) -> list[int]:
         ensemble = self._cluster.ensemble
-        node = psutil.Process(int(Path(self._cluster.spec.node(node_id).driver.service.pid_file).read_text()))
-        ports = {connection.raddr.port for connection in node.net_connections() if connection.raddr}
-        chosen = sorted(ensemble.servers, key=lambda s: (mode_of(s) != "leader", s.client_port not in ports))[:2]
-        found = (processes.running(ensemble.launch(server)) for server in chosen)
+        found = (processes.running(ensemble.launch(server)) for server in ensemble.servers)
         return [process.pid for process in found if process is not None]
 
     def kill_zookeeper(self) -> None:
