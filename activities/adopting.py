@@ -21,7 +21,11 @@ class Adopting:
 
     @activity.defn(name=ActivityName.ADOPT)
     async def adopt_message(self, request: AdoptRequest) -> str | None:
-        """Write the command; why it does not count, or `None` when it does. Same id, same command."""
+        """Write the command; why it does not count, or `None` when it does. Same id, same command.
+
+        It comes from the workflow, so nobody has to deliver it there.
+        """
+        at = datetime.now(UTC)
         is_counting = self._are_signals_trusted or request.kind in COUNTING_ANYWAY
         refused = None if is_counting else f"signal_approvals is off: {request.kind} through the API"
         await self._ports.ledger.add_command(
@@ -36,7 +40,8 @@ class Adopting:
                 reason=request.reason,
                 by=request.by or "unknown (temporal signal)",
                 via="temporal-signal",
-                at=datetime.now(UTC),
+                at=at,
+                delivered_at=at if is_counting else None,
                 refused_because=refused,
             )
         )

@@ -67,6 +67,7 @@ class Messages:
         if self._board.gate is not gate:
             raise self._ignored(CommandKind.APPROVE, message, f"gate {message.gate} was closed meanwhile")
         self._board.gate = None
+        self._orders.remember(command_id)
         self._orders.approve(GateName(message.gate), command_id)
         self._outbox.tell("approved", {**told, "command": command_id})
         return "approved"
@@ -112,11 +113,12 @@ class Messages:
         message = clean(message)
         if self._orders.is_repeated(message.command_id):
             return "resumed"
-        holds = self._orders.holds
-        if message.command_id is None:
-            await self._adopt(self._order(CommandKind.RESUME, message))
+        holds, command_id = self._orders.holds, message.command_id
+        if command_id is None:
+            command_id = await self._adopt(self._order(CommandKind.RESUME, message))
         if self._orders.holds != holds:
             raise self._ignored(CommandKind.RESUME, message, f"held again meanwhile: {self._orders.held_because}")
+        self._orders.remember(command_id)
         self._orders.resume()
         self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
         return "resumed"
@@ -146,7 +148,6 @@ class Messages:
                 self._outbox.tell("rollback-refused", {**told, "losses": list(message.accept_loss), "why": why})
                 self._outbox.send_soon()
                 raise ApplicationError(why, type="RollbackRefused")
-            self._orders.is_repeated(message.command_id)
             self._orders.turn(order)
             self._board.note_turn()
             if self._orders.holds == holds:
@@ -196,6 +197,7 @@ class Messages:
 
     async def _keep(self, order: AdoptRequest) -> None:
         """The same for what counts in any case: a step that was waiting for a worker asks the ledger for the newest order."""
+        self._orders.remember(order.command_id)
         refused = await self._write_down(order)
         if refused is not None:
             self._outbox.tell("not-written-down", {"order": order.kind, "by": order.by, "why": refused})

@@ -47,8 +47,13 @@ class Orders:
         """True for a command seen before; otherwise remembers it."""
         if command_id is None or self.is_known(command_id):
             return command_id is not None
-        self.applied.append(command_id)
+        self.remember(command_id)
         return False
+
+    def remember(self, command_id: str | None) -> None:
+        """A command that has had its effect. Delivered once more, whoever delivers it, it has none."""
+        if command_id is not None and command_id not in self.applied:
+            self.applied.append(command_id)
 
     def approve(self, gate: GateName, command_id: str) -> None:
         self.approvals[gate], self.has_news = command_id, True
@@ -73,6 +78,7 @@ class Orders:
         losses = tuple(dict.fromkeys((*accepted, *order.accepted_losses)))
         self.revert, self.has_news = order.model_copy(update={"accepted_losses": losses}), True
         self.approvals.clear()
+        self.remember(order.command_id)
 
     def forget_passing(self, but: GateName | None = None) -> None:
         """The fault that a gate was opened for is over, or another one has come: who approved it did not mean the next."""

@@ -1,16 +1,41 @@
 """Hold, resume and reject that came with Temporal's own UI or CLI: they are written down, and count as the settings say."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
+from temporalio.testing import WorkflowEnvironment
 
+from api.app import create_app
+from api.caretaker import Caretaker
+from api.settings import ApiSettings
+from api.temporal import Temporal
 from domain.contracts import HoldMessage
 from domain.errors import Permanent
 from domain.zk_to_kraft.phases import Phase
 
 BY_HAND = HoldMessage(by="zoe", reason="by hand")
+
+
+@pytest.fixture
+async def caretaker(tmp_path: Path, temporal: WorkflowEnvironment, ledger: Any) -> AsyncIterator[Caretaker]:
+    """The API's, on the world's own ledger and Temporal: it does a round when a test says so."""
+    settings = ApiSettings(ledger_url=f"sqlite:///{tmp_path}/ledger.db", care_interval=3600)  # type: ignore[arg-type]
+    app = create_app(settings, Temporal({"target_host": temporal.client.service_client.config.target_host}))
+    async with app.router.lifespan_context(app):
+        yield app.state.wiring.caretaker
+
+
+async def begin_as_the_api_does(world: Any) -> None:
+    """The row names its run, so that commands can be delivered to it."""
+    record = await world.register()
+    await world.start_workers(are_signals_trusted=True)
+    handle = await world.start(record.workflow_id)
+    description = await handle.describe()
+    await world.book.set_run(record.id, description.run_id, record.created_at)
 
 
 async def is_shown(world: Any, detail: str) -> bool:
@@ -129,3 +154,49 @@ async def test_a_hold_that_cannot_be_written_down_holds_all_the_same(small: Any)
     await small.until_waiting("held")
     told = await small.until_told("not-written-down")
     assert "older than this program" in told.data["why"]
+
+
+@pytest.mark.parametrize("order", ["approve", "hold", "resume", "reject"])
+async def test_what_came_by_hand_is_not_delivered_once_more(
+    small: Any, make_approval: Any, caretaker: Caretaker, order: str
+) -> None:
+    """The caretaker looks for commands that have not arrived. These came from where they would go."""
+    await small.lead_to(Phase.SOAK)
+    await begin_as_the_api_does(small)
+    gate = await small.until_gate()
+    pause = small.drivers.of[3001].pause("stop")
+    if order == "approve":
+        await small.handle.signal("approve", make_approval(gate.evidence_hash))
+    elif order == "reject":
+        await small.say("reject", make_approval(gate.evidence_hash))
+        await small.resume()
+        await small.approve_gate()
+    else:
+        await (small.say("hold", BY_HAND) if order == "hold" else small.hold())
+        await (small.say("resume", BY_HAND) if order == "resume" else small.resume())
+        await small.approve_gate()
+    await pause.is_reached.wait()
+    await caretaker.round()
+    commands = await small.book.commands(small.migration_id)
+    assert [(c.kind, c.refused_because) for c in commands] == [(c.kind, None) for c in commands]
+    (by_hand,) = [command for command in commands if command.via == "temporal-signal"]
+    assert by_hand.delivered_at is not None
+    assert by_hand.id in (await small.status()).applied_commands
+    small.drivers.of[3001].release("stop")
+    assert await small.result() == "succeeded"
+    assert len(await small.events("held")) == (order in {"hold", "resume"})
+
+
+async def test_a_rollback_by_hand_is_not_delivered_once_more(small: Any, make_rollback: Any, caretaker: Caretaker) -> None:
+    await small.lead_to(Phase.SOAK)
+    await begin_as_the_api_does(small)
+    await small.until_gate()
+    pause = small.drivers.of[1].pause("stop")
+    assert await small.say("rollback", make_rollback()) == "accepted"
+    await pause.is_reached.wait()
+    await caretaker.round()
+    (by_hand,) = await small.book.commands(small.migration_id)
+    assert (by_hand.refused_because, by_hand.delivered_at is not None) == (None, True)
+    assert by_hand.id in (await small.status()).applied_commands
+    small.drivers.of[1].release("stop")
+    assert await small.result() == "reverted"
