@@ -62,7 +62,7 @@ async def observe(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy 
         nodes=tuple(nodes),
         unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
     )
-    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, policy)
+    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy)
 
 
 async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:

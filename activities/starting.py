@@ -8,7 +8,8 @@
 
 `fail_over`: the active controller is restarted, so that another one takes over and writes what ZooKeeper lacks.
 
-    1. look again: dual write is dead and no hazard is known: a failover would cure it   (else: blocked, nothing touched)
+    1. look again: dual write is dead and no hazard is known: a failover would cure it; and the offset in /migration stands still
+       where KRaft has its claim                                                      (else: blocked, nothing touched)
     2. write the mark: which process ran
     3. stop the process that the mark names, and no other; start, if nothing has been started since
     4. prove: an active controller, the log in MIGRATION, dual write current, k looks in a row
@@ -24,6 +25,7 @@ import time
 from temporalio import activity
 
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.epochs import rule_of
 from activities.fence import Member, is_fenced, may_start, revive
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, sha256_of, write_mark
@@ -45,8 +47,9 @@ LOG_LINES = 12
 class Starting:
     """The activities that start controllers."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+    def __init__(self, ports: Ports, standing_seconds: float = 2.0) -> None:
+        """`standing_seconds`: how long dual write has to write nothing to count as dead. One that lives writes twice a second."""
+        self._ports, self._standing_seconds = ports, standing_seconds
 
     @activity.defn(name=ActivityName.START_NODE)
     async def start_node(self, request: StepRequest) -> StepOutcome:
@@ -78,7 +81,7 @@ class Starting:
             mark = await read_mark(member.driver, member.node.properties_file)
             if mark is None or not await _has_gone(request, member, mark):
                 looked_at = seconds_since_boot()
-                blocked = await why_not_this_step(request, self._ports)
+                blocked = await why_not_this_step(request, self._ports) or await self._why_not_standing(cluster)
                 if blocked is not None:
                     return _blocked(blocked, begun)
                 mark = await self._mark(request, member, mark)
@@ -90,6 +93,19 @@ class Starting:
                 await ensure_not_superseded(request, self._ports)
                 await _write_mark(member, mark.model_copy(update={"is_proven": True}))
             return _outcome(blocked, begun, did_restart=True)
+
+    async def _why_not_standing(self, cluster: ClusterRecord) -> str | None:
+        """Who writes is late, not dead. Without a claim dual write goes on, and needs the failover for another reason."""
+        tree = await self._ports.zookeepers.connect(cluster)
+        try:
+            before = await rule_of(tree)
+            await asyncio.sleep(self._standing_seconds)
+            after = await rule_of(tree)
+        finally:
+            await tree.close()
+        if not before.is_krafts or before.offset == after.offset:
+            return None
+        return f"the offset in /migration moves ({before.offset}, then {after.offset}): dual write is late, not dead"
 
     async def _mark(self, request: StepRequest, member: Member, left: RollMark | None) -> RollMark:
         """The mark of a roll that changes nothing in the file: what a roll of ours would finish, if this is never finished."""

@@ -1,9 +1,14 @@
-"""What is looked for only when something is wrong, for it means to read everything: hazards of a failover, poisoned znodes."""
+"""What is looked for only when something is wrong, for it means to read everything: hazards of a failover, poisoned znodes.
+
+And whether it is: a look at a large cluster takes seconds, in which an idle quorum writes more records than dual write may be
+behind. So who seems dead is looked at once more, log end and offset within moments.
+"""
 
 from activities.poison import poisoned_znodes
-from activities.ports import NodeDrivers, ZooKeepers
+from activities.ports import ClusterMetrics, NodeDrivers, ZooKeepers
 from activities.quorum_log import open_log, read_on
 from activities.storage import storage_of
+from activities.zookeeper_view import claim_and_offset
 from domain.errors import KeeperlessError, Transient
 from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
 from domain.observation import Observation, Suspect, Unanswered
@@ -15,11 +20,19 @@ WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without 
 
 
 async def with_suspects(
-    observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers, zookeepers: ZooKeepers, policy: MigrationPolicy
+    observation: Observation,
+    cluster: ClusterRecord,
+    drivers: NodeDrivers,
+    zookeepers: ZooKeepers,
+    metrics: ClusterMetrics,
+    policy: MigrationPolicy,
 ) -> Observation:
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
     situation = situation_of(observation, cluster.spec, policy)
     try:
+        if situation.dual_write is DualWrite.DEAD:
+            observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
+            situation = situation_of(observation, cluster.spec, policy)
         if situation.dual_write is DualWrite.DEAD:
             return observation.model_copy(update={"failover_hazards": await failover_hazards(observation, cluster, drivers)})
         if situation.is_copy_failed:
@@ -28,6 +41,25 @@ async def with_suspects(
         missing = Unanswered(what="suspects", why=str(error))
         return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
     return observation
+
+
+async def _with_offset_of_now(
+    observation: Observation, cluster: ClusterRecord, zookeepers: ZooKeepers, metrics: ClusterMetrics
+) -> Observation:
+    """The log's end first: so the offset is no older than it is."""
+    leader = quorum_leader(observation, cluster.spec)
+    if leader is None or observation.zookeeper is None:
+        return observation
+    tree = await zookeepers.connect(cluster)
+    try:
+        gauges = await metrics.read(cluster.spec.node(leader.id).metrics)
+        znodes = await claim_and_offset(tree)
+    finally:
+        await tree.close()
+    gauges = gauges.model_copy(update={"kafka_version": leader.metrics.kafka_version})
+    nodes = (n if n.id != leader.id else n.model_copy(update={"metrics": gauges}) for n in observation.nodes)
+    zookeeper = observation.zookeeper.model_copy(update=znodes)
+    return observation.model_copy(update={"nodes": tuple(nodes), "zookeeper": zookeeper})
 
 
 async def failover_hazards(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:

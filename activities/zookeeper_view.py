@@ -42,6 +42,12 @@ async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
     )
 
 
+async def claim_and_offset(tree: ZooKeeperTree) -> dict[str, ControllerZnode | MigrationZnode | None]:
+    """Of a view only what dual write is judged by: two znodes, to be had within moments."""
+    controller, migration = await tree.get_many((CONTROLLER, MIGRATION))
+    return {"controller": _controller(controller), "migration": _migration(migration)}
+
+
 async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
     """Every topic's znode, by name; empty where it cannot be parsed. Deleted while we read: left out."""
     names = await tree.children(TOPICS) or ()

@@ -1,4 +1,4 @@
-"""What a look adds to the answers of the ports: Kafka's version where the metrics tell no text."""
+"""What a look adds to the answers of the ports: Kafka's version where the metrics tell no text; and that it takes time."""
 
 from typing import Any, cast
 
@@ -6,9 +6,16 @@ import pytest
 
 from activities.observe import Ports, observe
 from domain.observation import NodeMetrics
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.situation import DualWrite, situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.hands import in_dual_write
+from playground.fakes.metadata_log import FakeLog
 from playground.fakes.spec import fake_spec
+
+
+LEADER = 3001
 
 
 class WithoutTexts:
@@ -42,3 +49,29 @@ async def test_the_version_is_the_jars_where_the_metrics_tell_none(jars: tuple[s
     metrics = (await observe(cluster.record(), ports)).node(1).metrics
     assert metrics is not None
     assert metrics.kafka_version == version
+
+
+class Slow:
+    """Gauges of a large cluster: until they are read an idle quorum has written twenty records more. `times`: how often."""
+
+    def __init__(self, cluster: FakeCluster, times: int) -> None:
+        self._cluster, self._times = cluster, times
+
+    async def read(self, endpoint: Any) -> NodeMetrics:
+        if endpoint == self._cluster.spec.node(LEADER).metrics and self._times:
+            self._times -= 1
+            self._cluster.advance(20)
+        return await self._cluster.read(endpoint)
+
+
+@pytest.mark.parametrize("is_stuck", [False, True])
+async def test_a_slow_look_calls_no_dual_write_dead_that_lives(is_stuck: bool) -> None:
+    cluster = await in_dual_write()
+    cluster.metadata_log = FakeLog(cluster)
+    cluster.faults.is_dual_write_stuck = is_stuck
+    cluster.advance(20 if is_stuck else 0)
+    assert cluster.quorum.leader == LEADER
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, Slow(cluster, times=1), FakeArtefacts())
+    seen = await observe(cluster.record(), ports)
+    assert situation_of(seen, cluster.spec, MigrationPolicy()).dual_write is (DualWrite.DEAD if is_stuck else DualWrite.CURRENT)
+    assert seen.failover_hazards == (() if is_stuck else None)

@@ -1,5 +1,6 @@
 """Controllers that are started again, with or without a fence, and the failover that cures dual write."""
 
+import itertools
 from contextlib import suppress
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
 from domain.metadata_log import CLIENT_METRICS
+from playground.fakes.znodes import MIGRATION, migration_record, offset_in
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, is_roll
 from tests.unit.fake_way_back import take_flag
 from tests.unit.fake_window import attempt, in_dual_write, next_step
@@ -126,6 +128,22 @@ async def test_a_failover_cures_dual_write(walk: Walk) -> None:
     mark = await read_mark(walk.cluster.driver(node.spec), node.spec.properties_file)
     assert mark.is_proven
     assert (await next_step(walk)).step.action is StepAction.LEAVE_KRAFT
+
+
+async def test_a_dual_write_that_moves_is_not_dead(walk: Walk) -> None:
+    """Far behind, with gauges that look well, and on its way: a restart would help nobody."""
+    request = await dead(walk)
+    znodes, before = walk.cluster.znodes, started(walk)
+    offsets = itertools.count(offset_in(znodes) or 0)
+
+    async def write_one(call: str) -> None:
+        if call == "zookeeper get_many":
+            znodes[MIGRATION] = migration_record(request.step.node, walk.cluster.quorum.epoch, next(offsets))
+
+    walk.cluster.advance(200)
+    outcome = await attempt(walk, request, write_one)
+    assert "moves" in (outcome.blocked or "")
+    assert started(walk) == before
 
 
 async def test_a_config_that_a_failover_would_choke_on_forbids_it_and_is_named(walk: Walk) -> None:
