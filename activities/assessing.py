@@ -117,19 +117,22 @@ async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
         return False
 
 
-ORDERS = frozenset({CommandKind.HOLD, CommandKind.REJECT, CommandKind.RESUME})
-"""Of a hold or its end. A rollback ends a hold as well, once it is accepted."""
+HOLDING = frozenset({CommandKind.HOLD, CommandKind.REJECT})
+"""These count from the moment at which they are written."""
+
+LIFTING = frozenset({CommandKind.RESUME, CommandKind.ROLLBACK})
+"""These count once the migration has applied them: before it knows that it is held, what it had decided is not wanted."""
 
 
 async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
     """Whether the newest order is to hold. A step may have been waiting for a worker since before it was given."""
-    accepted = request.revert.command_id if request.revert is not None else None
     orders = [
-        command.kind
+        command.kind in HOLDING
         for command in await ports.ledger.commands(request.migration_id)
-        if (command.kind in ORDERS or command.id == accepted) and command.refused_because is None
+        if command.refused_because is None
+        and (command.kind in HOLDING or (command.kind in LIFTING and command.id in request.applied_commands))
     ]
-    return bool(orders) and orders[-1] in {CommandKind.HOLD, CommandKind.REJECT}
+    return bool(orders) and orders[-1]
 
 
 async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> ClusterRecord:
@@ -146,15 +149,16 @@ async def registered(name: str, ports: Ports) -> ClusterRecord:
 
 async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Ports) -> None:
     """The fence: an effect of a run that has lost the cluster must not happen. On the way back a silent ledger is no reason
-    to wait: Temporal lets one run of the cluster live, and half a way back is the worst place to rest."""
+    to wait, nor is one that was restored from a backup: Temporal lets one run of the cluster live, and half a way back is the
+    worst place to rest. Only a later generation stops it."""
     try:
         held = await ports.ledger.generation(request.cluster)
-    except Transient as error:
+    except (Transient, Permanent) as error:
         if request.revert is None:
             raise
-        activity.logger.warning("going on with the way back although the ledger does not answer: %s", error)
+        activity.logger.warning("going on with the way back although the ledger does not know the cluster: %s", error)
         return
-    if held != request.generation:
+    if held > request.generation or (held != request.generation and request.revert is None):
         raise Superseded(
             f"cluster {request.cluster} is held by generation {held}, this run is generation {request.generation}: it stops"
         )

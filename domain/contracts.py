@@ -163,7 +163,7 @@ class StepRequest(Payload):
     """`step_id` is the same for every attempt at this step and unlike any other step's.
 
     `looks`: how many looks in a row must decide this very step before it is taken. One, where the step before has just been
-    proven; more, where something had to be waited for.
+    proven; more, where something had to be waited for. `applied_commands`: what the migration had applied when it decided.
     """
 
     migration_id: str
@@ -172,6 +172,7 @@ class StepRequest(Payload):
     step_id: str
     step: Step
     approvals: dict[GateName, str] = Field(default_factory=dict)
+    applied_commands: tuple[str, ...] = ()
     looks: int = 1
     policy: MigrationPolicy = MigrationPolicy()
     revert: RevertOrder | None = None

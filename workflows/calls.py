@@ -22,7 +22,7 @@ from domain.contracts import (
     TaskQueue,
 )
 from domain.decisions import Step, StepAction
-from domain.policy import MigrationPolicy
+from domain.policy import FLUSHES, MigrationPolicy
 from domain.records import EventDraft, Progress
 from workflows.orders import Orders
 from workflows.telling import summary_of, summary_of_record
@@ -58,7 +58,8 @@ ACTIVITY_OF = {
 def limit_of(step: Step, policy: MigrationPolicy) -> timedelta:
     """How long an attempt at a step may take: all its own deadlines, and a margin."""
     if step.action is StepAction.LEAVE_KRAFT:
-        return policy.drain_deadline + policy.election_deadline + STEP_MARGIN
+        flushes = FLUSHES * (policy.restart_deadline + policy.drain_deadline)
+        return policy.drain_deadline + flushes + policy.election_deadline + STEP_MARGIN
     return policy.stop_deadline + policy.restart_deadline + STEP_MARGIN
 
 
@@ -126,6 +127,7 @@ class Calls:
                 step_id=f"{self.request.migration_id}/{number}",
                 step=step,
                 approvals=orders.approvals,
+                applied_commands=tuple(orders.applied),
                 looks=looks,
                 policy=policy,
                 revert=orders.revert,

@@ -11,6 +11,7 @@ import itertools
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -351,7 +352,10 @@ async def test_a_hold_given_before_the_node_was_touched_is_obeyed(scene: Scene) 
     outcome = await scene.attempt(cluster, KillAfter())
     assert outcome.is_done is has_begun
     await scene.ledger.add_command(order.model_copy(update={"id": "resume", "kind": CommandKind.RESUME}))
-    assert (await scene.attempt(scene.copy(), KillAfter())).is_done
+    outcome = await scene.attempt(scene.copy(), KillAfter())
+    assert outcome.is_done is has_begun, "the migration does not know of the resume yet, nor of the hold"
+    knowing = scene.request.model_copy(update={"applied_commands": ("hold", "resume")})
+    assert (await replace(scene, request=knowing).attempt(scene.copy(), KillAfter())).is_done
 
 
 async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

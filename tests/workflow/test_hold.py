@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
+from domain.contracts import HoldMessage
+from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
 
 
@@ -125,3 +127,23 @@ async def test_a_finalisation_that_has_begun_is_not_held(world: Any) -> None:
     world.drivers.of[3003].release("stop")
     assert await world.result() == "succeeded"
     assert not await world.events("held")
+
+
+@pytest.mark.parametrize("lifting", [CommandKind.RESUME, CommandKind.ROLLBACK])
+async def test_what_ends_a_hold_and_has_not_arrived_yet_lets_no_step_through(small: Any, lifting: CommandKind) -> None:
+    """Both orders are in the ledger, and the migration knows of neither: the step was decided before them."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    pause = small.ledger.pause("commands")
+    await small.begin()
+    await pause.is_reached.wait()
+    before = small.cluster.restarts
+    hold = await small.command(CommandKind.HOLD, reason="lunch")
+    await small.command(lifting, reason="back")
+    small.ledger.release("commands")
+    assert "held" in (await small.until_told("step-blocked")).data["why"]
+    await small.say("hold", HoldMessage(by="olga", reason="lunch", command_id=hold.id))
+    await small.until_waiting("held")
+    assert small.cluster.restarts == before
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
