@@ -7,6 +7,7 @@ from temporalio import activity
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
+from activities.suspects import POISON_SECONDS
 from domain.contracts import (
     ActivityName,
     Assessment,
@@ -15,7 +16,7 @@ from domain.contracts import (
     ObserveRequest,
     StepRequest,
 )
-from domain.decisions import GateName
+from domain.decisions import GateName, Revert
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
@@ -34,7 +35,7 @@ class Assessing:
         """Observe, store, classify, decide."""
         async with heartbeating():
             assessment, observation = await look_and_decide(request, self._ports)
-            await self._keep(request, observation)
+            await self._keep(request, assessment, observation)
             return assessment
 
     @activity.defn(name=ActivityName.WATCH)
@@ -44,16 +45,16 @@ class Assessing:
             while True:
                 assessment, observation = await look_and_decide(request, self._ports)
                 if assessment.digest != request.seen:
-                    await self._keep(request, observation)
+                    await self._keep(request, assessment, observation)
                     return assessment
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
 
-    async def _keep(self, request: AssessRequest, observation: bytes) -> None:
-        """Store what was seen; the way back needs no store."""
+    async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
+        """Store what was seen; the way back needs no store, nor does what turns us round."""
         try:
             await self._ports.artefacts.put(observation)
         except (KeeperlessError, OSError) as error:
-            if request.revert is None:
+            if request.revert is None and not isinstance(assessment.decision, Revert):
                 raise
             activity.logger.warning("an observation of the way back is not kept: %s", error)
 
@@ -73,7 +74,8 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
     ruling = await _ruling(request, ports)
-    observation = await observe(cluster, ports, request.policy)
+    seconds = POISON_SECONDS if request.revert is None else 0.0
+    observation = await observe(cluster, ports, request.policy, seconds)
     content = observation.model_dump_json().encode()
     return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content)), content
 

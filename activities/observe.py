@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from activities.node_files import look_at_disk
 from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
-from activities.suspects import with_suspects
+from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError
@@ -40,10 +40,13 @@ class Ports:
     artefacts: ArtefactStore
 
 
-async def observe(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy = DEFAULT_POLICY) -> Observation:
+async def observe(
+    cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy = DEFAULT_POLICY, poison_seconds: float = POISON_SECONDS
+) -> Observation:
     """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
 
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
+    `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
     """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
@@ -62,7 +65,7 @@ async def observe(cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy 
         nodes=tuple(nodes),
         unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
     )
-    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy)
+    return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 
 async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:

@@ -32,7 +32,7 @@ async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
     topics = await _topics(tree)
     found = [
         *suspects_in(topics, forms.topic),
-        *await _read(tree, _state_paths(topics), forms.partition_state),
+        *await _read(tree, state_paths(topics), forms.partition_state),
         *await _read(tree, [f"{TOPIC_CONFIGS}/{_name(path)}" for path in topics], forms.configs),
         *await _broker_configs(tree),
         *await _quotas(tree),
@@ -87,7 +87,7 @@ def _partitions(data: bytes) -> dict[int, list[int]]:
         return {}
 
 
-def _state_paths(topics: dict[str, bytes]) -> list[str]:
+def state_paths(topics: dict[str, bytes]) -> list[str]:
     return [f"{path}/partitions/{number}/state" for path, data in topics.items() for number in _partitions(data)]
 
 

@@ -8,8 +8,8 @@
 
 `fail_over`: the active controller is restarted, so that another one takes over and writes what ZooKeeper lacks.
 
-    1. look again: dual write is dead and no hazard is known: a failover would cure it; and the offset in /migration stands still
-       where KRaft has its claim                                                      (else: blocked, nothing touched)
+    1. look again: dual write is dead and no hazard is known: a failover would cure it; and where KRaft has its claim,
+       the offset in /migration stands still                                          (else: blocked, nothing touched)
     2. write the mark: which process ran
     3. stop the process that the mark names, and no other; start, if nothing has been started since
     4. prove: an active controller, the log in MIGRATION, dual write current, k looks in a row
@@ -48,7 +48,7 @@ class Starting:
     """The activities that start controllers."""
 
     def __init__(self, ports: Ports, standing_seconds: float = 2.0) -> None:
-        """`standing_seconds`: how long dual write has to write nothing to count as dead. One that lives writes twice a second."""
+        """`standing_seconds`: how long dual write has to write nothing to count as dead. What lives writes twice a second."""
         self._ports, self._standing_seconds = ports, standing_seconds
 
     @activity.defn(name=ActivityName.START_NODE)

@@ -4,11 +4,14 @@ And whether it is: a look at a large cluster takes seconds, in which an idle quo
 behind. So who seems dead is looked at once more, log end and offset within moments.
 """
 
-from activities.poison import poisoned_znodes
-from activities.ports import ClusterMetrics, NodeDrivers, ZooKeepers
+import asyncio
+
+from activities.epochs import TOPICS_AT_ONCE
+from activities.poison import poisoned_znodes, state_paths
+from activities.ports import ClusterMetrics, NodeDrivers, ZooKeepers, ZooKeeperTree
 from activities.quorum_log import open_log, read_on
 from activities.storage import storage_of
-from activities.zookeeper_view import claim_and_offset
+from activities.zookeeper_view import TOPICS, claim_and_offset
 from domain.errors import KeeperlessError, Transient
 from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
 from domain.observation import Observation, Suspect, Unanswered
@@ -18,6 +21,14 @@ from domain.zk_to_kraft.situation import DualWrite, quorum_leader, situation_of
 
 WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
 
+WHY_HALF_WRITTEN = (
+    "a controller died while it wrote this topic: a new leader sets a state that is not there, fails, and tries without end. "
+    "Create the state, or go back: the revert window mends it"
+)
+
+POISON_SECONDS = 10.0
+"""For the search for poisoned znodes. The cluster has no controller meanwhile: the way back begins without their names."""
+
 
 async def with_suspects(
     observation: Observation,
@@ -26,6 +37,7 @@ async def with_suspects(
     zookeepers: ZooKeepers,
     metrics: ClusterMetrics,
     policy: MigrationPolicy,
+    poison_seconds: float = POISON_SECONDS,
 ) -> Observation:
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
     situation = situation_of(observation, cluster.spec, policy)
@@ -34,9 +46,10 @@ async def with_suspects(
             observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
             situation = situation_of(observation, cluster.spec, policy)
         if situation.dual_write is DualWrite.DEAD:
-            return observation.model_copy(update={"failover_hazards": await failover_hazards(observation, cluster, drivers)})
-        if situation.is_copy_failed:
-            return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers)})
+            hazards = (*await stray_configs(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
+            return observation.model_copy(update={"failover_hazards": hazards})
+        if situation.is_copy_failed and poison_seconds:
+            return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
     except KeeperlessError as error:
         missing = Unanswered(what="suspects", why=str(error))
         return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
@@ -62,7 +75,7 @@ async def _with_offset_of_now(
     return observation.model_copy(update={"nodes": tuple(nodes), "zookeeper": zookeeper})
 
 
-async def failover_hazards(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:
+async def stray_configs(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:
     """Configs in the leader's log that ZooKeeper cannot hold, each by its name."""
     leader = quorum_leader(observation, cluster.spec)
     if leader is None:
@@ -79,9 +92,38 @@ async def failover_hazards(observation: Observation, cluster: ClusterRecord, dri
     )
 
 
-async def _poisoned(cluster: ClusterRecord, zookeepers: ZooKeepers) -> tuple[Suspect, ...]:
+async def _half_written(cluster: ClusterRecord, zookeepers: ZooKeepers) -> tuple[Suspect, ...]:
+    """Topics of which ZooKeeper has not every partition's state, each by its first one (`activities.half_written`)."""
     tree = await zookeepers.connect(cluster)
     try:
-        return await poisoned_znodes(tree)
+        lacking = await _states_that_lack(tree)
     finally:
         await tree.close()
+    first = {path.removeprefix(f"{TOPICS}/").partition("/")[0]: path for path in reversed(lacking)}
+    return tuple(
+        Suspect(what=f"topic {name} without {first[name]}", why=WHY_HALF_WRITTEN, is_mended_by_window=True)
+        for name in sorted(first)
+    )
+
+
+async def _states_that_lack(tree: ZooKeeperTree) -> list[str]:
+    paths = [f"{TOPICS}/{name}" for name in await tree.children(TOPICS) or ()]
+    lacking: list[str] = []
+    for start in range(0, len(paths), TOPICS_AT_ONCE):
+        some = paths[start : start + TOPICS_AT_ONCE]
+        found = zip(some, await tree.get_many(some), strict=True)
+        states = state_paths({path: topic.data for path, topic in found if topic is not None})
+        lacking += [path for path, state in zip(states, await tree.get_many(states), strict=True) if state is None]
+    return lacking
+
+
+async def _poisoned(cluster: ClusterRecord, zookeepers: ZooKeepers, seconds: float) -> tuple[Suspect, ...]:
+    try:
+        async with asyncio.timeout(seconds):
+            tree = await zookeepers.connect(cluster)
+            try:
+                return await poisoned_znodes(tree)
+            finally:
+                await tree.close()
+    except TimeoutError as error:
+        raise Transient(f"the search for znodes that kill the copy took longer than {seconds:g} s") from error

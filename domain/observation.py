@@ -226,10 +226,14 @@ class NodeView(ObservedPart):
 
 
 class Suspect(ObservedPart):
-    """A znode that Kafka's copy cannot read, or a config that a failover would choke on: what it is, and why."""
+    """A znode that Kafka's copy cannot read, or what a failover would choke on: what it is, and why.
+
+    `is_mended_by_window`: the revert window mends it by itself.
+    """
 
     what: str
     why: str
+    is_mended_by_window: bool = False
 
 
 class Observation(ObservedPart):

@@ -133,6 +133,8 @@ class Situation:
     has_migration_znode: bool = False
     is_failover_harmful: bool = False
     """A failover could not cure dual write now, or it is not known whether it could."""
+    is_mended_by_window: bool = False
+    """What makes a failover harmful is all known, and nothing that the revert window would not mend by itself."""
 
     @property
     def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
@@ -187,6 +189,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         is_copy_failed=leader is None and _is_copy_failed(observation, brokers, controllers, policy),
         has_migration_znode=observation.zookeeper is not None and observation.zookeeper.migration is not None,
         is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
+        is_mended_by_window=dual_write is DualWrite.DEAD and _is_mended_by_window(observation),
     )
 
 
@@ -336,6 +339,11 @@ def _dual_write(zookeeper: ZooKeeperView | None, leader: QuorumLeader | None, po
     if abs(behind) <= policy.max_offset_distance:
         return DualWrite.DEAD if zookeeper.controller is None else DualWrite.CURRENT
     return DualWrite.DEAD if behind > 0 and leader.metrics.write_behind_lag == 0 else DualWrite.NOT_CURRENT
+
+
+def _is_mended_by_window(observation: Observation) -> bool:
+    hazards = observation.failover_hazards
+    return bool(hazards) and all(hazard.is_mended_by_window for hazard in hazards or ())
 
 
 def _is_claimed_by(zookeeper: ZooKeeperView, leader: QuorumLeader) -> bool:

@@ -108,14 +108,17 @@ def _window(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _not_ready_for_window(s: Situation, terms: Terms) -> Decision | None:
-    """A quorum that says nothing of its log may have ended the migration, and one in an election has not flushed it."""
+    """A quorum that says nothing of its log may have ended the migration, and one in an election has not flushed it.
+
+    Dual write that has died is cured before, unless nothing but the window could: it starts the quorum again to flush.
+    """
     is_electing = s.quorum is QuorumState.ABSENT and s.claim is not Claim.ZOOKEEPER and _does_majority_run(s)
     if is_electing or s.quorum is QuorumState.UNKNOWN:
         return wait(WaitReason.CONTROLLERS_NOT_READY)
     not_ready = in_mode(s, BrokerMode.IN_TRANSITION) if _is_quorum_alive(s) else []
     if not_ready:
         return wait(WaitReason.NODE_NOT_READY, *not_ready)
-    if s.quorum is QuorumState.MIGRATION and not terms.accepts_metadata_loss:
+    if s.quorum is QuorumState.MIGRATION and not (terms.accepts_metadata_loss or s.is_mended_by_window):
         return guards.dual_write_not_current(s, terms)
     return None
 

@@ -14,7 +14,6 @@ from playground.fakes.hands import in_dual_write
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.spec import fake_spec
 
-
 LEADER = 3001
 
 

@@ -299,6 +299,28 @@ def test_a_loss_that_nobody_accepted_is_named() -> None:
     assert accepted == Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
 
 
+HALF = Suspect(what="topic orders without its state", why="a controller died while it wrote it", is_mended_by_window=True)
+STRAY = Suspect(what="client metrics config k of all", why="cannot be compared")
+
+
+@pytest.mark.parametrize("hazards", [(HALF,), (HALF, STRAY), (STRAY,), None])
+def test_only_what_the_window_mends_by_itself_is_left_to_it(hazards: tuple[Suspect, ...] | None) -> None:
+    """A topic that a controller's death has cut in two makes dual write die, and no failover cures it."""
+    behind = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=LOG_END - 500)
+    dead = with_zookeeper(observation(Point.DUAL_WRITE), migration=behind)
+    dead = dead.model_copy(update={"failover_hazards": hazards})
+    forward = judged(dead).decision
+    assert isinstance(forward, Wait)
+    assert forward.reason is WaitReason.FAILOVER_WOULD_HURT
+    assert hazards is None or forward.objects == tuple(hazard.what for hazard in hazards)
+    back = judged(dead, reverting(*ORIGINALS)).decision
+    if hazards == (HALF,):
+        assert back == Step(action=StepAction.LEAVE_KRAFT, stage=NodeStage.ZOOKEEPER)
+    else:
+        assert isinstance(back, Wait)
+        assert back.reason is WaitReason.FAILOVER_WOULD_HURT
+
+
 def test_an_approved_finalize_means_nothing_on_the_way_back() -> None:
     ruling = replace(approved(evidence_hash(SOAK), is_consumed=True), accepted_losses=ORIGINALS)
     begun = with_file(SOAK, 3001, text_at(SPEC, 3001, NodeStage.KRAFT))

@@ -152,7 +152,7 @@ def check_leaving(s: Any, terms: Any) -> None:
         return
     assert s.quorum is not QuorumState.UNKNOWN
     if s.quorum is QuorumState.MIGRATION:
-        assert s.dual_write is DualWrite.CURRENT or terms.accepts_metadata_loss
+        assert s.dual_write is DualWrite.CURRENT or terms.accepts_metadata_loss or s.is_mended_by_window
 
 
 def check_start(s: Any, step: Step) -> None:

@@ -46,6 +46,7 @@ CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
     "is_copy_failed": BOOL,
     "has_migration_znode": BOOL,
     "is_failover_harmful": BOOL,
+    "is_mended_by_window": BOOL,
 }
 TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "intent": tuple(Intent),
