@@ -24,6 +24,7 @@ class Board:
         self.waiting = carried.waiting
         self.restarts = dict(carried.restarts)
         self.is_way_back_closed = carried.is_way_back_closed
+        self.in_hand: Step | None = None
         self._progress = Progress(state=MigrationState.PLANNING, intent=orders.intent, phase=carried.phase)
         self._is_progress_known = False
 

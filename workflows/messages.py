@@ -25,7 +25,7 @@ from workflows.outbox import Outbox
 from workflows.stopping import reason_of
 from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean
 
-FINALIZING_PHASES = FINAL_PHASES | {Phase.FINALIZING}
+FINAL_GATES = (GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN)
 
 NO_WAY_BACK = "no way back: the quorum's log says that the migration is final"
 
@@ -92,9 +92,16 @@ class Messages:
             return
         if self._orders.is_held:
             raise ApplicationError(f"held already: {self._orders.held_because}", type="AlreadyHeld")
-        if self._board.phase in FINALIZING_PHASES and self._orders.intent is Intent.FORWARD:
+        if self._orders.intent is Intent.FORWARD and self._has_begun_to_finalize():
             why = "finalisation has begun, and is not held: half of it is worse than either end. It goes on to KRaft"
             raise ApplicationError(why, type="FinalizationBegun")
+
+    def _has_begun_to_finalize(self) -> bool:
+        """The phase follows when a controller shows it. Without an approval it tells of a lost flag: that is no end."""
+        step, phase = self._board.in_hand, self._board.phase
+        if phase in FINAL_PHASES or (step is not None and step.gate is not None):
+            return True
+        return phase == Phase.FINALIZING and any(gate in self._orders.approvals for gate in FINAL_GATES)
 
     async def hold(self, message: HoldMessage) -> str:
         message = clean(message)

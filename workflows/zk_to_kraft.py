@@ -118,7 +118,7 @@ class ZkToKraftMigration:
                 continue
             self._board.note(assessment)
             if isinstance(decision, Step):
-                await self._pace(await self._perform(decision, assessment))
+                await self._pace(decision, await self._perform(decision, assessment))
                 assessment = None
             else:
                 assessment = await self._wait_for_change(assessment)
@@ -164,6 +164,7 @@ class ZkToKraftMigration:
         # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
         is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples
+        self._board.in_hand = step
         handle = self._calls.perform(step, self._step_count, node, self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, node))
         try:
@@ -178,17 +179,24 @@ class ZkToKraftMigration:
         except ActivityError as error:
             self._stop.after(error, summary_of(step, node))
             return None
+        finally:
+            self._board.in_hand = None
         self._is_settled = outcome.is_done and step.action is StepAction.ROLL_NODE
         if outcome.is_done:
             self._orders.withdraw(GateName.FAIL_OVER)
         self._board.note_outcome(step, self._step_count, node, outcome)
         return outcome
 
-    async def _pace(self, outcome: StepOutcome | None) -> None:
-        """After a step that a guard refused pause, ever longer: a cluster that flickers must not fill history and record."""
+    async def _pace(self, step: Step, outcome: StepOutcome | None) -> None:
+        """After a step that a guard refused pause, ever longer: a cluster that flickers must not fill history and record.
+
+        But for the revert window: until it is done the cluster may be without a controller.
+        """
         if outcome is None or outcome.is_done:
             self._refused_in_a_row = 0
             return
+        if step.action is StepAction.LEAVE_KRAFT:
+            self._refused_in_a_row = 0
         pause = self._request.policy.poll_interval * 2**self._refused_in_a_row
         self._refused_in_a_row = min(self._refused_in_a_row + 1, MAX_DOUBLINGS)
         with contextlib.suppress(asyncio.TimeoutError):

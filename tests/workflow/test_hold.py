@@ -9,6 +9,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from domain.contracts import HoldMessage
 from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
+from tests.unit.fake_way_back import take_flag
 
 
 async def test_a_hold_in_the_middle_of_a_roll_finishes_the_node_and_starts_no_other(small: Any) -> None:
@@ -147,3 +148,35 @@ async def test_what_ends_a_hold_and_has_not_arrived_yet_lets_no_step_through(sma
     await small.resume()
     await small.approve_gate()
     assert await small.result() == "succeeded"
+
+
+async def test_the_first_step_of_a_finalisation_is_not_held_either(small: Any) -> None:
+    """The phase is the old one until a controller shows that it has begun."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    pause = small.drivers.of[3001].pause("stop")
+    await small.approve_gate()
+    await pause.is_reached.wait()
+    assert await small.has_phase("SOAK")
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await small.hold()
+    assert "finalisation has begun" in str(refused.value.cause)
+    small.drivers.of[3001].release("stop")
+    assert await small.result() == "succeeded"
+    assert not await small.events("held")
+
+
+async def test_a_flag_that_was_lost_is_no_finalisation_and_can_be_held(world: Any) -> None:
+    """The phase says FINALIZING, and nobody has approved anything."""
+    await world.lead_to(Phase.SOAK)
+    take_flag(world.cluster, 3003, restart=True)
+    pause = world.drivers.of[3003].pause("stop")
+    await world.begin()
+    await pause.is_reached.wait()
+    await world.until(lambda: world.has_phase("FINALIZING"))
+    assert await world.hold() == "held"
+    world.drivers.of[3003].release("stop")
+    assert (await world.until_waiting("held")).phase == "SOAK"
+    await world.resume()
+    await world.approve_gate()
+    assert await world.result() == "succeeded"
