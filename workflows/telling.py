@@ -81,7 +81,7 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Wa
         means=WAIT_MEANS[decision.reason],
         since=since,
         objects=decision.objects,
-        detail=held_because if is_held else decision.detail,
+        detail=f"{decision.detail}{held_because}" if is_held else decision.detail,
         for_people=is_held,
     )
 

@@ -20,6 +20,7 @@ from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.situation import (
+    DualWrite,
     QuorumState,
     Situation,
     offset_distance,
@@ -71,7 +72,7 @@ def assess(
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=digest_of(phase, decision),
+        digest=digest_of(phase, decision, situation.dual_write),
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=node_statuses(situation, spec),
@@ -96,12 +97,15 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
     )
 
 
-def digest_of(phase: Phase | None, decision: Decision) -> str:
-    """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said."""
+def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite) -> str:
+    """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
+
+    That dual write has died is told at once, whatever is waited for.
+    """
     told = decision.model_dump(mode="json", exclude={"detail"})
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
-    return hash_of({"phase": phase, "decision": told})
+    return hash_of({"phase": phase, "decision": told, "is_dual_write_dead": dual_write is DualWrite.DEAD})
 
 
 def _terms(
@@ -159,8 +163,18 @@ def _decide(
     if not isinstance(decision, Wait | Revert):
         return decision
     explained = _explained(decision, observation, spec, policy)
-    is_about_losses = not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}
-    return _with_losses(explained, losses_of(observation, situation, spec)) if is_about_losses else explained
+    if not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
+        explained = _with_losses(explained, losses_of(observation, situation, spec))
+    is_told = situation.dual_write is not DualWrite.DEAD or explained.reason is WaitReason.FAILOVER_WOULD_HURT
+    return explained if is_told else _with_alarm(explained)
+
+
+def _with_alarm(wait: Wait | Revert) -> Wait | Revert:
+    """What is waited for may last for weeks, and hides that there is no way back without a loss."""
+    return wait.model_copy(update={"detail": f"{DUAL_WRITE_DIED}{wait.detail}"[:1000]})
+
+
+DUAL_WRITE_DIED = "ALARM: dual write has died. ZooKeeper gets nothing of what is changed now, and a way back would lose it. "
 
 
 def _with_losses(wait: Wait | Revert, losses: tuple[Loss, ...]) -> Wait | Revert:

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from domain.decisions import NodeStage
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Situation
+from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
 
 
 class Phase(StrEnum):
@@ -57,8 +57,8 @@ def phase_of(situation: Situation) -> Phase | None:
     )
     is_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in situation.brokers)
     if (situation.claim is Claim.KRAFT and provisioned) or (is_all_hybrid and not has_given_way):
-        is_copied = situation.quorum is QuorumState.MIGRATION and situation.dual_write is DualWrite.CURRENT
-        return Phase.DUAL_WRITE if is_copied else Phase.COPYING
+        # Once the log says so the copy is complete: whether dual write keeps up comes and goes, and is no phase.
+        return Phase.DUAL_WRITE if situation.quorum is QuorumState.MIGRATION else Phase.COPYING
     if NodeStage.MIGRATION in stages or any(b.mode is BrokerMode.HYBRID for b in situation.brokers):
         return Phase.BROKERS_TO_HYBRID
     if any(c.mode is not ControllerMode.UNKNOWN or c.stage is not None for c in provisioned):

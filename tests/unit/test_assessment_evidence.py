@@ -45,6 +45,7 @@ from tests.unit.conftest import (
     with_part,
     with_zookeeper,
 )
+from workflows.telling import waiting_of
 
 SPEC = cluster_spec()
 POLICY = MigrationPolicy()
@@ -204,6 +205,24 @@ def test_waits_name_nodes_partitions_and_parts() -> None:
     needed = judged(with_kafka(observation(Point.DUAL_WRITE), needs={1: ("orders-3",), 2: (), 3: ()})).decision
     assert isinstance(needed, Wait)
     assert (needed.reason, needed.objects, needed.detail) == (WaitReason.PARTITIONS_WOULD_STOP, ("broker-1",), "orders-3")
+
+
+def test_dead_dual_write_is_named_behind_every_other_wait_and_wakes_a_watch() -> None:
+    dead_znode = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=LOG_END - 500)
+    lagging = with_kafka(SOAK, under_replicated=(PartitionFault(partition="orders-3", missing=(2,)),))
+    for seen, ruling in ((SOAK, Ruling(is_held=True)), (lagging, Ruling()), (lagging, reverting(*ORIGINALS))):
+        well = judged(seen, ruling)
+        dead = judged(with_zookeeper(seen, migration=dead_znode), ruling)
+        assert dead.digest != well.digest
+        assert isinstance(dead.decision, Wait)
+        assert isinstance(well.decision, Wait)
+        assert dead.decision.reason is well.decision.reason
+        assert "dual write has died" in dead.decision.detail
+        assert "dual write has died" not in well.decision.detail
+        waiting = waiting_of(dead, NOW, "held by anna")
+        assert waiting is not None
+        assert "dual write has died" in waiting.detail
+        assert ("held by anna" in waiting.detail) is ruling.is_held
 
 
 def test_a_left_over_copy_is_named() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.decisions import NodeStage
-from domain.observation import ControllerZnode, MigrationGauge, Observation
+from domain.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import situation_of
@@ -60,6 +60,16 @@ def test_half_way_the_furthest_thing_begun_names_the_phase() -> None:
     assert phase(with_metrics(one_final, 3001, migration_gauge=MigrationGauge.MIGRATION)) is Phase.FINALIZING
     assert phase(one_final) is Phase.FINALIZING
     assert phase(with_zookeeper(observation(Point.HYBRID), controller=KRAFT_CLAIM)) is Phase.COPYING
+
+
+def test_dual_write_that_falls_behind_is_the_same_phase() -> None:
+    """A phase that came and went with every burst of changes would begin a run of the workflow each time."""
+    behind = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=1)
+    seen = observation(Point.DUAL_WRITE)
+    assert phase(with_zookeeper(seen, migration=behind)) is Phase.DUAL_WRITE
+    assert phase(with_zookeeper(seen, controller=None)) is Phase.DUAL_WRITE
+    assert phase(with_metrics(seen, LEADER, zookeeper_session="CONNECTING")) is Phase.DUAL_WRITE
+    assert phase(seen.model_copy(update={"zookeeper": None})) is Phase.DUAL_WRITE
 
 
 def vars_of(point: Point, node_id: int) -> dict[str, object]:
