@@ -4,14 +4,27 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 from domain.contracts import Assessment, CarriedState, MigrationInput, MigrationStatus, StepOutcome
-from domain.decisions import WAIT_MEANS, Done, Intent, Refuse, Step, WaitReason
+from domain.decisions import WAIT_MEANS, Done, GateName, Intent, Refuse, Step, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
+from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
 from workflows.outbox import Outbox
-from workflows.telling import details_of, details_of_error, end_of, heading_of, state_of, waiting_of, with_restarts
+from workflows.telling import (
+    FINAL_PHASES,
+    details_of,
+    details_of_error,
+    end_of,
+    heading_of,
+    state_of,
+    waiting_of,
+    with_restarts,
+)
 
 PHASE = SearchAttributeKey.for_keyword("Phase")
 WAITING = SearchAttributeKey.for_keyword("Waiting")
+
+DUAL_WRITE_LIVES = frozenset({WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.PARTITIONS_WOULD_STOP, WaitReason.SOAK_NOT_OVER})
+"""Waits that are asked for after the gate `fail-over` only: dual write that has died would have been the answer."""
 
 
 class Board:
@@ -57,6 +70,7 @@ class Board:
         """Take an assessment in: what is waited for, the gate, the progress, and what Temporal's UI shows."""
         heading = heading_of(assessment, self._orders.intent)
         self._note_way_back(heading)
+        self._forget_what_is_over(assessment)
         self._note_gate(assessment.gate)
         self._note_waiting(assessment)
         self._show(
@@ -124,6 +138,14 @@ class Board:
             return
         self.is_way_back_closed = True
         self._outbox.tell("way-back-closed", {"phase": self.phase, "why": "the quorum's log says that the migration is final"})
+
+    def _forget_what_is_over(self, assessment: Assessment) -> None:
+        """Who approved something because of a fault did not mean the next one, also where no other gate opens in between."""
+        decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
+        if assessment.gauges.zookeeper_controller is not None and not is_begun:
+            self._orders.withdraw(GateName.FINALIZE_WITHOUT_RETURN)
+        if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
+            self._orders.withdraw(GateName.FAIL_OVER)
 
     def _note_gate(self, gate: OpenGate | None) -> None:
         """A gate is another one when its evidence is; one whose cause went away is closed."""

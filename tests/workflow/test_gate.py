@@ -1,6 +1,7 @@
 """The gate `finalize`: who and what opens it, and all that does not."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from domain.contracts import ApprovalMessage
 from domain.decisions import GateName
+from domain.policy import MigrationPolicy
 from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
 
@@ -247,3 +249,32 @@ async def test_a_gate_whose_cause_went_away_is_closed(dead: Any) -> None:
     assert await dead.approve_gate() == "approved"
     assert await dead.result() == "succeeded"
     assert not await dead.events("signal-ignored")
+
+
+@pytest.mark.parametrize("gate", [GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN])
+async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_opens(make_world: Any, gate: GateName) -> None:
+    """The fault goes away before the approved step is taken, and comes again: another person's question."""
+    policy = MigrationPolicy(poll_interval=timedelta(milliseconds=20), stable_samples=2, min_soak=timedelta(hours=1))
+    world = make_world(controllers=1, policy=policy)
+    await world.lead_to(Phase.SOAK)
+    fault = "is_dual_write_stuck" if gate is GateName.FAIL_OVER else "silent_zookeeper"
+
+    def break_it() -> None:
+        setattr(world.cluster.faults, fault, True)
+        world.cluster.advance(40)
+
+    break_it()
+    await world.begin()
+    seen = await world.until_gate()
+    assert seen.name == gate
+    pause = world.ledger.pause("command")
+    await world.approve(seen.evidence_hash, gate)
+    await pause.is_reached.wait()
+    setattr(world.cluster.faults, fault, False)
+    world.ledger.release("command")
+    await world.until_waiting("soak-not-over")
+    break_it()
+    await world.until_told("gate-opened", 2, gate=gate)
+    assert (await world.until_gate()).evidence_hash == seen.evidence_hash, "it would have counted again"
+    assert is_untouched(world)
+    assert not await world.events("step-done")
