@@ -121,7 +121,16 @@ class DeleteZnode:
     version: int
 
 
-ZnodeChange = SetZnode | DeleteZnode
+@dataclass(frozen=True)
+class CreateZnode:
+    """Create a persistent znode, if there is none, protected as the znode `like` is. That one must be there before."""
+
+    path: str
+    data: bytes
+    like: str
+
+
+ZnodeChange = SetZnode | DeleteZnode | CreateZnode
 
 
 class ZooKeeperTree(Protocol):
@@ -137,11 +146,14 @@ class ZooKeeperTree(Protocol):
         """Names of the children, sorted, or `None` when the znode does not exist."""
 
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
-        """Make all changes in one transaction, or none: false when a znode was gone or had another version.
+        """Make all changes in one transaction, or none: false when a znode was gone, had another version, or was there already.
 
         `Transient` when the answer was lost: then it may have happened or not, and only a look can tell, through another
         session: this one is closed, so that what was not sent yet never will be. `Permanent` where something else forbids it.
         """
+
+    async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
+        """`Permanent` where `commit` would be forbidden, change by change. Changes nothing."""
 
     async def close(self) -> None: ...
 

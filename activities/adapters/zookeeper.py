@@ -6,17 +6,27 @@ kazoo runs a connection thread and two workers for each session; all waiting for
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, BadVersionError, KazooException, NoAuthError, NoNodeError, NotEmptyError
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
+from kazoo.security import ACL
 
-from activities.ports import SecretStore, SetZnode, Znode, ZnodeChange
+from activities.ports import CreateZnode, DeleteZnode, SecretStore, SetZnode, Znode, ZnodeChange
 from domain.cluster import ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
@@ -25,6 +35,9 @@ T = TypeVar("T")
 
 IN_FLIGHT = 100
 """Reads sent before the first answer is awaited. A server answers a session's requests in order."""
+
+NEVER_THIS_VERSION = 10**6
+"""Beyond a znode's version it is none that it has, nor one that it will have soon."""
 
 QUIET = logging.getLogger("keeperless.kazoo")
 """kazoo logs every failed attempt to connect; what matters reaches the caller as an error."""
@@ -58,6 +71,12 @@ class KazooTree:
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         return await asyncio.to_thread(self._commit, changes)
 
+    async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
+        """A last version that cannot be fails the whole; before that, change by change, the server has looked at permissions
+        (PrepRequestProcessor.pRequest2Txn: the access list first, then the version)."""
+        if changes:
+            await self.commit([*changes[:-1], replace(changes[-1], version=changes[-1].version + NEVER_THIS_VERSION)])
+
     async def close(self) -> None:
         await asyncio.to_thread(_close, self._client)
 
@@ -74,13 +93,27 @@ class KazooTree:
         paths = ", ".join(change.path for change in changes)
         if not self._client.connected:
             raise Transient(f"{paths} in ZooKeeper {self._ensemble}: no session, nothing was sent")
+        protections = self._protections([change.like for change in changes if isinstance(change, CreateZnode)])
+        if protections is None:
+            return False
         try:
-            results = _sent(self._client, changes).get(timeout=self._call_seconds)
+            results = _sent(self._client, changes, protections).get(timeout=self._call_seconds)
         except (KazooException, KazooTimeoutError) as error:
             _close(self._client)
             lost = f"no answer to the transaction on {paths} ({type(error).__name__}): look whether it happened"
             raise Transient(f"ZooKeeper {self._ensemble}: {lost}") from error
         return _is_committed(results, f"{paths} in ZooKeeper {self._ensemble}")
+
+    def _protections(self, paths: Sequence[str]) -> dict[str, list[ACL]] | None:
+        """The access lists of these znodes; `None` when one does not exist. A server may show them without their secrets."""
+        wanted = list(dict.fromkeys(paths))
+        found = dict(zip(wanted, self._read(self._client.get_acls_async, wanted, lambda answer: list(answer[0])), strict=True))
+        for path, acls in found.items():
+            if any(acl.id.scheme == "digest" and acl.id.id.endswith(":x") for acl in acls or ()):
+                raise Permanent(
+                    f"{path} in ZooKeeper {self._ensemble}: its access list is hidden; name an identity with all rights"
+                )
+        return None if None in found.values() else {path: acls for path, acls in found.items() if acls is not None}
 
     def _read(self, send: Callable[[str], IAsyncResult], paths: Sequence[str], parse: Callable[[Any], T]) -> list[T | None]:
         deadline = time.monotonic() + self._call_seconds
@@ -151,12 +184,14 @@ def _znode(answer: tuple[bytes | None, ZnodeStat]) -> Znode:
     return Znode(data or b"", stat.version, stat.ephemeralOwner, datetime.fromtimestamp(stat.ctime / 1000, tz=UTC))
 
 
-def _sent(client: KazooClient, changes: Sequence[ZnodeChange]) -> IAsyncResult:
+def _sent(client: KazooClient, changes: Sequence[ZnodeChange], protections: Mapping[str, list[ACL]]) -> IAsyncResult:
     transaction = client.transaction()
     for change in changes:
         if isinstance(change, SetZnode):
             transaction.set_data(change.path, change.data, change.version)
-        else:
+        elif isinstance(change, CreateZnode):
+            transaction.create(change.path, change.data, acl=protections[change.like])
+        elif isinstance(change, DeleteZnode):
             transaction.delete(change.path, change.version)
     return transaction.commit_async()
 
@@ -168,7 +203,7 @@ def _is_committed(results: Sequence[object], what: str) -> bool:
         raise Permanent(f"{what}: not allowed; name an identity that may write in digest_auth")
     if any(isinstance(refusal, NotEmptyError) for refusal in refusals):
         raise Permanent(f"{what}: one to be deleted has children; nothing was changed")
-    if any(isinstance(refusal, NoNodeError | BadVersionError) for refusal in refusals):
+    if any(isinstance(refusal, NoNodeError | BadVersionError | NodeExistsError) for refusal in refusals):
         return False
     if refusals:
         raise Transient(f"{what}: refused with {', '.join(type(refusal).__name__ for refusal in refusals)}")

@@ -20,6 +20,8 @@ class Faults:
     """SIGKILL has no effect yet: a process that hangs in the kernel."""
     loses_commit_answer: bool = False
     """A ZooKeeper transaction happens, and its answer is lost (`Transient`)."""
+    forbidden_znodes: set[str] = field(default_factory=set)
+    """A transaction that changes one of them is refused: another identity protects it."""
     never_registers: set[int] = field(default_factory=set)
     """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP)."""
     is_dual_write_stuck: bool = False

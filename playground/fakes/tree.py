@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from activities.ports import SetZnode, Znode, ZnodeChange
+from activities.ports import CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
 from domain.errors import Permanent, Transient
 from playground.fakes.faults import Faults
 
@@ -31,10 +31,20 @@ class Znodes(MutableMapping[str, bytes]):
         self._kept[path] = Znode(data, 0, owner, datetime.now(UTC))
 
     def apply(self, changes: Sequence[ZnodeChange]) -> bool:
-        """One transaction: all, or nothing when a znode is gone or has another version. Children may go before their parent."""
+        """One transaction: all, or nothing when a znode is gone or has another version. Children may go before their parent,
+        and come after it.
+        """
         gone: set[str] = set()
+        created: set[str] = set()
         for change in changes:
             found = self.find(change.path)
+            if isinstance(change, CreateZnode):
+                parent = change.path.rpartition("/")[0] or "/"
+                has_parent = parent in created or self.find(parent) is not None
+                if found is not None or change.path in created or not has_parent or self.find(change.like) is None:
+                    return False
+                created.add(change.path)
+                continue
             if found is None or found.version != change.version:
                 return False
             if isinstance(change, SetZnode):
@@ -45,6 +55,8 @@ class Znodes(MutableMapping[str, bytes]):
         for change in changes:
             if isinstance(change, SetZnode):
                 self._set(change.path, change.data)
+            elif isinstance(change, CreateZnode):
+                self.create(change.path, change.data)
             else:
                 self._kept.pop(change.path, None)
         return True
@@ -105,11 +117,16 @@ class FakeTree:
 
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         self._ensure_open(*(change.path for change in changes))
+        self._ensure_allowed(changes)
         is_committed = self._znodes.apply(changes)
         if self._faults.loses_commit_answer:
             self.is_closed = True
             raise Transient("ZooKeeper: no answer to the transaction: look whether it happened")
         return is_committed
+
+    async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
+        self._ensure_open(*(change.path for change in changes))
+        self._ensure_allowed(changes)
 
     async def close(self) -> None:
         self.is_closed = True
@@ -117,3 +134,8 @@ class FakeTree:
     def _ensure_open(self, *paths: str) -> None:
         if self.is_closed or self._faults.silent_zookeeper:
             raise Transient(f"{', '.join(paths)} in ZooKeeper: no answer")
+
+    def _ensure_allowed(self, changes: Sequence[ZnodeChange]) -> None:
+        forbidden = [change.path for change in changes if change.path in self._faults.forbidden_znodes]
+        if forbidden:
+            raise Permanent(f"{', '.join(forbidden)} in ZooKeeper: not allowed; name an identity that may write in digest_auth")

@@ -16,7 +16,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.ports import DeleteZnode, SetZnode, Znode, ZooKeeperTree
+from activities.ports import CreateZnode, DeleteZnode, SetZnode, Znode, ZooKeeperTree
 from domain.cluster import ClusterSpec, ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
@@ -172,6 +172,32 @@ async def test_a_znode_with_children_is_not_deleted(tree: ZooKeeperTree) -> None
     assert await tree.children("/a") == ("x", "y")
 
 
+async def test_znodes_are_created_parents_first(tree: ZooKeeperTree) -> None:
+    changes = [SetZnode("/a", b"third", 1), CreateZnode("/a/z", b"", "/a"), CreateZnode("/a/z/deep", b"new", "/a")]
+    assert await tree.commit(changes)
+    found = [timeless(znode) for znode in await tree.get_many(["/a/z", "/a/z/deep"])]
+    assert found == [Znode(b"", 0, 0), Znode(b"new", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "impossible",
+    [CreateZnode("/a/x", b"never", "/a"), CreateZnode("/absent/x", b"never", "/a"), CreateZnode("/a/z", b"never", "/absent")],
+)
+async def test_what_cannot_be_created_changes_nothing(tree: ZooKeeperTree, impossible: CreateZnode) -> None:
+    before = await tree.get_many(["/a", "/a/x"])
+    assert not await tree.commit([SetZnode("/a", b"never", 1), impossible])
+    assert await tree.get_many(["/a", "/a/x"]) == before
+    assert await tree.children("/a") == ("x", "y")
+
+
+async def test_a_rehearsal_changes_nothing(tree: ZooKeeperTree) -> None:
+    changes: list[SetZnode | DeleteZnode] = [SetZnode("/a", b"never", 1), DeleteZnode("/a/x", 0)]
+    before = await tree.get_many(["/a", "/a/x"])
+    for count in range(3):
+        await tree.rehearse(changes[:count])
+    assert await tree.get_many(["/a", "/a/x"]) == before
+
+
 async def test_no_session_no_transaction(tree: ZooKeeperTree) -> None:
     await tree.close()
     with pytest.raises(Transient):
@@ -276,6 +302,50 @@ async def test_a_protected_znode_needs_the_digest_identity(
     assert timeless(await opened.get("/protected")) == Znode(b"written", 1, 0)
     await stranger.close()
     await opened.close()
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("protected", [None, "epoch", "folder"])
+async def test_a_rehearsal_tells_of_a_permission_that_is_missing_for_any_of_the_changes(
+    as_record: AsRecord, ensemble: Ensemble, chroot: str, user: KazooClient, protected: str | None
+) -> None:
+    readable = [make_acl("world", "anyone", read=True)]
+    user.ensure_path(chroot)
+    user.create(f"{chroot}/epoch", b"1", acl=readable if protected == "epoch" else None)
+    for name in ("migration", "controller"):
+        user.create(f"{chroot}/{name}", b"")
+    if protected == "folder":
+        user.set_acls(chroot, readable)
+    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot))))
+    both = [SetZnode("/epoch", b"2", 0), DeleteZnode("/migration", 0), DeleteZnode("/controller", 0)]
+    for changes in (both, both[:2], both[:1]):
+        if protected is None or (protected == "folder" and changes == both[:1]):
+            await opened.rehearse(changes)
+        else:
+            with pytest.raises(Permanent, match="not allowed"):
+                await opened.rehearse(changes)
+    await opened.rehearse([])
+    assert timeless(await opened.get("/epoch")) == Znode(b"1", 0, 0)
+    assert await opened.get("/migration") is not None
+    await opened.close()
+
+
+@pytest.mark.cluster
+async def test_a_created_znode_is_protected_like_another(
+    as_record: AsRecord, ensemble: Ensemble, chroot: str, user: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acl = [make_digest_acl("kafka", "s3cret", all=True), make_acl("world", "anyone", read=True)]
+    user.ensure_path(chroot)
+    user.create(f"{chroot}/topic", b"", acl=acl)
+    monkeypatch.setenv("ZK_AUTH", "kafka:s3cret")
+    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot), "env:ZK_AUTH")))
+    assert await opened.commit([CreateZnode("/topic/state", b"new", "/topic")])
+    stranger = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot))))
+    with pytest.raises(Permanent):
+        await stranger.commit([SetZnode("/topic/state", b"forged", 0)])
+    assert await opened.commit([SetZnode("/topic/state", b"written", 0)])
+    for tree in (stranger, opened):
+        await tree.close()
 
 
 async def eventually_connected(zookeeper: ClusterRecord) -> ZooKeeperTree:
