@@ -3,7 +3,8 @@
     /data/meta.properties   →   /data/meta.properties.fenced-by-keeperless     in every log directory of the controller
 
 Its other files stay as they are, so that the log can be read, and so that lifting the fence brings everything back. A directory
-that was never formatted gets an empty fence: a look must see that this controller has been dealt with.
+that was never formatted gets an empty fence: a look must see that this controller has been dealt with. One that is another node's
+stays as it is, though a file names it: this controller cannot start from it anyway.
 """
 
 import asyncio
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk
+from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look_at_log_dir
 from activities.ports import FileContent, NodeDriver, NodeDrivers
-from activities.storage import storage_of
+from activities.storage import is_anothers, storage_of
 from domain.cluster import ControllerSpec
 from domain.errors import Transient
-from domain.observation import NodeView
+from domain.observation import LogDir, NodeView
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode, controller_mode
@@ -39,6 +40,7 @@ class Member:
     node: ControllerSpec
     name: str
     driver: NodeDriver
+    cluster_id: str
 
 
 async def each(calls: Iterable[Awaitable[T]]) -> list[T]:
@@ -52,9 +54,13 @@ async def each(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 async def members_of(cluster: ClusterRecord, drivers: NodeDrivers) -> list[Member]:
     """All controllers but those that were never provisioned: what lies at their paths is not for us to touch."""
-    everyone = [Member(c, cluster.spec.node_name(c.id), drivers.driver(c)) for c in cluster.spec.controllers]
+    everyone = [member_of(cluster, c, drivers) for c in cluster.spec.controllers]
     modes = await each(_mode(member, cluster) for member in everyone)
     return [member for member, mode in zip(everyone, modes, strict=True) if mode is not ControllerMode.ABSENT]
+
+
+def member_of(cluster: ClusterRecord, node: ControllerSpec, drivers: NodeDrivers) -> Member:
+    return Member(node, cluster.spec.node_name(node.id), drivers.driver(node), cluster.spec.cluster_id)
 
 
 async def _mode(member: Member, cluster: ClusterRecord) -> ControllerMode:
@@ -68,7 +74,7 @@ async def _mode(member: Member, cluster: ClusterRecord) -> ControllerMode:
 
 async def fence(member: Member) -> None:
     """Nobody can start this controller any more. Fenced already is fine."""
-    for path in (await storage_of(member.driver, member.node)).log_dirs:
+    for path in await _own_dirs(member):
         names = await member.driver.list_dir(path) or ()
         if META in names:
             await member.driver.rename(f"{path}/{META}", f"{path}/{FENCED_META}")
@@ -78,7 +84,7 @@ async def fence(member: Member) -> None:
 
 async def unfence(member: Member) -> None:
     """Undo `fence`. Not fenced is fine."""
-    for path in (await storage_of(member.driver, member.node)).log_dirs:
+    for path in await _own_dirs(member):
         names = await member.driver.list_dir(path) or ()
         if FENCED_META not in names:
             continue
@@ -90,10 +96,20 @@ async def unfence(member: Member) -> None:
 
 
 async def is_fenced(member: Member) -> bool:
-    """Whether every log directory is."""
-    paths = (await storage_of(member.driver, member.node)).log_dirs
-    names = await asyncio.gather(*(member.driver.list_dir(path) for path in paths))
-    return all(found is not None and FENCED_META in found and META not in found for found in names)
+    """Whether every log directory is that is its own."""
+    return all(log_dir.is_fenced for log_dir in await _look_at_own(member))
+
+
+async def _own_dirs(member: Member) -> list[str]:
+    return [log_dir.path for log_dir in await _look_at_own(member)]
+
+
+async def _look_at_own(member: Member) -> list[LogDir]:
+    """Its log directories, but for those that are another node's."""
+    driver, node = member.driver, member.node
+    paths = (await storage_of(driver, node)).log_dirs
+    found = await each(look_at_log_dir(driver, path, member.cluster_id, node.id) for path in paths)
+    return [log_dir for log_dir in found if not is_anothers(log_dir)]
 
 
 async def _empty(member: Member) -> FileContent:

@@ -21,10 +21,19 @@ from temporalio import activity
 
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.heartbeat import heartbeating
-from activities.node_files import archive_original, look_at_disk, read_mark, read_original, sha256_of, write_mark
+from activities.node_files import (
+    archive_original,
+    look_at_disk,
+    look_at_log_dir,
+    read_mark,
+    read_original,
+    sha256_of,
+    write_mark,
+)
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
 from activities.serving import ensure_nobody_serves
+from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Permanent, Transient, Unsafe
@@ -114,6 +123,7 @@ class Provisioning:
             raise Unsafe(
                 f"{path} exists with other content. It is not overwritten. Move it away, or name it as base_properties."
             )
+        await self._ensure_own(cluster, controller, driver, file)
         await ensure_not_superseded(request, self._ports)
         # The mark before the file: a file without it is somebody else's, and the preflight would refuse what we had begun.
         original = await archive_original(driver, path, file)
@@ -123,6 +133,19 @@ class Provisioning:
             await ensure_not_superseded(request, self._ports)
             await driver.write_file(path, file)
         return mark
+
+    async def _ensure_own(
+        self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, file: FileContent
+    ) -> None:
+        """A base file that was copied from a broker may name the broker's directories: the way back would wipe them."""
+        paths = storage_in(file.content.decode(ENCODING), controller).log_dirs
+        found = [await look_at_log_dir(driver, path, cluster.spec.cluster_id, controller.id) for path in paths]
+        foreign = [log_dir.path for log_dir in found if log_dir.state is StorageState.FOREIGN]
+        if foreign:
+            raise Unsafe(
+                f"controller-{controller.id}: its file would name {', '.join(foreign)}, which holds data that is not this "
+                f"controller's. Nothing was written. Correct {controller.base_properties or 'log_dirs'}."
+            )
 
     async def _text(self, cluster: ClusterRecord, controller: ControllerSpec, driver: NodeDriver, source: str) -> str:
         base = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from activities.node_files import METADATA_LOG
 from activities.ports import NodeDriver
 from domain.cluster import NodeSpec
+from domain.observation import LogDir, StorageState
 from domain.properties import ENCODING, parse
 
 
@@ -23,8 +24,21 @@ class Storage:
 async def storage_of(driver: NodeDriver, node: NodeSpec) -> Storage:
     """A file that was written by hand may name others than the specification does: both count."""
     file = await driver.read_file(node.properties_file)
-    properties = parse(file.content.decode(ENCODING)) if file is not None else {}
+    return storage_in(file.content.decode(ENCODING) if file is not None else "", node)
+
+
+def storage_in(text: str, node: NodeSpec) -> Storage:
+    """The same, of a file that is not written yet."""
+    properties = parse(text)
     named = properties.get("log.dirs") or properties.get("log.dir") or ""
     own = [path.strip().rstrip("/") for path in named.split(",") if path.strip()] or list(node.log_dirs)
     metadata_dir = properties.get("metadata.log.dir", "").strip().rstrip("/") or own[0]
     return Storage(tuple(dict.fromkeys((*own, *node.log_dirs, metadata_dir))), metadata_dir)
+
+
+def is_anothers(log_dir: LogDir) -> bool:
+    """Whether its `meta.properties` names another node, or another cluster: a path was copied into the wrong file.
+
+    What names nobody, as an empty fence does, is not another's.
+    """
+    return log_dir.state is StorageState.FOREIGN and (log_dir.cluster_id is not None or log_dir.node_id is not None)

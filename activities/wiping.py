@@ -16,10 +16,18 @@ from temporalio import activity
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.fence import Member, is_dead, members_of
 from activities.heartbeat import heartbeating
-from activities.node_files import FENCED_META, META, METADATA_LOG, archive_before, mark_path, read_mark
+from activities.node_files import (
+    FENCED_META,
+    META,
+    METADATA_LOG,
+    archive_before,
+    look_at_log_dir,
+    mark_path,
+    read_mark,
+)
 from activities.observe import Ports
 from activities.ports import NodeDriver
-from activities.storage import storage_of
+from activities.storage import is_anothers, storage_of
 from domain.cluster import BrokerSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Unsafe
@@ -103,6 +111,13 @@ class Wiping:
     async def _ensure_may_go(self, request: StepRequest, member: Member) -> None:
         if not await is_dead(member):
             raise Unsafe(f"{member.name} runs: it is not removed. Stop it, then resume.")
+        for path in (await storage_of(member.driver, member.node)).log_dirs:
+            found = await look_at_log_dir(member.driver, path, member.cluster_id, member.node.id)
+            if is_anothers(found):
+                raise Unsafe(
+                    f"{path} is named in {member.node.properties_file} of {member.name}, and belongs to node {found.node_id} of "
+                    f"cluster {found.cluster_id}: nothing was removed. Take it out of the file, then resume."
+                )
         accepted = request.revert.accepted_losses if request.revert is not None else ()
         is_ours = await read_mark(member.driver, member.node.properties_file) is not None
         loss = f"storage-of-{member.name}"
