@@ -75,6 +75,14 @@ def partitions_of(topic: Znode | None) -> tuple[str, ...]:
     return tuple(partitions) if isinstance(partitions, dict) else ()
 
 
+def replicas_in(topic: Znode | None, partition: str) -> tuple[int, ...]:
+    """The replicas of a partition, as the topic's znode assigns them; empty where they cannot be parsed."""
+    partitions = _object(topic).get("partitions")
+    replicas = partitions.get(partition) if isinstance(partitions, dict) else None
+    is_parsed = isinstance(replicas, list) and all(isinstance(replica, int) for replica in replicas)
+    return tuple(replicas) if isinstance(replicas, list) and is_parsed else ()
+
+
 def integer_in(znode: Znode | None, key: str) -> int | None:
     """An integer of the JSON object in a znode; `None` where there is none."""
     value = _object(znode).get(key)

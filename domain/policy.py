@@ -4,6 +4,9 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
+FLUSHES = 3
+"""How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
+
 
 class MigrationPolicy(BaseModel):
     """Travels with the migration from its start: a running migration keeps its policy. Durations are ISO 8601 or seconds."""

@@ -1,11 +1,13 @@
 """The revert window on a simulated cluster: what it does, what it refuses, and what may come between."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from activities.half_written import remove_half_written
+from activities.epochs import rule_of
+from activities.half_written import complete_half_written
 from activities.leaving import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
@@ -101,7 +103,7 @@ async def test_what_zookeeper_lacks_is_flushed_by_the_controllers_before_they_di
     assert end_of(walk)["deleted"] == []
 
 
-async def test_a_topic_that_the_kill_cut_in_two_is_written_anew(walk: Walk) -> None:
+async def test_a_topic_that_the_kill_cut_in_two_is_completed_and_nothing_is_removed(walk: Walk) -> None:
     """No controller of Kafka's can finish it: the next one sets a state that does not exist, and fails without end."""
     cluster = walk.cluster
     request = await window(walk, drain_deadline=SHORT)
@@ -112,23 +114,55 @@ async def test_a_topic_that_the_kill_cut_in_two_is_written_anew(walk: Walk) -> N
     cluster.znodes["/brokers/topics/late"] = topic_record(late)
     cluster.znodes[state_path("late", 0)] = state_record((1, 2, 3), 0, 1)
     cluster.znodes["/brokers/topics/late/partitions/1"] = b""
-    untouched = {path: cluster.znodes.find(path).created_at for path in cluster.znodes if "/orders" in path}
+    cluster.faults.failover_does_not_cure = False
+    there = {path: cluster.znodes.find(path).created_at for path in cluster.znodes if "/topics/" in path}
     outcome = await attempt(walk, request)
     assert outcome.is_done, outcome.blocked
-    assert "half written in ZooKeeper, and so written anew: late" in outcome.changes
+    assert "half written in ZooKeeper, and completed: late" in outcome.changes
     assert all(state_path("late", number) in cluster.znodes for number in range(3))
-    assert untouched == {path: cluster.znodes.find(path).created_at for path in untouched}
+    assert there == {path: cluster.znodes.find(path).created_at for path in there}
 
 
-async def test_an_old_topic_whose_new_partition_was_cut_off_is_not_removed(walk: Walk) -> None:
-    """Its states have changed since they were made, and their versions count."""
+async def half_written(walk: Walk, name: str, numbers: tuple[int, ...]) -> dict[str, bytes]:
+    """The states of some partitions are not there. All of the topic's znodes that are."""
+    for number in numbers:
+        del walk.cluster.znodes[state_path(name, number)]
+    return dict(walk.cluster.znodes)
+
+
+async def complete(walk: Walk) -> tuple[str, ...]:
     tree = await walk.cluster.connect(walk.cluster.record())
-    for number in range(6):
-        path = state_path("orders", number)
-        walk.cluster.znodes[path] = state_record((2, 3, 1), 5, 1)
-    del walk.cluster.znodes[state_path("orders", 5)]
-    assert await remove_half_written(tree) == ()
-    assert "/brokers/topics/orders" in walk.cluster.znodes
+    return await complete_half_written(tree, await rule_of(tree))
+
+
+@pytest.mark.parametrize("numbers", [(5,), (0, 3), tuple(range(6))])
+async def test_missing_states_are_those_of_a_new_partition_whatever_topic_they_are_of(
+    walk: Walk, numbers: tuple[int, ...]
+) -> None:
+    """A topic of many messages that nobody writes anew, whose partitions never moved, keeps all that it has."""
+    znodes = walk.cluster.znodes
+    before = await half_written(walk, "orders", numbers)
+    assert await complete(walk) == ("orders",)
+    assert {path: data for path, data in znodes.items() if path in before} == before
+    assignment = json.loads(znodes["/brokers/topics/orders"])["partitions"]
+    for number in numbers:
+        state = json.loads(znodes[state_path("orders", number)])
+        assert (state["leader"], state["isr"], state["leader_epoch"]) == (
+            assignment[str(number)][0],
+            assignment[str(number)],
+            0,
+        )
+        assert state["controller_epoch"] <= walk.cluster.side.controller_epoch
+    assert await complete(walk) == ()
+
+
+async def test_what_zookeepers_own_controller_is_just_creating_is_left_alone(walk: Walk) -> None:
+    tree = await walk.cluster.connect(walk.cluster.record())
+    seen = await rule_of(tree)
+    walk.cluster.side.raise_epoch()
+    before = await half_written(walk, "orders", (5,))
+    assert await complete_half_written(tree, seen) == ()
+    assert dict(walk.cluster.znodes) == before
 
 
 async def stuck(walk: Walk) -> StepRequest:

@@ -1,0 +1,94 @@
+"""What the controllers' logs say, read by the way back: what is long past while they live, the rest once they are dead.
+
+A record counts for the cluster once a majority of the voters has it (raft). So a log that cannot be read is made up for by a
+majority that can; and what only a minority has written never happened: not even a migration that one of them made final.
+"""
+
+from activities.fence import Member, each
+from activities.quorum_log import Reading, open_log, read_on, read_tail
+from activities.storage import storage_of
+from domain.errors import Unsafe
+from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER, LogFacts
+from domain.observation import MigrationGauge
+
+
+class MemberLogs:
+    """The logs as one attempt has read them. `unreadable`: why not, by the member's name."""
+
+    def __init__(self, members: list[Member], voters: int) -> None:
+        self._members, self._voters = members, voters
+        self._ahead: dict[int, Reading] = {}
+        self._tails: dict[int, LogFacts] = {}
+        self.unreadable: dict[str, str] = {}
+
+    async def read_ahead(self, offset: int) -> None:
+        """What is committed and long past: only the rest has to be read while nobody leads."""
+        self.unreadable = {}
+        await each(self._read_ahead(member, offset) for member in self._members)
+
+    async def _read_ahead(self, member: Member, offset: int) -> None:
+        try:
+            reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
+            if reading is not None:
+                self._ahead[member.node.id] = await read_on(member.driver, reading, until=offset)
+        except Unsafe as error:
+            self.unreadable[member.name] = str(error)
+
+    async def read_tails(self, offset: int | None) -> None:
+        """All of it, and what it says beyond the offset in /migration. Every controller is dead."""
+        self.unreadable, self._tails = {}, {}
+        await each(self._read_tail(member, offset) for member in self._members)
+
+    async def _read_tail(self, member: Member, offset: int | None) -> None:
+        try:
+            directory = (await storage_of(member.driver, member.node)).metadata_log
+            facts = await read_tail(member.driver, directory, offset, self._ahead.get(member.node.id))
+        except Unsafe as error:
+            self.unreadable[member.name] = str(error)
+            return
+        if facts is not None:
+            self._tails[member.node.id] = facts
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether what is committed is in a log that could be read."""
+        return 2 * len(self.unreadable) < self._voters
+
+    @property
+    def _facts(self) -> list[LogFacts]:
+        return list(self._tails.values()) or [reading.facts for reading in self._ahead.values()]
+
+    @property
+    def state(self) -> MigrationGauge:
+        """Of the migration. Final it is where a majority of the logs may say so, those that cannot be read included."""
+        states = [facts.state for facts in self._facts]
+        final = states.count(MigrationGauge.POST_MIGRATION)
+        if final and 2 * (final + len(self.unreadable)) > len(states) + len(self.unreadable):
+            return MigrationGauge.POST_MIGRATION
+        return max((state for state in states if state is not MigrationGauge.POST_MIGRATION), key=_how_far, default=NOTHING)
+
+    def says_final(self, member: Member) -> bool:
+        """Whether this very log does. If it leads again, so does the cluster's."""
+        facts = self._tails.get(member.node.id)
+        return facts is not None and facts.state is MigrationGauge.POST_MIGRATION
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What was acknowledged and is not in ZooKeeper, in words."""
+        return max((facts.change_names for facts in self._tails.values()), key=len, default=())
+
+    @property
+    def stray_configs(self) -> str:
+        """Configs that would keep a new leader from writing to ZooKeeper, by name; empty: none. The longest log tells."""
+        longest = max(self._facts, key=lambda facts: facts.end, default=LogFacts())
+        return ", ".join(
+            f"{UNKNOWN_TO_ZOOKEEPER[kind]} config {key} of {name}" for kind, name, key in sorted(longest.stray_configs)
+        )
+
+
+NOTHING = MigrationGauge.NONE
+
+
+def _how_far(state: MigrationGauge) -> int:
+    order = (NOTHING, MigrationGauge.PRE_MIGRATION, MigrationGauge.MIGRATION, MigrationGauge.POST_MIGRATION)
+    return order.index(state)

@@ -1,0 +1,31 @@
+"""Who answers at the controllers' addresses, and is not the process of a pid file: somebody has started one another way."""
+
+import asyncio
+import time
+
+from activities.fence import each
+from activities.ports import Listeners
+from domain.cluster import ClusterSpec
+
+
+async def answering(spec: ClusterSpec, listeners: Listeners) -> list[tuple[int, str]]:
+    """Controllers at whose address somebody answers, by id and name."""
+    answers = await each(listeners.is_answering(c.host, c.port) for c in spec.controllers)
+    return [(c.id, spec.node_name(c.id)) for c, is_there in zip(spec.controllers, answers, strict=True) if is_there]
+
+
+async def still_answering(spec: ClusterSpec, listeners: Listeners, settle: float, poll: float) -> list[str]:
+    """Who answers although every process is gone. Their sockets can live a moment longer than they did: `settle` seconds."""
+    end = time.monotonic() + settle
+    while True:
+        found = [name for _, name in await answering(spec, listeners)]
+        if not found or time.monotonic() > end:
+            return found
+        await asyncio.sleep(poll)
+
+
+def complaint(names: list[str]) -> str:
+    return (
+        f"somebody answers at the address of {', '.join(names)}, and it is not the process of the pid file. "
+        "A controller that was started another way could claim the cluster again: stop it."
+    )
