@@ -66,13 +66,13 @@ class Rolling:
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
                 marked = await mark_roll(request, target, self._ports)
-                await self._write(request, target, marked)
-                if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
+                is_written = await self._write(request, target, marked, looked_at)
+                if not is_written or is_old(looked_at):
                     old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
                     return StepOutcome(is_done=False, blocked=old, attempt=activity.info().attempt)
             else:
                 marked = await resume_roll(request, target, mark, self._ports)
-                await self._write(request, target, marked)
+                await self._write(request, target, marked, None)
             did_restart = await self._restart(request, target, marked.mark)
             blocked = await self._prove(request, target, marked.mark)
             return StepOutcome(
@@ -103,17 +103,26 @@ class Rolling:
         """
         return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
-    async def _write(self, request: StepRequest, target: Target, marked: Marked) -> None:
-        """Write the wanted file unless it is there."""
+    async def _write(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> bool:
+        """Write the wanted file unless it is there. False: the look that allows it has grown old, nothing was written.
+
+        A worker that was paused anywhere before finds the mark of whoever has gone on in its place.
+        """
         path, mark = target.node.properties_file, marked.mark
         found = sha256_of((await target.file()).content)
         ensure_unchanged(path, found, {mark.before_sha256, mark.written_sha256})
         if found == mark.written_sha256:
-            return
+            return True
         await ensure_not_superseded(request, self._ports)
         if request.step.gate is not None:
             await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
+        left = await read_mark(target.driver, path)
+        if left is None or left.step_id != request.step_id or left.is_proven:
+            raise Transient(f"{target.name}: another roll has gone on while this one was paused; {path} was not written")
+        if looked_at is not None and is_old(looked_at):
+            return False
         await target.driver.write_file(path, marked.wanted)
+        return True
 
     async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
@@ -185,8 +194,13 @@ def seconds_since_boot() -> float:
 
 
 MAX_AGE_OF_A_LOOK = 20.0
-"""Seconds between a look and the stop that it allows: as long as a worker may be silent before another takes over. A worker
-that was paused in between must not act on what it saw before."""
+"""Seconds between a look and the write or the stop that it allows: as long as a worker may be silent before another takes over.
+A worker that was paused in between must not act on what it saw before."""
+
+
+def is_old(looked_at: float) -> bool:
+    return seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK
+
 
 FLAGLESS_STOP_DEADLINE = timedelta(seconds=10)
 """A controller's clean stop takes one second; ten are for a machine that is busy."""

@@ -2,7 +2,8 @@
 
 `start_node`: a controller of the quorum that does not run.
 
-    1. look again: a fresh decision is this very step, and its file has the flag   (else: blocked, nothing touched)
+    1. look again: a fresh decision is this very step, and its file has the flag, or its log is final
+                                                                                  (else: blocked, nothing touched)
     2. lift its fence, if there is one; start it
     3. wait until it answers; the quorum's own readiness is the next decision's business
 
@@ -26,16 +27,18 @@ from temporalio import activity
 
 from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
 from activities.epochs import rule_of
-from activities.fence import Member, is_fenced, may_start, revive
+from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
 from activities.ports import FileContent
+from activities.quorum_log import open_log, read_on
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
+from activities.storage import storage_of
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe
-from domain.observation import Process, RollMark
+from domain.observation import MigrationGauge, Process, RollMark
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, situation_of
@@ -63,7 +66,8 @@ class Starting:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return _blocked(blocked, begun)
-                await _ensure_flag(member)
+                if await may_start(member) or not await _is_final(member):
+                    await _ensure_flag(member)
                 await ensure_not_superseded(request, self._ports)
                 await revive(member)
                 did_start = True
@@ -188,12 +192,18 @@ class Starting:
 
 def _member(cluster: ClusterRecord, request: StepRequest, ports: Ports) -> Member:
     node = next(c for c in cluster.spec.controllers if c.id == request.step.node)
-    return Member(node, cluster.spec.node_name(node.id), ports.drivers.driver(node))
+    return member_of(cluster, node, ports.drivers)
 
 
 async def _has_gone(request: StepRequest, member: Member, mark: RollMark) -> bool:
     """An attempt at this very step has stopped the process: it must be finished."""
     return mark.step_id == request.step_id and (await member.driver.process()).identity != mark.before_identity
+
+
+async def _is_final(member: Member) -> bool:
+    """Whether its own log says that the migration is: then there is nothing left that a start without the flag could end."""
+    reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
+    return reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION
 
 
 async def _ensure_flag(member: Member) -> None:

@@ -177,7 +177,10 @@ def _remove_tree(path: Path) -> None:
     """Links in the tree are removed, never followed. A tree that is itself a link is somebody's disk layout: refused."""
     with _os_errors(path):
         if path.is_symlink():
-            raise Permanent(f"{path}: is a symbolic link, expected a directory; name the directory itself")
+            raise Permanent(
+                f"{path}: is a symbolic link to {path.readlink()}, expected a directory; it is not followed: remove the link, and "
+                "what it points to, by hand"
+            )
         try:
             shutil.rmtree(path)
         except FileNotFoundError:
