@@ -134,7 +134,7 @@ async def send(temporal: Temporal, record: MigrationRecord, command: Command, pa
             async with asyncio.timeout(patience.total_seconds()):
                 await update.result()
     except WorkflowUpdateFailedError as error:
-        return _answer_of(error.cause)
+        return _answer_of(error.cause, has_ended=record.ended_at is not None)
     except TemporalUnavailable:
         return Answer(CommandStatus.PENDING, is_taken=is_taken)
     except WorkflowUpdateRPCTimeoutOrCancelledError as error:
@@ -172,9 +172,10 @@ def _pass_cancellation_on(error: Exception) -> None:
         raise asyncio.CancelledError from error
 
 
-def _answer_of(cause: BaseException) -> Answer:
+def _answer_of(cause: BaseException, *, has_ended: bool) -> Answer:
+    """A run that closed before it answered may have a next one, which is asked again; a migration that has ended has none."""
     if isinstance(cause, ApplicationError) and cause.type == CLOSED_MEANWHILE:
-        return Answer(CommandStatus.PENDING)
+        return Answer(CommandStatus.REFUSED, HAS_ENDED) if has_ended else Answer(CommandStatus.PENDING)
     because = cause.message if isinstance(cause, FailureError) else "The workflow could not take the command."
     return Answer(CommandStatus.REFUSED, because)
 

@@ -84,6 +84,7 @@ class ZkToKraftMigration:
             return await self._interpret()
         except Superseded:
             self._messages.is_over = True
+            await workflow.wait_condition(workflow.all_handlers_finished)
             return "superseded"
         except (asyncio.CancelledError, ActivityError) as error:
             # A cancellation comes as the one or the other, by what was awaited in that moment.

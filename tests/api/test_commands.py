@@ -160,6 +160,23 @@ async def test_an_ended_migration_takes_no_commands(
     assert "ended before" in (await api.wiring.ledger.command(pending["id"])).refused_because
 
 
+async def test_a_command_that_was_taken_by_a_run_that_ended_without_an_answer_gets_one(
+    api: Any, end: Callable[[str], Awaitable[None]], start_worker: StartWorker, temporal_client: Client
+) -> None:
+    """Temporal says for ever that the run took it and closed. While the migration lives it is asked again, then it is told."""
+    migration_id = await api.started()
+    record = await api.wiring.ledger.migration(migration_id)
+    async with start_worker():
+        taken = (await api.roll_back(migration_id, reason="slowly", preview_hash="f" * 64)).json()
+        assert taken["status"] == "pending"
+        await temporal_client.get_workflow_handle(record.workflow_id).terminate()
+        await api.wiring.caretaker.round()
+        assert (await api.wiring.ledger.command(taken["id"])).refused_because is None, "its run may have continued"
+        await end(migration_id)
+        await api.wiring.caretaker.round()
+    assert "ended before" in (await api.wiring.ledger.command(taken["id"])).refused_because
+
+
 async def test_a_run_that_is_gone_refuses_and_a_later_run_of_the_cluster_is_never_asked(
     api: Any, expect_problem: Expect, temporal_client: Client
 ) -> None:

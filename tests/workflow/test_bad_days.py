@@ -1,10 +1,12 @@
 """What does not answer, does not come up, or goes wrong for good: the migration waits, says why, and goes on."""
 
+import asyncio
 import itertools
 from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
+from temporalio.client import WorkflowUpdateFailedError
 
 from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.phases import Phase
@@ -153,6 +155,23 @@ async def test_a_superseded_run_ends_without_effect(small: Any) -> None:
     small.kafka.release("view")
     assert await small.result() == "superseded"
     assert small.cluster.restarts == before
+
+
+async def test_a_superseded_run_answers_who_had_asked_it_something(small: Any) -> None:
+    """A run that closes before it answers would leave its command without an answer for ever."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    pause = small.ledger.pause("command")
+    asked = asyncio.create_task(small.roll_back())
+    await pause.is_reached.wait()
+    await small.supersede()
+    await small.until(lambda: small.is_quiet(1))
+    small.ledger.release("command")
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await asked
+    assert "the migration has ended meanwhile" in str(refused.value.cause)
+    assert await small.result() == "superseded"
 
 
 async def test_a_second_run_of_one_migration_ends_at_once(small: Any) -> None:
