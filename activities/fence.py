@@ -3,8 +3,8 @@
     /data/meta.properties   →   /data/meta.properties.fenced-by-keeperless     in every log directory of the controller
 
 Its other files stay as they are, so that the log can be read, and so that lifting the fence brings everything back. A directory
-that was never formatted gets an empty fence: a look must see that this controller has been dealt with. One that is another node's
-stays as it is, though a file names it: this controller cannot start from it anyway.
+that was never formatted gets an empty fence: a look must see that this controller has been dealt with. Another node's directory
+stays as it is, though the controller's file names it: it cannot start from there anyway.
 """
 
 import asyncio

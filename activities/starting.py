@@ -39,6 +39,7 @@ from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Transient, Unsafe
 from domain.observation import MigrationGauge, Process, RollMark
+from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, situation_of
@@ -60,13 +61,14 @@ class Starting:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            member = _member(await cluster_of(request, self._ports), request, self._ports)
+            cluster = await cluster_of(request, self._ports)
+            member = _member(cluster, request, self._ports)
             did_start = False
             if not (await member.driver.process()).is_running or await is_fenced(member):
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return _blocked(blocked, begun)
-                if await may_start(member) or not await _is_final(member):
+                if await may_start(member) or not await self._is_final(cluster, member):
                     await _ensure_flag(member)
                 await ensure_not_superseded(request, self._ports)
                 await revive(member)
@@ -172,6 +174,14 @@ class Starting:
             return f"the quorum's log says {situation.quorum}"
         return "" if situation.dual_write is DualWrite.CURRENT else WAIT_MEANS[WaitReason.DUAL_WRITE_NOT_CURRENT]
 
+    async def _is_final(self, cluster: ClusterRecord, member: Member) -> bool:
+        """Whether the migration is, by its own log or by those that run: a start without the flag could end nothing more."""
+        reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
+        if reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION:
+            return True
+        observation = await observe(cluster, self._ports)
+        return situation_of(observation, cluster.spec, MigrationPolicy()).quorum is QuorumState.POST_MIGRATION
+
     async def _why_silent(self, request: StepRequest, member: Member) -> str | None:
         """Wait until the new process answers: why it does not, or `None` when it does."""
         deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
@@ -198,12 +208,6 @@ def _member(cluster: ClusterRecord, request: StepRequest, ports: Ports) -> Membe
 async def _has_gone(request: StepRequest, member: Member, mark: RollMark) -> bool:
     """An attempt at this very step has stopped the process: it must be finished."""
     return mark.step_id == request.step_id and (await member.driver.process()).identity != mark.before_identity
-
-
-async def _is_final(member: Member) -> bool:
-    """Whether its own log says that the migration is: then there is nothing left that a start without the flag could end."""
-    reading = await open_log(member.driver, (await storage_of(member.driver, member.node)).metadata_log)
-    return reading is not None and (await read_on(member.driver, reading)).facts.state is MigrationGauge.POST_MIGRATION
 
 
 async def _ensure_flag(member: Member) -> None:

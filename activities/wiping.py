@@ -115,8 +115,8 @@ class Wiping:
             found = await look_at_log_dir(member.driver, path, member.cluster_id, member.node.id)
             if is_anothers(found):
                 raise Unsafe(
-                    f"{path} is named in {member.node.properties_file} of {member.name}, and belongs to node {found.node_id} of "
-                    f"cluster {found.cluster_id}: nothing was removed. Take it out of the file, then resume."
+                    f"{path} is named in {member.node.properties_file} of {member.name}, and belongs to node {found.node_id} "
+                    f"of cluster {found.cluster_id}: nothing of it was removed. Take it out of the file, then resume."
                 )
         accepted = request.revert.accepted_losses if request.revert is not None else ()
         is_ours = await read_mark(member.driver, member.node.properties_file) is not None

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.node_files import before_path, look_at_disk, mark_path, original_path, read_mark, sha256_of
+from activities.node_files import before_path, look_at_disk, mark_path, original_path, read_mark, sha256_of, write_mark
 from activities.observe import Ports
 from activities.ports import FileContent
 from activities.provisioning import Provisioning
@@ -23,8 +23,10 @@ from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.wanted_file import wanted_file
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.machine import text_file
 from playground.fakes.node import Mode
 from playground.fakes.spec import fake_spec
+from playground.fakes.storage_tool import write_meta
 from tests.unit.fake_walk import POLICY, KillAfter, Killed, LedgerInMemory, Scene, Walk, is_roll
 from tests.unit.fake_way_back import leave_kraft, take_flag, wipe
 
@@ -490,6 +492,45 @@ async def test_storage_that_was_left_fenced_says_what_to_do(soak: Walk) -> None:
     with pytest.raises(Unsafe, match="Ask for a rollback"):
         await provision(soak.cluster, 3001)
     assert dict(soak.cluster.nodes[3001].machine.files) == before
+
+
+@pytest.mark.usefixtures("nobody_decides")
+async def test_a_base_file_that_names_a_broker_s_directory_is_refused_before_anything_is_written() -> None:
+    cluster = a_cluster()
+    controllers = tuple(c.model_copy(update={"base_properties": "/etc/base"}) for c in cluster.spec.controllers)
+    cluster = FakeCluster(cluster.spec.model_copy(update={"controllers": controllers}))
+    machine = cluster.nodes[3001].machine
+    write_meta(machine, "/data/broker-1", {"version": "0", "cluster.id": cluster.spec.cluster_id}, 1)
+    machine.write("/etc/base", text_file("metadata.log.dir=/data/broker-1\n"))
+    before = dict(machine.files)
+    with pytest.raises(Unsafe, match="would name /data/broker-1"):
+        await provision(cluster, 3001)
+    assert dict(machine.files) == before
+
+
+async def test_a_roll_that_was_paused_writes_no_old_file_over_a_newer_one(soak: Walk) -> None:
+    """Another step has taken the node since: its mark is there, and so is its file."""
+    walk = back_from(soak)
+    decision = await walk.decision()
+    assert isinstance(decision, Step)
+    request, node_id = walk.request(decision, "m1/paused"), decision.node
+    path = walk.cluster.spec.node(node_id).properties_file
+    seen: list[str] = []
+    calls = KillAfter()
+
+    async def overtake(call: str) -> None:
+        await calls(call)
+        mark = await read_mark(walk.cluster.driver(walk.cluster.spec.node(node_id)), path)
+        if not seen and mark is not None and mark.step_id == "m1/paused" and call == "ledger generation":
+            seen.append(call)
+            later = mark.model_copy(update={"step_id": "m1/later", "is_proven": True})
+            await write_mark(walk.cluster.driver(walk.cluster.spec.node(node_id)), path, later, file_of(walk.cluster, node_id))
+
+    before = file_of(walk.cluster, node_id)
+    with pytest.raises(Transient, match="another roll has gone on"):
+        await Scene(walk.cluster, walk.ledger, request).attempt(walk.cluster, overtake)
+    assert seen
+    assert file_of(walk.cluster, node_id) == before
 
 
 @pytest.mark.parametrize("by", ["decision", "provisioning"])

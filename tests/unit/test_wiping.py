@@ -9,6 +9,7 @@ from domain.contracts import StepRequest
 from domain.decisions import StepAction
 from domain.errors import Superseded, Unsafe
 from playground.fakes.machine import text_file
+from playground.fakes.storage_tool import write_meta
 from tests.unit.fake_walk import LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, go_on, in_dual_write, next_step
 
@@ -135,3 +136,22 @@ async def test_it_is_not_taken_while_anything_else_is_to_be_done(walk: Walk) -> 
     outcome = await attempt(walk, request)
     assert "leave-kraft" in (outcome.blocked or "") or "step" in (outcome.blocked or "")
     assert controller(walk).machine.read(controller(walk).spec.properties_file) is not None
+
+
+async def test_another_node_s_directory_that_the_file_names_is_not_wiped(walk: Walk) -> None:
+    """Its path was copied from a broker's file, after the look that allowed the wipe."""
+    request, node = await wipe(walk), controller(walk)
+    write_meta(node.machine, "/data/broker-1", {"version": "1", "cluster.id": walk.cluster.spec.cluster_id}, 1)
+    node.machine.write(f"/data/broker-1/{METADATA_LOG}/00000000000000000000.log", text_file("living"))
+
+    async def copy_path(call: str) -> None:
+        file = node.machine.read(node.spec.properties_file)
+        if call == "node 1 remove_tree" and b"/data/broker-1" not in file.content:
+            node.machine.write(
+                node.spec.properties_file, text_file(file.content.decode() + "\nmetadata.log.dir=/data/broker-1\n")
+            )
+
+    with pytest.raises(Unsafe, match="belongs to node 1"):
+        await attempt(walk, request, copy_path)
+    assert node.machine.names("/data/broker-1") == (METADATA_LOG, "meta.properties")
+    assert FENCED_META in node.machine.names(node.spec.log_dirs[0])

@@ -178,8 +178,8 @@ def _remove_tree(path: Path) -> None:
     with _os_errors(path):
         if path.is_symlink():
             raise Permanent(
-                f"{path}: is a symbolic link to {path.readlink()}, expected a directory; it is not followed: remove the link, and "
-                "what it points to, by hand"
+                f"{path}: is a symbolic link to {path.readlink()}, expected a directory; it is not followed: remove the link, "
+                "and what it points to, by hand"
             )
         try:
             shutil.rmtree(path)
