@@ -25,6 +25,10 @@ RUN_IS_GONE = (
     "Its run was ended from outside (terminated, cancelled or failed in Temporal), and the cluster is as it was left. "
     "A new migration looks where the cluster is, and goes on from there."
 )
+RUN_IS_FORGOTTEN = (
+    "Temporal does not know its run any more (its retention is over, or its database was made anew), and the cluster is as it "
+    "was left. A new migration looks where the cluster is, and goes on from there."
+)
 
 
 class Starter:
@@ -61,7 +65,7 @@ class Starter:
             await self._ledger.set_run(record.id, run.run_id, datetime.now(UTC))
             return False
         if record.generation is not None:
-            return run is not None and await self._end_orphan(record)
+            return await self._end_orphan(record, RUN_IS_GONE if run is not None else await self._forgotten())
         is_being_started = datetime.now(UTC) - record.created_at < self._patience
         return not is_being_started and await self._end_unclaimed(record, NEVER_STARTED)
 
@@ -81,7 +85,8 @@ class Starter:
             if record.generation is None or record.run_id is None:
                 raise
             return Run(record.id, record.run_id, is_running=True)
-        return run if run is not None and run.migration_id == record.id else None
+        is_ours = run is not None and (run.migration_id == record.id or run.run_id == record.run_id)
+        return run if is_ours else None
 
     async def _end_unclaimed(self, record: MigrationRecord, outcome: str) -> bool:
         at = datetime.now(UTC)
@@ -90,13 +95,19 @@ class Starter:
             await self._ledger.record_event(_ended(record, outcome, at))
         return is_ended
 
-    async def _end_orphan(self, record: MigrationRecord) -> bool:
+    async def _forgotten(self) -> str:
+        """Why a claimed migration is over that Temporal does not know. A namespace that is not there has nothing to say of it:
+        raises `TemporalRefused`."""
+        await self._temporal.ping()
+        return RUN_IS_FORGOTTEN
+
+    async def _end_orphan(self, record: MigrationRecord, outcome: str) -> bool:
         """End a migration that was claimed, and whose run is over without having said so. New runs fence its effects."""
         progress = record.progress.model_copy(
-            update={"state": MigrationState.FAILED, "outcome": RUN_IS_GONE, "waiting": None, "gate": None}
+            update={"state": MigrationState.FAILED, "outcome": outcome, "waiting": None, "gate": None}
         )
         try:
-            await self._ledger.record(record.id, [_ended(record, RUN_IS_GONE, datetime.now(UTC))], progress)
+            await self._ledger.record(record.id, [_ended(record, outcome, datetime.now(UTC))], progress)
         except MigrationHasEnded:
             return True  # It said so a moment ago.
         return True

@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -155,6 +156,39 @@ async def test_a_migration_whose_run_was_terminated_is_out_of_the_way(
     assert ended["state"] == "failed"
     assert "ended from outside" in ended["outcome"]
     assert ended["links"]["temporal_ui"].endswith(f"/workflows/cluster%2F{spec.cluster_id}/{first['run_id']}")
+
+
+async def test_a_claimed_migration_that_temporal_does_not_know_any_more_is_out_of_the_way(
+    api: Any, claim: Callable[[str], Awaitable[None]], make_migration: Callable[..., MigrationRecord]
+) -> None:
+    """Its retention is over, or the database was made anew."""
+    spec = await api.registered()
+    first = make_migration(spec)
+    await api.wiring.ledger.create_migration(first)
+    await api.wiring.ledger.set_run(first.id, str(uuid4()), first.created_at)
+    await claim(first.id)
+    assert (await api.post_migration(spec.name)).status_code == 202
+    ended = (await api.http.get(f"/migrations/{first.id}")).json()
+    assert ended["state"] == "failed"
+    assert "does not know its run any more" in ended["outcome"]
+
+
+async def test_a_namespace_that_is_not_there_says_nothing_of_a_run(
+    api: Any,
+    claim: Callable[[str], Awaitable[None]],
+    settings: ApiSettings,
+    temporal_address: str,
+    serve: Any,
+    expect_problem: Expect,
+) -> None:
+    """Somebody set the API up wrong: that must not end what runs."""
+    spec = await api.registered()
+    first = (await api.post_migration(spec.name)).json()
+    await claim(first["id"])
+    nowhere = Temporal({"target_host": temporal_address, "namespace": "nowhere"})
+    async with serve(create_app(settings, nowhere)) as lost:
+        expect_problem(await lost.post_migration(spec.name), 502, "temporal-refused")
+    assert (await api.wiring.ledger.migration(first["id"])).ended_at is None
 
 
 async def test_without_temporal_nothing_stays_active(api_without_temporal: Any, expect_problem: Expect) -> None:
