@@ -1,6 +1,8 @@
 """Looking and deciding: `assess` once, `watch` until the decision changes, `observe_cluster` for people."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from temporalio import activity
 
@@ -23,6 +25,8 @@ from domain.records import ClusterRecord, CommandKind
 from domain.zk_to_kraft.assessment import GivenApproval, Ruling, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
 
+T = TypeVar("T")
+
 
 class Assessing:
     """Activities that only look. They may run as often as anybody likes."""
@@ -34,7 +38,7 @@ class Assessing:
     async def assess(self, request: AssessRequest) -> Assessment:
         """Observe, store, classify, decide."""
         async with heartbeating():
-            assessment, observation = await look_and_decide(request, self._ports)
+            assessment, observation = await look_and_decide(request, self._ports, _seconds_for_names(request))
             await self._keep(request, assessment, observation)
             return assessment
 
@@ -43,7 +47,7 @@ class Assessing:
         """Assess again and again until the decision's digest is not `request.seen` any more."""
         async with heartbeating():
             while True:
-                assessment, observation = await look_and_decide(request, self._ports)
+                assessment, observation = await look_and_decide(request, self._ports, _seconds_for_names(request))
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, observation)
                     return assessment
@@ -65,7 +69,14 @@ class Assessing:
         return sight_of(await observe(cluster, self._ports), cluster.spec, MigrationPolicy())
 
 
-async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) -> tuple[Assessment, bytes]:
+def _seconds_for_names(request: AssessRequest) -> float:
+    """People want to know which znode kills a copy, until the way back has begun. No effect waits for it."""
+    return POISON_SECONDS if request.revert is None else 0.0
+
+
+async def look_and_decide(
+    request: AssessRequest | StepRequest, ports: Ports, poison_seconds: float = 0.0
+) -> tuple[Assessment, bytes]:
     """One assessment, on a fresh observation and on what the ledger says of the approvals right now.
 
     With it the observation as JSON, to be kept under its sha256, which the assessment names: a watch looks once a second
@@ -74,8 +85,7 @@ async def look_and_decide(request: AssessRequest | StepRequest, ports: Ports) ->
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
     ruling = await _ruling(request, ports)
-    seconds = POISON_SECONDS if request.revert is None else 0.0
-    observation = await observe(cluster, ports, request.policy, seconds)
+    observation = await observe(cluster, ports, request.policy, poison_seconds)
     content = observation.model_dump_json().encode()
     return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content)), content
 
@@ -167,15 +177,30 @@ async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Por
 
 
 async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
-    """Why the step may not be taken any more: `None` when `request.looks` fresh looks in a row decide the very same one."""
+    """Why the step may not be taken any more: `None` when `request.looks` fresh looks in a row decide the very same one.
+
+    Nothing has been touched yet: so silence is told, and the next decision waits for it by name, rather than retried unseen.
+    """
+    await ensure_not_superseded(request, ports)
     for look in range(request.looks):
         if look:
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
-        assessment, _ = await look_and_decide(request, ports)
+        looked, silent = await answer_or_silence(look_and_decide(request, ports))
+        if looked is None:
+            return silent
+        assessment, _ = looked
         if assessment.decision != request.step:
             reason = getattr(assessment.decision, "reason", assessment.decision.decision)
             return f"a fresh look right before the effect decides otherwise: {reason}"
     return None
+
+
+async def answer_or_silence(asked: Awaitable[T]) -> tuple[T | None, str]:
+    """The answer, or why there is none: for what is asked before a step has touched anything."""
+    try:
+        return await asked, ""
+    except Transient as error:
+        return None, f"the step has not begun: {error}"
 
 
 def ensure_unchanged(path: str, sha256: str, expected: set[str]) -> None:

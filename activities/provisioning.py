@@ -19,7 +19,7 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.heartbeat import heartbeating
 from activities.node_files import (
     archive_original,
@@ -66,7 +66,9 @@ class Provisioning:
             cluster = await cluster_of(request, self._ports)
             controller = next(c for c in cluster.spec.controllers if c.id == request.step.node_id)
             driver = self._ports.drivers.driver(controller)
-            mark = await read_mark(driver, controller.properties_file)
+            mark, silent = await answer_or_silence(read_mark(driver, controller.properties_file))
+            if silent:
+                return StepOutcome(is_done=False, blocked=silent, attempt=activity.info().attempt)
             if mark is None or mark.step_id != request.step_id:
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:

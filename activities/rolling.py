@@ -32,7 +32,7 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
 from activities.node_files import read_mark, sha256_of, write_mark
@@ -60,7 +60,9 @@ class Rolling:
             cluster = await cluster_of(request, self._ports)
             node = cluster.spec.node(request.step.node)
             target = Target(cluster, node, self._ports.drivers.driver(node))
-            mark = await read_mark(target.driver, node.properties_file)
+            mark, silent = await answer_or_silence(read_mark(target.driver, node.properties_file))
+            if silent:
+                return StepOutcome(is_done=False, blocked=silent, attempt=activity.info().attempt)
             if mark is None or not await self._has_left(request, target, mark):
                 blocked, looked_at = await self._look_again(request)
                 if blocked is not None:

@@ -25,7 +25,7 @@ import time
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.epochs import rule_of
 from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
@@ -64,7 +64,10 @@ class Starting:
             cluster = await cluster_of(request, self._ports)
             member = _member(cluster, request, self._ports)
             did_start = False
-            if not (await member.driver.process()).is_running or await is_fenced(member):
+            found, silent = await answer_or_silence(member.driver.process())
+            if found is None:
+                return _blocked(silent, begun)
+            if not found.is_running or await is_fenced(member):
                 blocked = await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return _blocked(blocked, begun)
@@ -84,7 +87,9 @@ class Starting:
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
             member = _member(cluster, request, self._ports)
-            mark = await read_mark(member.driver, member.node.properties_file)
+            mark, silent = await answer_or_silence(read_mark(member.driver, member.node.properties_file))
+            if silent:
+                return _blocked(silent, begun)
             if mark is None or not await _has_gone(request, member, mark):
                 looked_at = seconds_since_boot()
                 blocked = await why_not_this_step(request, self._ports) or await self._why_not_standing(cluster)

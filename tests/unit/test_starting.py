@@ -192,3 +192,18 @@ async def test_another_run_s_cluster_is_left_alone(walk: Walk) -> None:
     with pytest.raises(Superseded):
         await attempt(walk, request)
     assert started(walk) == before
+
+
+@pytest.mark.parametrize("action", [StepAction.FAIL_OVER, StepAction.START_NODE, StepAction.ROLL_NODE])
+async def test_a_node_that_is_silent_before_anything_is_touched_is_told_and_not_retried_unseen(
+    walk: Walk, fenced: Walk, action: StepAction
+) -> None:
+    there = fenced if action is StepAction.START_NODE else walk
+    if action is StepAction.ROLL_NODE:
+        there = walk.copy(is_back=False, ledger=walk.ledger)
+    request = await dead(there) if action is StepAction.FAIL_OVER else await step(there, action)
+    there.cluster.faults.silent_nodes = {request.step.node}
+    outcome = await attempt(there, request)
+    assert not outcome.is_done
+    assert "the step has not begun: " in (outcome.blocked or "")
+    assert str(request.step.node) in (outcome.blocked or "")
