@@ -6,9 +6,10 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.leaving import Leaving, Pace
+from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META
 from activities.observe import Ports
+from activities.pace import Pace
 from activities.rolling import Rolling
 from activities.starting import Starting
 from activities.wiping import Wiping

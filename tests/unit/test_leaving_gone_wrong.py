@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from activities.flushing import Stall
-from activities.leaving import Pace
 from activities.node_files import FENCED_META, META, METADATA_LOG
+from activities.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Permanent, Superseded, Transient, Unsafe

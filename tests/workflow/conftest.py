@@ -36,8 +36,8 @@ from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
 from activities.failures import FailureTranslator
 from activities.leaving import Leaving
-from activities.leaving import Pace as WindowPace
 from activities.observe import Ports
+from activities.pace import Pace as WindowPace
 from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.recording import Recording

@@ -1,0 +1,141 @@
+"""Who rules, in the revert window: from KRaft's claim to a ZooKeeper controller that is there for good.
+
+Everything is one look at `/controller`, `/controller_epoch` and `/migration`, and one transaction on what was seen there.
+"""
+
+import asyncio
+import time
+
+from activities.epochs import Rule, largest_epoch_of_states, rule_of
+from activities.fence import Member, each, is_dead, is_fenced, kill
+from activities.pace import Gap, Pace
+from activities.ports import DeleteZnode, SetZnode, ZooKeeperTree
+from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
+from domain.decisions import WAIT_MEANS, WaitReason
+from domain.errors import Permanent, Transient
+from domain.policy import MigrationPolicy
+
+
+class Blocked(Exception):
+    """Why the window stays closed. Nothing has been touched, or what was has been put back."""
+
+
+class Succession:
+    """One attempt's looks and its transactions. `story`: what happened, for people."""
+
+    def __init__(self, tree: ZooKeeperTree, members: list[Member], pace: Pace, gap: Gap, story: list[str]) -> None:
+        self._tree, self._members, self._pace, self._gap, self._story = tree, members, pace, gap, story
+        self._last = Rule(None, None, None)
+        self._epoch: int | None = None
+        self._is_sent = False
+
+    async def is_over(self) -> bool:
+        """Where the znodes were deleted by hand, and no epoch was raised, a ZooKeeper controller that rules is no end."""
+        rule = await self.look()
+        if not rule.is_zookeepers or rule.migration is not None or not await self._are_out():
+            return False
+        return rule.zookeeper_epoch >= await self.scan()
+
+    async def _are_out(self) -> bool:
+        """Every controller is dead, and fenced."""
+        return all(await each(is_dead(m) for m in self._members)) and all(await each(is_fenced(m) for m in self._members))
+
+    async def look(self) -> Rule:
+        self._last = await rule_of(self._tree)
+        return self._last
+
+    async def scan(self) -> int:
+        """The largest epoch of the partition states: once, for it takes long in a large cluster. Later claims count besides."""
+        if self._epoch is None:
+            self._epoch = await largest_epoch_of_states(self._tree)
+        return self._epoch
+
+    async def ensure_allowed(self) -> None:
+        """A permission that is missing must not be learnt once the controllers are dead."""
+        rule = await self.look()
+        try:
+            await self._tree.rehearse(_changes(rule, rule.known_epoch))
+        except Permanent as error:
+            raise Blocked(f"ZooKeeper would refuse the hand-over, so nothing was touched: {error}") from error
+
+    async def may_be_zookeepers(self) -> bool:
+        """Where ZooKeeper is silent, as it was last: nobody but us ends KRaft's claim, unless the transaction is on its way."""
+        if self._is_sent:
+            return True
+        try:
+            return (await self.look()).is_zookeepers
+        except Transient:
+            return self._last.is_zookeepers
+
+    async def hand_over(self) -> bool:
+        """Line 9. False: somebody was faster, or it does not read back: look again.
+
+        The ledger is not asked any more: it was, right before the kill, and each change depends on what we have seen.
+        """
+        largest = await self.scan()
+        rule = await self.look()
+        epoch = max(largest, rule.known_epoch)
+        changes = _changes(rule, epoch)
+        if not await self._are_out() or (changes and not await self._commit(changes)):
+            return False
+        if any(isinstance(change, SetZnode) for change in changes):
+            self._story.append(f"/controller_epoch is {epoch}, was {rule.zookeeper_epoch}")
+        if rule.migration is not None:
+            self._story.append(f"/migration deleted, its offset was {rule.offset or 'not set'}")
+        found = await self.look()
+        return not found.is_krafts and found.migration is None and found.zookeeper_epoch >= epoch
+
+    async def _commit(self, changes: list[SetZnode | DeleteZnode]) -> bool:
+        """`_is_sent` stays where it happened, and where nobody can tell whether it did."""
+        was_sent, is_done = self._is_sent, False
+        try:
+            is_done = await self._tree.commit(changes)
+        except Transient:
+            was_sent = True
+            raise
+        finally:
+            self._is_sent = was_sent or is_done
+        return is_done
+
+    async def is_zookeepers_for_good(self, policy: MigrationPolicy) -> bool:
+        """Lines 10 and 11. False: a claim of KRaft's slipped in, /migration is back, or somebody has lifted a fence."""
+        deadline = time.monotonic() + policy.election_deadline.total_seconds()
+        while not (rule := await self.look()).is_zookeepers:
+            if _is_krafts_again(rule):
+                return False
+            if time.monotonic() > deadline:
+                raise Blocked(WAIT_MEANS[WaitReason.NO_CONTROLLER])
+            await asyncio.sleep(self._pace.poll)
+        self._gap.end()
+        end = time.monotonic() + self._pace.watch
+        while not _is_krafts_again(rule):
+            if time.monotonic() > end:
+                return await self._is_for_good(rule)
+            await asyncio.sleep(self._pace.poll)
+            rule = await self.look()
+        return False
+
+    async def _is_for_good(self, rule: Rule) -> bool:
+        """What was started behind its fence gets nowhere, and goes; what was started without one may have."""
+        if not all(await each(is_fenced(member) for member in self._members)):
+            return False
+        await each(kill(member) for member in self._members)
+        self._story.append(f"broker {rule.leader} is controller")
+        return True
+
+
+def _changes(rule: Rule, epoch: int) -> list[SetZnode | DeleteZnode]:
+    """The transaction. A ZooKeeper controller that rules already is left alone, unless partitions would not obey it."""
+    is_deposed = rule.controller is not None and (rule.is_krafts or epoch > rule.zookeeper_epoch)
+    changes: list[SetZnode | DeleteZnode] = []
+    if rule.epoch is not None and (is_deposed or rule.controller is None):
+        changes.append(SetZnode(CONTROLLER_EPOCH, str(epoch).encode(), rule.epoch.version))
+    if rule.migration is not None:
+        changes.append(DeleteZnode(MIGRATION, rule.migration.version))
+    if rule.controller is not None and is_deposed:
+        changes.append(DeleteZnode(CONTROLLER, rule.controller.version))
+    return changes
+
+
+def _is_krafts_again(rule: Rule) -> bool:
+    return rule.is_krafts or rule.migration is not None
