@@ -1,17 +1,21 @@
 """Controllers that are started again, with or without a fence, and the failover that cures dual write."""
 
+import asyncio
 import itertools
 from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
-from activities.node_files import FENCED_META, META, read_mark
+from activities.node_files import FENCED_META, META, METADATA_LOG, read_mark
+from activities.ports import FileContent
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
-from domain.metadata_log import CLIENT_METRICS
+from domain.metadata_log import CLIENT_METRICS, RecordType
+from domain.observation import MigrationGauge
 from playground.fakes.znodes import MIGRATION, migration_record, offset_in
+from playground.log_bytes import batch
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, is_roll
 from tests.unit.fake_way_back import take_flag
 from tests.unit.fake_window import attempt, in_dual_write, next_step
@@ -94,6 +98,29 @@ async def test_a_controller_that_lost_its_flag_is_not_started(fenced: Walk) -> N
     with suppress(Unsafe):  # or blocked, where the look itself has seen it
         assert not (await attempt(fenced, request.model_copy(update={"looks": 1}), take_it)).is_done
     assert started(fenced) == before
+
+
+@pytest.mark.parametrize("is_final", [False, True])
+async def test_without_its_flag_a_controller_is_started_only_where_the_migration_is_final(
+    fenced: Walk, is_final: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What decides it says so: a fence that is left on the controller of a final quorum, its file in its last stage."""
+
+    async def nothing(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("activities.starting.why_not_this_step", nothing)
+    request = await step(fenced, StepAction.START_NODE)
+    take_flag(fenced.cluster, request.step.node, restart=False)
+    if is_final:
+        node = fenced.cluster.nodes[request.step.node]
+        path = next(p for p in node.machine.files if METADATA_LOG in p and p.endswith(".log"))
+        final = batch(0, [(RecordType.ZK_MIGRATION_STATE.value, bytes((MigrationGauge.POST_MIGRATION, 0)))])
+        node.machine.write(path, FileContent(final, 0o600, 0, 0))
+        assert (await attempt(fenced, request)).did_restart
+        return
+    with pytest.raises(Unsafe, match="no migration flag"):
+        await attempt(fenced, request)
 
 
 async def test_a_controller_that_dies_at_its_start_says_why(fenced: Walk) -> None:

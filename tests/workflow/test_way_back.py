@@ -252,6 +252,27 @@ async def test_a_cancel_on_the_way_back_finishes_the_step_and_leaves_the_cluster
     assert small.cluster.side.controller is not None
 
 
+async def test_a_window_that_is_refused_again_and_again_is_not_asked_for_ever_more_slowly(small: Any) -> None:
+    """Its cluster may be without a controller: whoever mends what refuses it must not wait for minutes."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.cluster.faults.forbidden_znodes = {"/controller"}
+    await small.begin(is_held=True)
+    await small.roll_back()
+    await small.until_told("step-blocked", 5)
+    blocked = [event.data["action"] for event in await small.events("step-blocked")]
+    assert set(blocked) == {"leave-kraft"}
+    timers = [
+        event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
+        for event in (await small.handle.fetch_history()).events
+        if event.event_type == EventType.EVENT_TYPE_TIMER_STARTED
+    ]
+    print(f"pauses between windows that were refused: {[pause.total_seconds() for pause in timers]}")
+    assert len(timers) > 3
+    assert set(timers) == {small.policy.poll_interval}
+    small.cluster.faults.forbidden_znodes = set()
+    assert await small.result() == "reverted"
+
+
 # ---- where nobody asked ----
 
 
