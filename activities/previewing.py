@@ -109,15 +109,14 @@ def _is_rollback_of(command: Command, migration_id: str) -> bool:
 
 
 def why_not_accepted(command: Command, preview: RollbackPreview) -> str:
-    """What the command lacks, and what to do; empty when it is bound to this very preview, or names every loss in it.
+    """What the command lacks, and what to do; empty when it is bound to this very preview, or to none and names every loss.
 
     A hash that does not fit is no consent to what is seen now, even where nothing would be lost.
     """
     if command.preview_hash == preview.preview_hash:
         return ""
     unnamed = [loss.name for loss in preview.losses if loss.name not in command.accept_loss]
-    is_bound = command.preview_hash is not None and not command.accept_loss
-    if not unnamed and not is_bound:
+    if not unnamed and command.preview_hash is None:
         return ""
     now = f"the preview's hash is now {preview.preview_hash}"
     if unnamed:

@@ -8,10 +8,21 @@ from typing import Any, TypeVar
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities import previewing
+from activities.assessing import look_and_decide
 from activities.observe import Ports
 from activities.previewing import Previewing
-from domain.contracts import PreviewRequest, RevertOrder, RollbackAnswer, RollbackPreview, RollbackRequest, Runbook
-from domain.decisions import NodeStage, Step
+from domain.contracts import (
+    Assessment,
+    AssessRequest,
+    PreviewRequest,
+    RevertOrder,
+    RollbackAnswer,
+    RollbackPreview,
+    RollbackRequest,
+    Runbook,
+)
+from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
 from domain.records import Command, CommandKind
 from domain.zk_to_kraft.preview import NOTHING_TO_UNDO
@@ -197,7 +208,10 @@ async def test_losses_are_accepted_by_the_hash_or_by_name_and_all_of_them(soak: 
 
     await command(soak, preview_hash=seen.preview_hash)
     assert order_of(await accept(soak)).accepted_losses == ("metadata-changes", "edits-of-broker-2")
-    await command(soak, accept_loss=("edits-of-broker-2", "metadata-changes", "edits-of-broker-3"))
+    named = ("edits-of-broker-2", "metadata-changes", "edits-of-broker-3")
+    await command(soak, preview_hash=before.preview_hash, accept_loss=named)
+    assert "changed since" in refusal_of(await accept(soak)), "names are no consent to another preview than the one looked at"
+    await command(soak, accept_loss=named)
     accepted = order_of(await accept(soak)).accepted_losses
     assert accepted == ("metadata-changes", "edits-of-broker-2", "edits-of-broker-3"), "what was named may still come"
 
@@ -244,12 +258,44 @@ async def test_with_nothing_to_undo_the_way_back_is_at_its_end_at_once(road: dic
     assert decision.decision == "done"
 
 
-async def test_a_migration_that_turned_round_by_itself_has_accepted_no_loss(soak: Walk) -> None:
+def count_looks(monkeypatch: pytest.MonkeyPatch, other: int | None = None) -> list[Decision]:
+    """What each look decides: to turn round, but for the one with the number `other`. A cluster that flickers."""
+    decided: list[Decision] = []
+
+    async def look(request: AssessRequest, ports: Ports) -> tuple[Assessment, bytes]:
+        assessment, content = await look_and_decide(request, ports)
+        is_other = len(decided) == other
+        decided.append(Wait(reason=WaitReason.COPY_NOT_COMPLETE) if is_other else Revert(reason=WaitReason.COPY_CANNOT_FINISH))
+        return assessment.model_copy(update={"decision": decided[-1]}), content
+
+    monkeypatch.setattr(previewing, "look_and_decide", look)
+    return decided
+
+
+async def test_a_migration_that_turned_round_by_itself_has_looked_several_times_and_accepted_no_loss(
+    soak: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = count_looks(monkeypatch)
     order = order_of(await accept(soak, None, "copy-cannot-finish"))
     assert (order.command_id, order.because, order.accepted_losses) == (None, "copy-cannot-finish", ())
     assert order.cluster.spec == soak.cluster.spec
+    assert [d.decision for d in decided] == ["revert"] * POLICY.stable_samples
+    assert order_of(await accept(soak, None, "copy-cannot-finish")) == order
+
+
+@pytest.mark.parametrize("look", range(POLICY.stable_samples))
+async def test_nobody_turns_round_by_himself_when_a_further_look_says_otherwise(
+    soak: Walk, monkeypatch: pytest.MonkeyPatch, look: int
+) -> None:
+    decided = count_looks(monkeypatch, other=look)
+    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
+    assert len(decided) == look + 1
+
+
+async def test_a_healthy_migration_is_not_turned_round_by_a_look_that_was_wrong(soak: Walk) -> None:
+    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
     soak.cluster.faults.silent_zookeeper = True
-    assert order_of(await accept(soak, None, "copy-cannot-finish")) == order, "it was decided on a look already"
+    assert "a further look" in refusal_of(await accept(soak, None, "copy-cannot-finish"))
 
 
 async def test_a_silent_ledger_is_asked_again_and_a_later_generation_ends_this_run(soak: Walk) -> None:
