@@ -26,8 +26,8 @@ test: setup ## The whole suite, real clusters included (ARGS="-k name" for a par
 	@$(RUN) pytest $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## The slow tests on real clusters: every way back, every bad day (TESTS="ids", ARGS="-k name" for a part of them)
-	@$(RUN) pytest -m chaos $(or $(TESTS),tests/cluster) $(ARGS)
+chaos: setup ## The slow tests: every way back and every bad day on real clusters, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them)
+	@$(RUN) pytest -m chaos $(or $(TESTS),tests/cluster tests/unit/test_model.py) $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing
