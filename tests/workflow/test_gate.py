@@ -1,5 +1,6 @@
 """The gate `finalize`: who and what opens it, and all that does not."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -278,3 +279,22 @@ async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_o
     assert (await world.until_gate()).evidence_hash == seen.evidence_hash, "it would have counted again"
     assert is_untouched(world)
     assert not await world.events("step-done")
+
+
+async def test_a_failover_is_never_taken_on_one_look(small: Any) -> None:
+    """Dual write dies while a node is rolled: what comes next is settled for a roll, and not for what lasts."""
+    small.policy = small.policy.model_copy(update={"cure_dual_write": True})
+    await small.lead_to(Phase.DUAL_WRITE)
+    pause = small.drivers.of[1].pause("start")
+    await small.begin()
+    await pause.is_reached.wait()
+    small.cluster.faults.is_dual_write_stuck = True
+    small.cluster.advance(40)
+    small.drivers.of[1].release("start")
+    await small.until_told("step-done", action="fail-over")
+    events = [event for history in await small.histories() for event in history.events]
+    scheduled = [e.activity_task_scheduled_event_attributes for e in events]
+    asked = [(a.activity_type.name, json.loads(a.input.payloads[0].data)) for a in scheduled if a.activity_type.name]
+    looks = [(name, request["looks"]) for name, request in asked if "looks" in request]
+    print(looks)
+    assert {count for name, count in looks if name == "fail_over"} == {small.policy.stable_samples}
