@@ -314,7 +314,9 @@ async def test_a_fence_that_somebody_lifts_in_the_last_moment_is_another_round(w
     outcome = await attempt(walk, request, watch, pace=Pace(poll=0.0, settle=0.01, watch=0.05))
     assert outcome.is_done, outcome.blocked
     assert is_left(walk)
-    assert len([call for call in calls.calls if call == "node 3002 rename"]) == 2
+    fenced = [place for place, call in enumerate(calls.calls) if call == "node 3002 rename"]
+    assert len(fenced) == 2
+    assert (fenced[1] < calls.calls.index("zookeeper commit")) is (when == "before the transaction")
 
 
 async def test_the_directory_of_a_living_broker_is_not_fenced(walk: Walk) -> None:
