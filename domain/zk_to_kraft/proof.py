@@ -29,11 +29,14 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
         return _why_not_back(observation, situation, node_id)
     if behind or situation.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
         return f"{WAIT_MEANS[WaitReason.CONTROLLERS_NOT_READY]} ({', '.join(behind) or 'no active controller'})"
+    if situation.registration is Registration.AGREES and situation.replication is Replication.IN_SYNC:
+        return ""
+    down = [spec.node_name(broker.id) for broker in situation.brokers if broker.mode is BrokerMode.DOWN]
+    if down:
+        return f"{WAIT_MEANS[WaitReason.NODE_DOWN]} ({', '.join(down)})"
     if situation.registration is not Registration.AGREES:
         return WAIT_MEANS[WaitReason.BROKERS_NOT_REGISTERED]
-    if situation.replication is not Replication.IN_SYNC:
-        return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
-    return ""
+    return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
 
 
 def _why_not_back(observation: Observation, situation: Situation, node_id: int) -> str:

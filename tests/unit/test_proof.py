@@ -1,0 +1,41 @@
+"""Why a restarted node is not proven well, in the words that lead people to the cause."""
+
+from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.proof import why_not_proven
+from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part
+
+SPEC = cluster_spec()
+STANDBY = 3003
+
+
+def why(seen: Observation, node_id: int = STANDBY, stage: NodeStage = NodeStage.MIGRATION) -> str:
+    return why_not_proven(seen, SPEC, MigrationPolicy(), node_id, stage)
+
+
+def with_fenced(seen: Observation, broker_id: int) -> Observation:
+    """As the quorum sees a broker whose session has ended."""
+    in_sync = tuple(b.id for b in SPEC.brokers if b.id != broker_id)
+    seen = with_metrics(seen, LEADER, active_broker_count=len(in_sync), fenced_broker_count=1)
+    return with_kafka(seen, broker_ids=in_sync)
+
+
+def test_a_healthy_cluster_proves_its_nodes() -> None:
+    assert why(observation(Point.SOAK)) == ""
+    assert why(observation(Point.SOAK), 1, NodeStage.KRAFT) == ""
+
+
+def test_a_broker_that_died_meanwhile_is_named_and_not_taken_for_one_that_does_not_register() -> None:
+    dead = with_part(with_fenced(observation(Point.SOAK), 3), 3, process=stopped("old"), metrics=None)
+    assert why(dead).startswith(WAIT_MEANS[WaitReason.NODE_DOWN])
+    assert "broker-3" in why(dead)
+
+
+def test_a_broker_that_runs_and_does_not_register_is_the_registrations_affair() -> None:
+    assert why(with_fenced(observation(Point.SOAK), 3)) == WAIT_MEANS[WaitReason.BROKERS_NOT_REGISTERED]
+
+
+def test_replicas_that_catch_up_are_waited_for() -> None:
+    seen = with_kafka(observation(Point.SOAK), broker_ids=(1, 2))
+    assert why(seen) == WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
