@@ -95,11 +95,16 @@ def test_the_active_controller_is_killed_in_the_copy_and_again_in_dual_write(rig
     rig.cluster.kill_node(copying)
     assert f"controller-{copying}" in rig.await_wait(migration_id, "node-down")["objects"]
     assert (rig.by_hand.znode(CONTROLLER) or {})["brokerid"] != copying
+    rig.hold(migration_id)
     rig.cluster.start_node(copying)
-
-    rig.await_event(migration_id, lambda e: e["kind"] == "phase-entered" and e["data"]["phase"] == "DUAL_WRITE", "dual write")
+    rig.await_migration(
+        migration_id,
+        lambda m: m["phase"] == "DUAL_WRITE" and m["state"] == "held" and all(node["is_ready"] for node in m["nodes"]),
+        "dual write with every node, and the hold: no quorum survives two that are down",
+    )
     writing = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
     rig.cluster.kill_node(writing)
+    rig.resume(migration_id)
     assert f"controller-{writing}" in rig.await_wait(migration_id, "node-down")["objects"]
     rig.cluster.start_node(writing)
 
