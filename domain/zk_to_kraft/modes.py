@@ -90,7 +90,11 @@ def controller_mode(node: NodeView) -> ControllerMode:
         return ControllerMode.UNKNOWN
     if node.metrics.active_controller_count is None:
         return ControllerMode.IN_TRANSITION
-    return ControllerMode.FINAL if node.metrics.write_behind_lag is None else ControllerMode.MIGRATING
+    if node.metrics.write_behind_lag is not None:
+        return ControllerMode.MIGRATING
+    # A controller that is booting registers its gauges one after the other: not yet there is not without the flag.
+    is_booting = node.metrics.migration_gauge in {None, MigrationGauge.BOOTING}
+    return ControllerMode.IN_TRANSITION if is_booting else ControllerMode.FINAL
 
 
 def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:

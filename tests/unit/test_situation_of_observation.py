@@ -123,6 +123,14 @@ def test_a_controller_that_boots_is_not_caught_up() -> None:
     assert look(seen).quorum is QuorumState.UNKNOWN
 
 
+def test_a_controller_that_boots_has_not_lost_its_flag() -> None:
+    """Seen on 3.9.2: for a moment it shows whether it is active, and not yet the gauge that exists only with the flag."""
+    seen = with_metrics(observation(Point.CONTROLLERS_UP), STANDBY, write_behind_lag=None, migration_gauge=MigrationGauge.BOOTING)
+    assert controller_mode(seen.node(STANDBY)) is ControllerMode.IN_TRANSITION
+    seen = with_metrics(observation(Point.CONTROLLERS_UP), STANDBY, write_behind_lag=None)
+    assert controller_mode(seen.node(STANDBY)) is ControllerMode.FINAL
+
+
 def test_of_two_that_say_they_lead_the_higher_epoch_leads() -> None:
     seen = with_metrics(observation(Point.DUAL_WRITE), STANDBY, active_controller_count=1, raft_leader=STANDBY, raft_epoch=6)
     leader = quorum_leader(seen, SPEC)

@@ -36,13 +36,13 @@ async def test_a_waiting_migration_says_so_in_temporal_too(small: Any) -> None:
 
 async def test_nothing_is_shown_as_waiting_that_goes_on(small: Any) -> None:
     """The wait ends together with a phase, and so with a run: the next run has to take the word away."""
-    await small.lead_to(Phase.DUAL_WRITE)
-    small.cluster.faults.silent_zookeeper = True
-    pause = small.drivers.of[1].pause("stop")
+    await small.lead_to(Phase.BROKERS_TO_HYBRID)
+    small.cluster.faults.never_registers = {1, 2}
     await small.begin()
-    await small.until_waiting("part-unknown")
-    assert await small.search_attribute("Waiting") == "part-unknown"
-    small.cluster.faults.silent_zookeeper = False
+    await small.until_waiting("brokers-not-registered")
+    assert await small.search_attribute("Waiting") == "brokers-not-registered"
+    pause = small.drivers.of[1].pause("stop")
+    small.cluster.faults.never_registers = set()
     await pause.is_reached.wait()
     assert await small.search_attribute("Waiting") is None
     assert await small.search_attribute("Phase") == "DUAL_WRITE"
