@@ -125,7 +125,9 @@ def test_a_controller_that_boots_is_not_caught_up() -> None:
 
 def test_a_controller_that_boots_has_not_lost_its_flag() -> None:
     """Seen on 3.9.2: for a moment it shows whether it is active, and not yet the gauge that exists only with the flag."""
-    seen = with_metrics(observation(Point.CONTROLLERS_UP), STANDBY, write_behind_lag=None, migration_gauge=MigrationGauge.BOOTING)
+    seen = with_metrics(
+        observation(Point.CONTROLLERS_UP), STANDBY, write_behind_lag=None, migration_gauge=MigrationGauge.BOOTING
+    )
     assert controller_mode(seen.node(STANDBY)) is ControllerMode.IN_TRANSITION
     seen = with_metrics(observation(Point.CONTROLLERS_UP), STANDBY, write_behind_lag=None)
     assert controller_mode(seen.node(STANDBY)) is ControllerMode.FINAL
