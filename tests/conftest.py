@@ -42,12 +42,16 @@ def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if IS_ALL_REQUIRED and session.exitstatus == pytest.ExitCode.OK and not session.config.stash[CLUSTER_TESTS_PASSED]:
+    if session.exitstatus == pytest.ExitCode.OK and _lacks_cluster_tests(session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _lacks_cluster_tests(config: pytest.Config) -> bool:
+    return IS_ALL_REQUIRED and not config.option.collectonly and not config.stash[CLUSTER_TESTS_PASSED]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     passed = config.stash[CLUSTER_TESTS_PASSED]
     terminalreporter.write_line(f"on real clusters: {passed} tests passed")
-    if IS_ALL_REQUIRED and not passed:
+    if _lacks_cluster_tests(config):
         terminalreporter.write_line("KEEPERLESS_REQUIRE_ALL=1: no test on a real cluster has passed, so the run has failed")

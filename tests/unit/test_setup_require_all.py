@@ -21,12 +21,12 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def run(tmp_path: Path) -> Run:
     """Runs a suite of one file, and tells how it ended."""
 
-    def run_suite(*parts: str, required: str = "1") -> "subprocess.CompletedProcess[str]":
+    def run_suite(*parts: str, required: str = "1", options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
         (tmp_path / "conftest.py").write_text(CONFTEST.read_text())
         (tmp_path / "test_suite.py").write_text("import pytest\n" + "".join(parts))
         (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = cluster\n")
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(tmp_path)],
             capture_output=True,
             text=True,
             check=False,
@@ -62,3 +62,7 @@ def test_an_expected_failure_is_no_skip(run: Run) -> None:
 
 def test_nobody_else_is_bothered(run: Run) -> None:
     assert run(PLAIN, SKIPPED, required="").returncode == 0
+
+
+def test_a_list_of_the_tests_is_no_run(run: Run) -> None:
+    assert run(PLAIN, options=("--collect-only",)).returncode == 0
