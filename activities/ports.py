@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from domain.cluster import MetricsEndpoint, NodeSpec
+from domain.drift.report import CheckName, DriftReport
 from domain.observation import KafkaView, NodeMetrics, Process
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 
@@ -212,6 +213,14 @@ class SecretStore(Protocol):
 
 class Ledger(Protocol):
     """What activities need of the ledger."""
+
+    async def add_report(self, report: DriftReport) -> DriftReport:
+        """Publish a check's report, once: where one with this id is there already that one stands, and is the answer."""
+
+    async def report(self, report_id: str) -> DriftReport | None: ...
+
+    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
+        """The report of this check that ended last, whoever asked for it."""
 
     async def cluster(self, name: str) -> ClusterRecord | None: ...
 

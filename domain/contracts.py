@@ -9,6 +9,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.decisions import Decision, GateName, Intent, Step
+from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
 
@@ -19,6 +20,7 @@ class TaskQueue(StrEnum):
     MIGRATIONS = "migrations"
     CLUSTER = "cluster"
     WATCH = "watch"
+    CHECKS = "checks"
 
 
 class ActivityName(StrEnum):
@@ -37,6 +39,8 @@ class ActivityName(StrEnum):
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"
     WIPE = "wipe_kraft"
+    RUN_CHECK = "run_check"
+    CAPTURE_BASELINE = "capture_baseline"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -315,6 +319,28 @@ class Runbook(Payload):
     back: tuple[RunbookAction, ...]
     why_no_way_back: str = ""
     unknown: tuple[str, ...] = ()
+
+
+class CheckRequest(Payload):
+    """Compare two sides of a cluster, or take what will be compared later. Looks only, so it asks for no claim.
+
+    `report_id` is the same for every attempt: a report is published once. Without a migration a person asked for it.
+    """
+
+    report_id: str
+    cluster: str
+    check: CheckName = CheckName.METADATA
+    migration_id: str | None = None
+    policy: MigrationPolicy = MigrationPolicy()
+
+
+class CheckOutcome(Payload):
+    """What a check said; the whole report is in the ledger. `why`: in words, what an approver should know first."""
+
+    report_id: str
+    verdict: Verdict
+    content_hash: str
+    why: str = ""
 
 
 class ObserveRequest(Payload):

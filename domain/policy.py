@@ -4,6 +4,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.drift.tolerations import Toleration
+
 FLUSHES = 3
 """How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
 
@@ -78,4 +80,19 @@ class MigrationPolicy(BaseModel):
         gt=timedelta(0),
         description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have given way. "
         "Measured: 0.04 s. Afterwards it is an alarm.",
+    )
+    max_report_age: timedelta = Field(
+        default=timedelta(minutes=15),
+        gt=timedelta(0),
+        description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
+        "An older one is taken anew before anybody can approve.",
+    )
+    recheck_interval: timedelta = Field(
+        default=timedelta(minutes=1),
+        gt=timedelta(0),
+        description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
+    )
+    tolerated: tuple[Toleration, ...] = Field(
+        default=(),
+        description="Differences between ZooKeeper and KRaft that are accepted, by name, each with who accepted it and why.",
     )

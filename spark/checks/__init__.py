@@ -1,0 +1,1 @@
+"""The comparisons, as pure functions of Arrow tables."""
