@@ -147,7 +147,8 @@ class Gauges(Payload):
 class Assessment(Payload):
     """What one look led to. At most 64 KiB; the whole observation is the artefact named by `observation`.
 
-    `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times.
+    `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times; in a hold the nodes
+    too.
     """
 
     phase: str | None

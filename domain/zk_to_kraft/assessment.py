@@ -66,16 +66,17 @@ def assess(
     terms = _terms(observation, situation, spec, policy, ruling, evidence_hash)
     decision = _decide(observation, spec, policy, situation, terms)
     steps_done, steps_total = steps_of(situation, terms.intent)
+    nodes = node_statuses(situation, spec)
     gate = OpenGate(
         name=decision.name, evidence_hash=evidence_hash, since=observation.ended_at, evidence=evidence
     ) if isinstance(decision, Gate) else None  # fmt: skip
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=digest_of(phase, decision, situation.dual_write),
+        digest=digest_of(phase, decision, situation.dual_write, nodes),
         observation=observation_name,
         observed_at=observation.ended_at,
-        nodes=node_statuses(situation, spec),
+        nodes=nodes,
         gauges=gauges_of(observation, spec),
         gate=gate,
         steps_done=steps_done,
@@ -97,15 +98,18 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
     )
 
 
-def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite) -> str:
+def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite, nodes: tuple[NodeStatus, ...]) -> str:
     """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
 
-    That dual write has died is told at once, whatever is waited for.
+    That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node counts:
+    who holds looks at them, and must not see for hours what they were when the hold began.
     """
     told = decision.model_dump(mode="json", exclude={"detail"})
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
-    return hash_of({"phase": phase, "decision": told, "is_dual_write_dead": dual_write is DualWrite.DEAD})
+    is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
+    seen = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
+    return hash_of(seen | {"decision": told, "nodes": [node.model_dump(mode="json") for node in nodes] if is_held else []})
 
 
 def _terms(

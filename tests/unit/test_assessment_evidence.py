@@ -257,6 +257,14 @@ def test_a_watch_wakes_for_what_matters() -> None:
     assert judged(SOAK, Ruling(is_held=True)).digest != judged(SOAK).digest
 
 
+def test_a_watch_wakes_for_a_node_in_a_hold_which_hides_every_other_wait() -> None:
+    held, seen = Ruling(is_held=True), observation(Point.DUAL_WRITE)
+    booting = with_metrics(seen, 3001, active_controller_count=None)
+    assert judged(booting, held).decision == judged(seen, held).decision
+    assert judged(booting, held).digest != judged(seen, held).digest
+    assert judged(later(SOAK), held).digest == judged(SOAK, held).digest
+
+
 def test_a_lost_flag_is_given_back_whatever_is_held_or_silent() -> None:
     lost = with_metrics(SOAK, 3001, write_behind_lag=None)
     for seen, ruling in ((lost, Ruling(is_held=True)), (lost.model_copy(update={"kafka": None}), Ruling())):
