@@ -89,7 +89,7 @@ def test_a_left_over_migration_znode_is_stopped_before_anything_is_deleted(rig: 
 def test_the_active_controller_is_killed_in_the_copy_and_again_in_dual_write(rig: Rig) -> None:
     before = rig.snapshot().content
     rig.register()
-    migration_id = rig.migrate()
+    migration_id = rig.migrate(restart_deadline="PT20S")
     rig.await_event(migration_id, lambda _: DUAL_WRITE.is_reached(rig.seen), "the roll of the last broker")
     copying = rig.by_hand.await_claim_of_kraft(120)
     rig.cluster.kill_node(copying)
