@@ -6,7 +6,7 @@
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
-    7. prove: expected mode, registered, unfenced, in sync, k looks in a row
+    7. prove: expected mode, registered, unfenced, in sync, k looks in a row   (given up once another node is dead)
     8. set the mark to proven
 
 A node that was restarted from this very file before and came up otherwise is not restarted again.
@@ -39,10 +39,10 @@ from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
 from domain.cluster import Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
-from domain.decisions import NodeStage
+from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.errors import Transient, Unsafe
 from domain.observation import RollMark
-from domain.zk_to_kraft.proof import why_not_proven
+from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 
 
 class Rolling:
@@ -169,7 +169,10 @@ class Rolling:
             activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
 
     async def _prove(self, request: StepRequest, target: Target, mark: RollMark) -> str | None:
-        """Look until the node is proven k times in a row, it has died, or the deadline is over: why it is not proven."""
+        """Look until the node is proven k times in a row, one has died, or the deadline is over: why it is not proven.
+
+        Nothing is proven while another node is dead: that is the next decision's to tell, and an order may be waiting for it.
+        """
         good, why = 0, ""
         deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
         while time.monotonic() < deadline:
@@ -177,7 +180,10 @@ class Rolling:
             process = observation.node(target.node.id).process
             if process is not None and not process.is_running:
                 return await self._epitaph(target)
-            why = why_not_proven(observation, target.cluster.spec, request.policy, target.node.id, request.step.stage)
+            what = (observation, target.cluster.spec, request.policy, target.node.id, request.step.stage)
+            if dead := dead_besides(*what):
+                return f"{target.name} was restarted and cannot be proven well: {WAIT_MEANS[WaitReason.NODE_DOWN]} ({dead})"
+            why = why_not_proven(*what)
             good = good + 1 if not why else 0
             if good >= request.policy.stable_samples:
                 proven = mark.model_copy(update={"is_proven": True})

@@ -31,12 +31,22 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
         return f"{WAIT_MEANS[WaitReason.CONTROLLERS_NOT_READY]} ({', '.join(behind) or 'no active controller'})"
     if situation.registration is Registration.AGREES and situation.replication is Replication.IN_SYNC:
         return ""
-    down = [spec.node_name(broker.id) for broker in situation.brokers if broker.mode is BrokerMode.DOWN]
-    if down:
-        return f"{WAIT_MEANS[WaitReason.NODE_DOWN]} ({', '.join(down)})"
     if situation.registration is not Registration.AGREES:
         return WAIT_MEANS[WaitReason.BROKERS_NOT_REGISTERED]
     return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
+
+
+def dead_besides(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage) -> str:
+    """Other nodes that are known not to run, by name; as long as there is one, this node is not proven.
+
+    Back in ZooKeeper mode it needs no controllers: those have been stopped for good.
+    """
+    situation = situation_of(observation, spec, policy)
+    needed = situation.brokers if stage is NodeStage.ZOOKEEPER else situation.nodes
+    return ", ".join(spec.node_name(node.id) for node in needed if node.mode in DEAD and node.id != node_id)
+
+
+DEAD = frozenset({BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.INTERRUPTED})
 
 
 def _why_not_back(observation: Observation, situation: Situation, node_id: int) -> str:

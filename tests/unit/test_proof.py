@@ -3,7 +3,7 @@
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.proof import why_not_proven
+from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from tests.unit.conftest import LEADER, Point, cluster_spec, observation, stopped, with_kafka, with_metrics, with_part
 
 SPEC = cluster_spec()
@@ -26,10 +26,19 @@ def test_a_healthy_cluster_proves_its_nodes() -> None:
     assert why(observation(Point.SOAK), 1, NodeStage.KRAFT) == ""
 
 
-def test_a_broker_that_died_meanwhile_is_named_and_not_taken_for_one_that_does_not_register() -> None:
-    dead = with_part(with_fenced(observation(Point.SOAK), 3), 3, process=stopped("old"), metrics=None)
-    assert why(dead).startswith(WAIT_MEANS[WaitReason.NODE_DOWN])
-    assert "broker-3" in why(dead)
+def test_a_node_that_died_meanwhile_is_named_and_the_rolled_one_itself_is_not() -> None:
+    for node_id, name in ((3, "broker-3"), (3002, "controller-3002")):
+        dead = with_part(observation(Point.SOAK), node_id, process=stopped("old"), metrics=None)
+        assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.KRAFT) == name
+        assert dead_besides(dead, SPEC, MigrationPolicy(), node_id, NodeStage.KRAFT) == ""
+    assert dead_besides(observation(Point.SOAK), SPEC, MigrationPolicy(), 1, NodeStage.KRAFT) == ""
+
+
+def test_back_in_zookeeper_mode_nobody_misses_a_controller() -> None:
+    dead = with_part(observation(Point.SOAK), 3002, process=stopped("old"), metrics=None)
+    assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.ZOOKEEPER) == ""
+    dead = with_part(dead, 2, process=stopped("old"), metrics=None)
+    assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.ZOOKEEPER) == "broker-2"
 
 
 def test_a_broker_that_runs_and_does_not_register_is_the_registrations_affair() -> None:
