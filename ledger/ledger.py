@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.cluster import ClusterSpec
+from domain.drift.report import CheckName, DriftReport
 from domain.records import (
     ACTIVE_STATES,
     ClusterRecord,
@@ -22,7 +23,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
-from ledger import chain, clusters, commands, migrations
+from ledger import chain, clusters, commands, migrations, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
 from ledger.errors import ActiveMigration, LedgerMisuse, NoSuchCluster, NoSuchMigration, SpecHasChanged
 from ledger.schema import upgrade
@@ -203,6 +204,28 @@ class SqlLedger:
     async def consume_command(self, command_id: str, at: datetime) -> None:
         """Mark an approval as used by an irreversible effect; used already is fine. Raises `NoSuchCommand`."""
         await self._database.write(lambda c: commands.mark_once(c, command_id, command_table.c.consumed_at, at))
+
+    # Reports
+
+    async def add_report(self, report: DriftReport) -> DriftReport:
+        """Publish a check's report, with its event, once: where one with this id is there that one stands, and is the answer.
+
+        Raises `NoSuchCluster` or `NoSuchMigration`.
+        """
+        return await self._database.write(lambda connection: reports.publish(connection, report))
+
+    async def report(self, report_id: str) -> DriftReport | None:
+        return await self._database.read(lambda connection: reports.find(connection, report_id))
+
+    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
+        """The report of this check that ended last, whoever asked for it."""
+        return await self._database.read(lambda connection: reports.find_newest(connection, cluster, check))
+
+    async def reports(
+        self, cluster: str | None = None, migration_id: str | None = None, limit: int = 100, before: str | None = None
+    ) -> list[DriftReport]:
+        """Reports, newest first, at most `limit`. `None`: any. `before`: id of the last report that was read."""
+        return await self._database.read(lambda c: reports.find_all(c, cluster, migration_id, limit, before))
 
     # Events
 

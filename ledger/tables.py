@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 
 from domain.cluster import ClusterSpec
+from domain.drift.report import DriftReport
 from domain.policy import MigrationPolicy
 from domain.records import Progress
 from ledger.columns import ModelJson, UtcDateTime
@@ -106,6 +107,24 @@ commands = Table(
     Column("refused_because", Text),
     Column("consumed_at", UtcDateTime),
     Index("ix_commands_migration_id_at", "migration_id", "at"),
+)
+
+# Published once: who reads a report twice reads the same.
+reports = Table(
+    "reports",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cluster", Text, ForeignKey("clusters.name"), nullable=False),
+    Column("migration_id", Text, ForeignKey("migrations.id")),
+    Column("check", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("ended_at", UtcDateTime, nullable=False),
+    Column(
+        "report", ModelJson(DriftReport), nullable=False, comment="the whole; the other columns are parts of it, to search by"
+    ),
+    Index("ix_reports_cluster_check_ended_at_id", "cluster", "check", "ended_at", "id"),
+    Index("ix_reports_migration_id_ended_at_id", "migration_id", "ended_at", "id"),
 )
 
 # No foreign keys: a refused call about something that does not exist is told here too.

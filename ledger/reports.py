@@ -1,0 +1,80 @@
+"""Reports of checks, published once. All functions work in the caller's transaction."""
+
+from sqlalchemy import Select, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from domain.drift.report import CheckName, DriftReport
+from domain.records import EventDraft
+from ledger import chain, clusters, migrations
+from ledger.errors import NoSuchCluster, NoSuchMigration
+from ledger.tables import reports
+
+PUBLISHED = "report-published"
+"""Kind of the event."""
+
+
+async def publish(connection: AsyncConnection, report: DriftReport) -> DriftReport:
+    """Store the report and tell of it. The first with an id stands: the lock on the cluster makes a second one wait for it."""
+    if await clusters.lock(connection, report.cluster) is None:
+        raise NoSuchCluster(report.cluster)
+    if report.migration_id is not None and await migrations.find(connection, report.migration_id) is None:
+        raise NoSuchMigration(report.migration_id)
+    present = await find(connection, report.id)
+    if present is not None:
+        return present
+    searched = ("id", "cluster", "migration_id", "check", "verdict", "content_hash", "ended_at")
+    values = {name: getattr(report, name) for name in searched}
+    await connection.execute(reports.insert().values(report=report, **values))
+    await chain.append(connection, [_event(report)])
+    return report
+
+
+async def find(connection: AsyncConnection, report_id: str) -> DriftReport | None:
+    return await _first(connection, select(reports.c.report).where(reports.c.id == report_id))
+
+
+async def find_newest(connection: AsyncConnection, cluster: str, check: CheckName) -> DriftReport | None:
+    """The one that ended last; of those that ended at the same moment the last by id."""
+    is_wanted = (reports.c.cluster == cluster) & (reports.c.check == check)
+    return await _first(connection, _newest_first(1).where(is_wanted))
+
+
+async def find_all(
+    connection: AsyncConnection, cluster: str | None, migration_id: str | None, limit: int, before: str | None
+) -> list[DriftReport]:
+    """Newest first. Nothing comes before a report that is not there."""
+    query = _newest_first(limit)
+    if cluster is not None:
+        query = query.where(reports.c.cluster == cluster)
+    if migration_id is not None:
+        query = query.where(reports.c.migration_id == migration_id)
+    if before is not None:
+        place = select(reports.c.ended_at, reports.c.id).where(reports.c.id == before).scalar_subquery()
+        query = query.where(tuple_(reports.c.ended_at, reports.c.id) < place)
+    return list(await connection.scalars(query))
+
+
+def _newest_first(limit: int) -> Select[tuple[DriftReport]]:
+    return select(reports.c.report).order_by(reports.c.ended_at.desc(), reports.c.id.desc()).limit(limit)
+
+
+async def _first(connection: AsyncConnection, query: Select[tuple[DriftReport]]) -> DriftReport | None:
+    found: DriftReport | None = await connection.scalar(query)
+    return found
+
+
+def _event(report: DriftReport) -> EventDraft:
+    return EventDraft(
+        key=f"report/{report.id}",
+        kind=PUBLISHED,
+        cluster=report.cluster,
+        migration_id=report.migration_id,
+        at=report.ended_at,
+        data={
+            "report_id": report.id,
+            "check": report.check,
+            "verdict": report.verdict,
+            "content_hash": report.content_hash,
+            "rules_fingerprint": report.rules_fingerprint,
+        },
+    )
