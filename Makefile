@@ -13,6 +13,10 @@ help: ## This list
 setup: ## Fetch and install all that is needed, into .venv and the user's cache; at once when it is there
 	@$(PYTHON) -m setup
 
+.PHONY: setup-checks
+setup-checks: setup ## Install PySpark too, for the checks (456 MB, once)
+	@$(PYTHON) -m setup --checks
+
 .PHONY: demo
 demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, YES=1 approves by itself, KEEP=1 leaves it running)
 	@$(RUN) playground.demo $(if $(STORY),--story $(STORY)) $(if $(YES),--yes) $(if $(KEEP),--keep)
@@ -22,12 +26,12 @@ demo-stop: ## Stop what `make demo KEEP=1` left running
 	@$(RUN) playground.demo stop
 
 .PHONY: test
-test: setup ## The whole suite, real clusters included (ARGS="-k name" for a part of it)
+test: setup-checks ## The whole suite, real clusters and Spark included (ARGS="-k name" for a part of it)
 	@$(RUN) pytest $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## The slow tests: every way back and every bad day on real clusters, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them)
-	@$(RUN) pytest -m chaos $(or $(TESTS),tests/cluster tests/unit/test_model.py) $(ARGS)
+chaos: setup-checks ## The slow tests: every way back and every bad day on real clusters, Spark's kills, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them)
+	@$(RUN) pytest -m chaos $(or $(TESTS),tests/cluster tests/spark tests/unit/test_model.py) $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing
@@ -51,10 +55,10 @@ dependencies: setup ## Every import has its dependency, every dependency its imp
 
 .PHONY: audit
 audit: setup ## Known vulnerabilities of the locked packages (asks the package index's advisory service)
-	@$(RUN) pip_audit --strict --require-hashes --disable-pip -r requirements.lock
+	@$(RUN) pip_audit --strict --require-hashes --disable-pip -r requirements.lock -r requirements-checks.lock
 
 .PHONY: lock
-lock: ## Write requirements.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
+lock: ## Write requirements.lock and requirements-checks.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
 	@$(PYTHON) -m setup.lock $(ARGS)
 
 .PHONY: docs

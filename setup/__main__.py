@@ -1,4 +1,4 @@
-"""`python3 -m setup`. Simple enough for any Python 3, so that an old one is told what is wrong instead of failing somewhere."""
+"""`python3 -m setup [--checks]`. Simple enough for any Python 3, so that an old one is told what is wrong."""
 
 import shutil
 import sys
@@ -22,6 +22,7 @@ def too_old() -> str:
 if __name__ == "__main__":
     if too_old():
         sys.exit(too_old())
-    from setup.environment import main
+    from setup.checks import set_up_checks
+    from setup.environment import set_up, told
 
-    sys.exit(main())
+    sys.exit(told(set_up_checks if sys.argv[1:] == ["--checks"] else set_up))

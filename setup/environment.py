@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,10 +36,14 @@ class SetupError(Exception):
     """What went wrong, and what to do about it: all that a person is shown."""
 
 
-def main() -> int:
-    setup = Setup(REPOSITORY, dict(os.environ))
+def set_up() -> None:
+    Setup(REPOSITORY, dict(os.environ)).run()
+
+
+def told(act: Callable[[], None]) -> int:
+    """The exit code of a set-up. What went wrong is said in words."""
     try:
-        setup.run()
+        act()
     except SetupError as error:
         print(f"\nsetup: {error}", file=sys.stderr)
         return 1
@@ -71,7 +75,7 @@ class Setup:
         """Everything, or nothing when it has been done."""
         if self.is_done():
             return
-        with _only_one(self._tools / "setup.lock"):
+        with only_one(self._tools / "setup.lock"):
             if self.is_done():
                 return
             self._stamp.unlink(missing_ok=True)
@@ -201,6 +205,11 @@ class Setup:
             raise SetupError("not finished, see above. What is fetched is kept; run it again to go on.")
         return Path(done.stdout.splitlines()[-1])
 
+    def call_uv(self, arguments: Sequence[str], failure: str) -> None:
+        """uv, for what else has packages of its own in `.venv`."""
+        self._environment = self.tool_environment()
+        self._call([self.uv(), *arguments], failure)
+
     def _call(self, command: Sequence[str], failure: str) -> None:
         """A tool, with its progress shown. When it fails its own words stand above ours."""
         done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, cwd=self._checkout, env=self._environment)
@@ -222,7 +231,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _only_one(lock_file: Path) -> Iterator[None]:
+def only_one(lock_file: Path) -> Iterator[None]:
     """Of two set-ups of one checkout the second waits, and finds the work done."""
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with lock_file.open("a") as handle:

@@ -1,4 +1,4 @@
-"""`make lock`: write `requirements.lock` anew from pyproject.toml. `--check` writes nothing and fails when it is out of date.
+"""`make lock`: write the locks anew from pyproject.toml. `--check` writes nothing and fails when one is out of date.
 
 Always with our own pinned uv: another version may write the same thing in other words. Versions that are locked stay unless
 `--upgrade` is given, so a check fails because somebody forgot to lock, not because somebody else released something.
@@ -11,45 +11,69 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from setup.environment import REPOSITORY, Setup, SetupError
 
-LOCK = REPOSITORY / "requirements.lock"
-COMPILE = ("pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header", "--group", "dev", "pyproject.toml")
+COMPILE = ("pip", "compile", "--quiet", "--universal", "--generate-hashes", "--no-header")
 OLDEST_PYTHON = "3.11"
 
 
-def compiled(*, is_upgrade: bool) -> str:
+@dataclass(frozen=True)
+class Lock:
+    """A file of pinned packages, and what of pyproject.toml is in it."""
+
+    name: str
+    what: tuple[str, ...]
+
+
+MAIN = Lock("requirements.lock", ("--group", "dev", "pyproject.toml"))
+CHECKS = Lock("requirements-checks.lock", ("--group", "checks", "--constraint", MAIN.name))
+"""The two are installed side by side, so what both have is of the same version. The first is to be current."""
+
+
+def compiled(lock: Lock, *, is_upgrade: bool) -> str:
     """The content that the lock should have."""
     setup = Setup(REPOSITORY, os.environ)
     with tempfile.TemporaryDirectory() as folder:
-        fresh = Path(folder, "requirements.lock")
-        if LOCK.exists() and not is_upgrade:
-            shutil.copyfile(LOCK, fresh)
+        fresh = Path(folder, lock.name)
+        if (REPOSITORY / lock.name).exists() and not is_upgrade:
+            shutil.copyfile(REPOSITORY / lock.name, fresh)
         options = ["--python", sys.executable, "--python-version", OLDEST_PYTHON, "--output-file", str(fresh)]
-        done = subprocess.run([setup.own_uv(), *COMPILE, *options], cwd=REPOSITORY, env=setup.tool_environment(), check=False)
+        command = [setup.own_uv(), *COMPILE, *lock.what, *options]
+        done = subprocess.run(command, cwd=REPOSITORY, env=setup.tool_environment(), check=False)
         if done.returncode != 0:
-            raise SetupError("requirements.lock could not be made")
+            raise SetupError(f"{lock.name} could not be made")
         return fresh.read_text(encoding="utf-8")
+
+
+def write(lock: Lock, *, is_upgrade: bool) -> None:
+    (REPOSITORY / lock.name).write_text(compiled(lock, is_upgrade=is_upgrade), encoding="utf-8")
+
+
+def is_current(lock: Lock) -> bool:
+    """Says what differs."""
+    wanted = compiled(lock, is_upgrade=False)
+    found = (REPOSITORY / lock.name).read_text(encoding="utf-8")
+    sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), wanted.splitlines(True), lock.name, "wanted"))
+    print(f"{lock.name} is current" if found == wanted else f"{lock.name} is out of date: make lock")
+    return found == wanted
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m setup.lock")
-    parser.add_argument("--check", action="store_true", help="fail when the lock is not what pyproject.toml asks for")
+    parser.add_argument("--check", action="store_true", help="fail when a lock is not what pyproject.toml asks for")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that pyproject.toml allows")
     arguments = parser.parse_args()
     try:
-        wanted = compiled(is_upgrade=arguments.upgrade)
+        if arguments.check:
+            return 0 if min([is_current(lock) for lock in (MAIN, CHECKS)]) else 1  # both are told of
+        for lock in (MAIN, CHECKS):
+            write(lock, is_upgrade=arguments.upgrade)
     except SetupError as error:
         sys.exit(f"lock: {error}")
-    if not arguments.check:
-        LOCK.write_text(wanted, encoding="utf-8")
-        return 0
-    found = LOCK.read_text(encoding="utf-8")
-    sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), wanted.splitlines(True), "requirements.lock", "wanted"))
-    print("requirements.lock is current" if found == wanted else "requirements.lock is out of date: make lock")
-    return 0 if found == wanted else 1
+    return 0
 
 
 if __name__ == "__main__":
