@@ -51,6 +51,7 @@ class Assessing:
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, observation)
                     return assessment
+                request = request.model_copy(update={"silence": assessment.silence})
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
 
     async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
@@ -87,7 +88,8 @@ async def look_and_decide(
     ruling = await _ruling(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
     content = observation.model_dump_json().encode()
-    return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content)), content
+    before = request.silence if isinstance(request, AssessRequest) else None
+    return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content), before), content
 
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:

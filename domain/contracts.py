@@ -67,6 +67,13 @@ class RevertOrder(Payload):
     cluster: ClusterRecord
 
 
+class Silence(Payload):
+    """How long ZooKeeper has been silent, by looks that follow each other: the first that got no answer, and the last."""
+
+    since: datetime
+    seen_at: datetime
+
+
 class CarriedState(Payload):
     """What a run hands to the next one when it continues as new.
 
@@ -89,6 +96,7 @@ class CarriedState(Payload):
     waiting: Waiting | None = None
     gate: OpenGate | None = None
     untold: tuple[EventDraft, ...] = ()
+    silence: Silence | None = None
 
 
 class MigrationInput(Payload):
@@ -119,7 +127,7 @@ class Claim(Payload):
 
 class AssessRequest(Payload):
     """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
-    `seen`: the decision's digest when last assessed; a watch returns when it differs.
+    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`: what the last look knew of it.
     """
 
     migration_id: str
@@ -130,6 +138,7 @@ class AssessRequest(Payload):
     policy: MigrationPolicy = MigrationPolicy()
     seen: str | None = None
     revert: RevertOrder | None = None
+    silence: Silence | None = None
 
 
 class Gauges(Payload):
@@ -162,6 +171,7 @@ class Assessment(Payload):
     steps_done: int = 0
     steps_total: int = 0
     unknown: tuple[str, ...] = ()
+    silence: Silence | None = None
 
 
 class StepRequest(Payload):

@@ -64,6 +64,13 @@ class MigrationPolicy(BaseModel):
         description="Whether a copy that cannot finish, and leaves the cluster without any controller, is reverted at once. "
         "The one way back that is taken without asking.",
     )
+    min_zookeeper_silence: timedelta = Field(
+        default=timedelta(minutes=5),
+        ge=timedelta(0),
+        description="How long ZooKeeper must have been silent, without an answer to any look, before the gate "
+        "`finalize-without-return` asks whether it is lost for good. A restart of the ensemble, or a broken link that somebody "
+        "mends, is no such loss.",
+    )
     copy_deadline: timedelta = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),

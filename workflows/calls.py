@@ -17,6 +17,7 @@ from domain.contracts import (
     RecordRequest,
     RollbackAnswer,
     RollbackRequest,
+    Silence,
     StepOutcome,
     StepRequest,
     TaskQueue,
@@ -69,6 +70,8 @@ class Calls:
 
     request: MigrationInput
     generation: int
+    silence: Silence | None = None
+    """As the last look told it."""
 
     @property
     def is_claimed(self) -> bool:
@@ -201,4 +204,5 @@ class Calls:
             policy=self.request.policy,
             seen=seen,
             revert=orders.revert,
+            silence=self.silence,
         )

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import Assessment, ClusterSight, Gauges, Loss
+from domain.contracts import Assessment, ClusterSight, Gauges, Loss, Silence
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
@@ -19,6 +19,7 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
     QuorumState,
@@ -56,14 +57,21 @@ class Ruling:
 
 
 def assess(
-    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling, observation_name: str
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    ruling: Ruling,
+    observation_name: str,
+    before: Silence | None = None,
 ) -> Assessment:
-    """Decide what to do next. Pure: the observation's own end is the only clock."""
+    """Decide what to do next. Pure: the observation's own end is the only clock. `before`: as the last look told it."""
+    silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation)
     evidence_hash = hash_of(evidence)
     terms = _terms(observation, situation, spec, policy, ruling, evidence_hash)
+    terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
     decision = _decide(observation, spec, policy, situation, terms)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec)
@@ -82,6 +90,7 @@ def assess(
         steps_done=steps_done,
         steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
+        silence=silence,
     )
 
 

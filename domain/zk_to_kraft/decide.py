@@ -6,7 +6,7 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      2. the copy kills its controllers                  → Revert    (the cluster has no controller)
      3. a controller has lost its flag                  → Step      give it back (one election makes it final)
      4. a person holds                                  → Wait      (not once the end has begun: half of it is worse)
-     5. ZooKeeper is silent, and all else is ready      → Gate      finalize-without-return
+     5. ZooKeeper is long silent, all else is ready     → Gate      finalize-without-return
      6. something decisive did not answer               → Wait      (unknown is never healthy)
      7. a way back stands half-done                     → Step/Wait
      8. a file is not as we left it                     → Wait      (final too early: a broker's)
@@ -17,7 +17,7 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
     13. the end is there                                → Done
     14. a file is ahead of its process                  → Step      finish that node's roll
     15. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
-    16. controllers: soak, gate, standbys, leader       → Wait/Gate/Step
+    16. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
 
 Back (`way_back.py`):
 
@@ -35,7 +35,8 @@ Back (`way_back.py`):
 
 Once the quorum's log says that the migration is final there is no way back: then the rules forward are asked, whatever the
 intent. What they guarantee: nothing restarts while anything is unknown, down, out of sync or unregistered; a controller
-restarts without its flag only when every broker runs in KRaft mode and a person has approved; whatever was begun is finished
+restarts without its flag only when every broker runs in KRaft mode, ZooKeeper and KRaft were compared in this dual write and
+say the same (unless ZooKeeper is lost), and a person has approved; whatever was begun is finished
 before anything new begins. `tests/unit/test_decide_exhaustive.py` and the model hold it to that.
 """
 

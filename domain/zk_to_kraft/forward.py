@@ -17,7 +17,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import GIVEN, Terms
+from domain.zk_to_kraft.terms import GIVEN, Compared, Terms
 
 
 def _stale_copy(s: Situation, _: Terms) -> Decision | None:
@@ -53,7 +53,7 @@ def _is_final_too_early(s: Situation) -> bool:
 
 
 def _zookeeper_lost(s: Situation, terms: Terms) -> Decision | None:
-    """ZooKeeper is silent while everything else is ready for the end: a person may decide that it is lost for good."""
+    """ZooKeeper has long been silent, and all else is ready for the end: a person may decide that it is lost for good."""
     is_ready = (
         s.claim is Claim.UNKNOWN
         and s.quorum is QuorumState.MIGRATION
@@ -62,7 +62,7 @@ def _zookeeper_lost(s: Situation, terms: Terms) -> Decision | None:
         and s.registration is Registration.AGREES
         and s.replication is Replication.IN_SYNC
     )
-    if not is_ready or terms.is_held or terms.without_return in GIVEN:
+    if not is_ready or not terms.is_silence_long or terms.is_held or terms.without_return in GIVEN:
         return None
     return Gate(name=GateName.FINALIZE_WITHOUT_RETURN, evidence_hash=terms.evidence_hash)
 
@@ -176,9 +176,23 @@ def _controllers(s: Situation, terms: Terms) -> Decision | None:
             return behind
         if not terms.is_soak_over:
             return wait(WaitReason.SOAK_NOT_OVER)
-        if not (is_given_up or terms.approval in GIVEN):
-            return Gate(name=GateName.FINALIZE, evidence_hash=terms.evidence_hash)
+        if not is_given_up:
+            gate = Gate(name=GateName.FINALIZE, evidence_hash=terms.evidence_hash)
+            not_yet = _not_compared(terms) or (gate if terms.approval not in GIVEN else None)
+            if not_yet is not None:
+                return not_yet
     return _finalize(s, terms, min(migrating, key=lambda c: (c.is_leader, c.id)))
+
+
+def _not_compared(terms: Terms) -> Decision | None:
+    """Beyond the end nothing can be compared with ZooKeeper any more. So right before it both sides have been, and agree."""
+    if terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing):
+        return Step(action=StepAction.COMPARE_METADATA, stage=NodeStage.MIGRATION)
+    if terms.is_checker_missing:
+        return wait(WaitReason.CHECKS_WORKER_MISSING)
+    if terms.compared is Compared.CLEAN:
+        return None
+    return wait(WaitReason.DRIFT_FOUND if terms.compared is Compared.DRIFT else WaitReason.CHECK_INCONCLUSIVE)
 
 
 def _roll_broker(s: Situation, terms: Terms, broker: BrokerSituation, stage: NodeStage) -> Decision:

@@ -1,4 +1,4 @@
-"""`Terms`: what people have said, as far as it matters for the next decision."""
+"""`Terms`: what people have said, and what was compared, as far as it matters for the next decision."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +18,17 @@ class Approval(StrEnum):
     """Approved, and an irreversible effect has begun under it: what follows needs no other."""
 
 
+class Compared(StrEnum):
+    """What the newest comparison of ZooKeeper with KRaft says of the dual write that is seen now."""
+
+    NONE = "none"
+    """There is no report of this dual write: a failover has begun another one, or nobody has compared yet."""
+    CLEAN = "clean"
+    DRIFT = "drift"
+    INCONCLUSIVE = "inconclusive"
+    """No consistent cut could be had, or a part was not read: as good as unknown."""
+
+
 GIVEN = frozenset({Approval.VALID, Approval.CONSUMED})
 
 
@@ -26,7 +37,9 @@ class Terms:
     """Orders, approvals and policy. `evidence_hash` is that of the evidence as it is now.
 
     `approval`: of `finalize`. `without_return`: of `finalize-without-return`. `may_fail_over`: the policy or a person says so.
-    `unaccepted`: nodes whose files would lose something on the way back that nobody has accepted.
+    `is_silence_long`: ZooKeeper, where it is silent, has been so for as long as the policy asks for.
+    `unaccepted`: nodes whose files would lose something on the way back that nobody has accepted. `is_check_due`: the newest
+    report is too old for what it says. `is_checker_missing`: nobody has taken the comparison that is due.
     """
 
     intent: Intent = Intent.FORWARD
@@ -34,10 +47,14 @@ class Terms:
     without_return: Approval = Approval.NONE
     is_held: bool = False
     is_soak_over: bool = True
+    is_silence_long: bool = True
     may_fail_over: bool = False
     is_failed_copy_reverted: bool = True
     accepts_metadata_loss: bool = False
     unaccepted: frozenset[int] = frozenset()
+    compared: Compared = Compared.NONE
+    is_check_due: bool = False
+    is_checker_missing: bool = False
     evidence_hash: str = ""
 
     @property

@@ -149,6 +149,7 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "RollbackRequest": {"migration_id", "cluster", "generation", "command_id"},
     "Runbook": {"cluster", "observed_at", "phase", "forward", "back"},
     "RunbookAction": {"title", "node", "host", "commands"},
+    "Silence": {"since", "seen_at"},
     "StepOutcome": {"is_done"},
     "StepRequest": {"migration_id", "cluster", "generation", "step_id", "step"},
 }

@@ -317,6 +317,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
     assert all(c.mode is ControllerMode.MIGRATING and c.is_caught_up for c in s.controllers)
     if gate.name is GateName.FINALIZE_WITHOUT_RETURN:
         assert s.claim is Claim.UNKNOWN
+        assert terms.is_silence_long
         assert terms.without_return not in GIVEN
         return
     assert terms.approval not in GIVEN

@@ -54,6 +54,7 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "without_return": tuple(Approval),
     "is_held": BOOL,
     "is_soak_over": BOOL,
+    "is_silence_long": BOOL,
     "may_fail_over": BOOL,
     "is_failed_copy_reverted": BOOL,
     "accepts_metadata_loss": BOOL,

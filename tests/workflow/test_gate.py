@@ -255,7 +255,12 @@ async def test_a_gate_whose_cause_went_away_is_closed(dead: Any) -> None:
 @pytest.mark.parametrize("gate", [GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN])
 async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_opens(make_world: Any, gate: GateName) -> None:
     """The fault goes away before the approved step is taken, and comes again: another person's question."""
-    policy = MigrationPolicy(poll_interval=timedelta(milliseconds=20), stable_samples=2, min_soak=timedelta(hours=1))
+    policy = MigrationPolicy(
+        poll_interval=timedelta(milliseconds=20),
+        stable_samples=2,
+        min_soak=timedelta(hours=1),
+        min_zookeeper_silence=timedelta(milliseconds=100),
+    )
     world = make_world(controllers=1, policy=policy)
     await world.lead_to(Phase.SOAK)
     fault = "is_dual_write_stuck" if gate is GateName.FAIL_OVER else "silent_zookeeper"
@@ -279,6 +284,27 @@ async def test_an_approval_for_a_fault_does_not_outlive_it_where_no_other_gate_o
     assert (await world.until_gate()).evidence_hash == seen.evidence_hash, "it would have counted again"
     assert is_untouched(world)
     assert not await world.events("step-done")
+
+
+async def test_zookeeper_is_not_given_up_before_it_has_been_silent_for_long(make_world: Any) -> None:
+    """Its silence is counted from look to look, also where one watch ends and the next begins; an answer begins it anew."""
+    world = make_world(controllers=1)
+    world.policy = world.policy.model_copy(update={"min_zookeeper_silence": timedelta(seconds=3)})
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    await world.until_gate()
+    for _ in range(2):
+        world.cluster.faults.silent_zookeeper = True
+        waiting = (await world.until_waiting("part-unknown")).waiting
+        assert waiting.objects == ("zookeeper",)
+        world.cluster.faults.silent_zookeeper = False
+        await world.until_gate()
+    world.cluster.faults.silent_zookeeper = True
+    since = (await world.until_waiting("part-unknown")).waiting.since
+    opened = await world.until_told("gate-opened", gate=GateName.FINALIZE_WITHOUT_RETURN)
+    assert (opened.at - since).total_seconds() > 2.5
+    assert await world.approve((await world.until_gate()).evidence_hash, GateName.FINALIZE_WITHOUT_RETURN) == "approved"
+    assert await world.result() == "succeeded"
 
 
 async def test_a_failover_is_never_taken_on_one_look(small: Any) -> None:
