@@ -97,12 +97,16 @@ class NodeDrivers(Protocol):
 
 @dataclass(frozen=True)
 class Znode:
-    """A znode's data with its version, the session that owns it (0: persistent), and its creation by the ensemble's clock."""
+    """A znode's data with its version, the session that owns it (0: persistent), and its creation by the ensemble's clock.
+
+    `modified_zxid`: of the transaction that wrote the data last (mzxid); -1 where nobody asked for it.
+    """
 
     data: bytes
     version: int
     ephemeral_owner: int
     created_at: datetime | None = None
+    modified_zxid: int = -1
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,9 @@ class ZooKeeperTree(Protocol):
 
     async def children(self, path: str) -> tuple[str, ...] | None:
         """Names of the children, sorted, or `None` when the znode does not exist."""
+
+    async def sync(self) -> None:
+        """Make the server of this session catch up with the ensemble's leader: later reads have all that was done before."""
 
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         """Make all changes in one transaction, or none: false when a znode was gone, had another version, or was there already.

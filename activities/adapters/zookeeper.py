@@ -181,7 +181,8 @@ def _close(client: KazooClient) -> None:
 def _znode(answer: tuple[bytes | None, ZnodeStat]) -> Znode:
     """Kafka creates parents without any data, which is `None` here."""
     data, stat = answer
-    return Znode(data or b"", stat.version, stat.ephemeralOwner, datetime.fromtimestamp(stat.ctime / 1000, tz=UTC))
+    created = datetime.fromtimestamp(stat.ctime / 1000, tz=UTC)
+    return Znode(data or b"", stat.version, stat.ephemeralOwner, created, stat.mzxid)
 
 
 def _sent(client: KazooClient, changes: Sequence[ZnodeChange], protections: Mapping[str, list[ACL]]) -> IAsyncResult:

@@ -13,10 +13,11 @@ IMPLIED = Znode(b"", 0, 0)
 
 
 class Znodes(MutableMapping[str, bytes]):
-    """Data by path; setting the same data again changes nothing. `find` gives all of a znode."""
+    """Data by path; setting the same data again changes nothing. `find` gives all of a znode. Each change is a zxid."""
 
     def __init__(self, znodes: Mapping[str, Znode] | None = None) -> None:
         self._kept: dict[str, Znode] = dict(znodes or {})
+        self._zxid = 0
 
     def find(self, path: str) -> Znode | None:
         found = self._kept.get(path)
@@ -28,7 +29,8 @@ class Znodes(MutableMapping[str, bytes]):
 
     def create(self, path: str, data: bytes, owner: int = 0) -> None:
         """A znode of version 0, also where there is one already: then that one is deleted first."""
-        self._kept[path] = Znode(data, 0, owner, datetime.now(UTC))
+        self._zxid += 1
+        self._kept[path] = Znode(data, 0, owner, datetime.now(UTC), self._zxid)
 
     def apply(self, changes: Sequence[ZnodeChange]) -> bool:
         """One transaction: all, or nothing when a znode is gone or has another version. Children may go before their parent,
@@ -63,7 +65,8 @@ class Znodes(MutableMapping[str, bytes]):
 
     def _set(self, path: str, data: bytes) -> None:
         found = self._kept.get(path, IMPLIED)
-        self._kept[path] = replace(found, data=data, version=found.version + 1)
+        self._zxid += 1
+        self._kept[path] = replace(found, data=data, version=found.version + 1, modified_zxid=self._zxid)
 
     def __getitem__(self, path: str) -> bytes:
         return self._kept[path].data
@@ -114,6 +117,9 @@ class FakeTree:
     async def children(self, path: str) -> tuple[str, ...] | None:
         self._ensure_open(path)
         return None if self._znodes.find(path) is None else self._znodes.children(path)
+
+    async def sync(self) -> None:
+        self._ensure_open("/")
 
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         self._ensure_open(*(change.path for change in changes))

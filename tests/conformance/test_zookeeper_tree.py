@@ -92,7 +92,7 @@ def write_tree(user: KazooClient, chroot: str) -> None:
 
 
 def timeless(znode: Znode | None) -> Znode | None:
-    return None if znode is None else replace(znode, created_at=None)
+    return None if znode is None else replace(znode, created_at=None, modified_zxid=-1)
 
 
 async def test_a_znode_has_data_version_owner_and_the_time_of_its_creation(tree: ZooKeeperTree) -> None:
@@ -128,6 +128,20 @@ async def test_many_come_in_the_order_asked_for(tree: ZooKeeperTree) -> None:
     znodes = await tree.get_many([f"/many/{n}" for n in numbers])
     assert [znode.data for znode in znodes if znode is not None] == [str(n).encode() for n in numbers]
     assert await tree.get_many([]) == ()
+
+
+async def test_each_write_has_a_later_zxid(tree: ZooKeeperTree) -> None:
+    before = await tree.get("/a")
+    assert await tree.commit([SetZnode("/a", b"third", 1)])
+    await tree.sync()
+    after = await tree.get("/a")
+    assert after.modified_zxid > before.modified_zxid
+
+
+async def test_a_closed_tree_does_not_sync(tree: ZooKeeperTree) -> None:
+    await tree.close()
+    with pytest.raises(Transient):
+        await tree.sync()
 
 
 async def test_a_closed_tree_is_transient_and_may_be_closed_again(tree: ZooKeeperTree) -> None:
