@@ -19,6 +19,7 @@ from domain.contracts import (
     StepRequest,
 )
 from domain.decisions import GateName, Revert
+from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
@@ -93,7 +94,7 @@ async def look_and_decide(
 
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
-    """What the ledger knows of the approvals that the workflow accepted. A message alone moves nothing.
+    """What the ledger knows of the approvals that the workflow accepted, and the newest report. A message alone moves nothing.
 
     An accepted way back was verified when it was accepted: its steps do not wait for a ledger that is down.
     """
@@ -103,6 +104,8 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
     return Ruling(
         approvals={gate: given for gate, given in approvals.items() if given is not None},
         is_held=await _is_held(request, ports),
+        report=await ports.ledger.newest_report(request.cluster, CheckName.METADATA),
+        unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
     )
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.decisions import Decision, GateName, Intent, Step
+from domain.decisions import Decision, Gate, GateName, Intent, Step, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
@@ -128,6 +128,7 @@ class Claim(Payload):
 class AssessRequest(Payload):
     """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
     `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`: what the last look knew of it.
+    `unchecked_since`: when a comparison that was asked for was not taken by any worker.
     """
 
     migration_id: str
@@ -139,6 +140,7 @@ class AssessRequest(Payload):
     seen: str | None = None
     revert: RevertOrder | None = None
     silence: Silence | None = None
+    unchecked_since: datetime | None = None
 
 
 class Gauges(Payload):
@@ -157,11 +159,13 @@ class Assessment(Payload):
     """What one look led to. At most 64 KiB; the whole observation is the artefact named by `observation`.
 
     `digest` covers what matters for a decision: the phase and the decision itself, not offsets and times; in a hold the nodes
-    too.
+    too. `stands`: where the step only compares anew, the gate or the wait that holds until it says otherwise; whoever sees it
+    goes on seeing it.
     """
 
     phase: str | None
     decision: Decision
+    stands: Gate | Wait | None = None
     digest: str
     observation: str
     observed_at: datetime

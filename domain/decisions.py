@@ -34,6 +34,8 @@ class StepAction(StrEnum):
     """The revert window, of no single node: fence and kill the controllers, give `/controller` back to ZooKeeper."""
     WIPE = "wipe"
     """Of no single node: remove what our controllers kept, and the brokers' copies of the quorum's log."""
+    COMPARE_METADATA = "compare-metadata"
+    """Of no single node, and without any effect: compare all that ZooKeeper and KRaft say, and publish the report."""
 
 
 class GateName(StrEnum):
@@ -71,6 +73,9 @@ class WaitReason(StrEnum):
     CONTROLLER_LOST_ITS_FLAG = "controller-lost-its-flag"
     FINALIZATION_NOT_SEEN = "finalization-not-seen"
     SOAK_NOT_OVER = "soak-not-over"
+    DRIFT_FOUND = "drift-found"
+    CHECK_INCONCLUSIVE = "check-inconclusive"
+    CHECKS_WORKER_MISSING = "checks-worker-missing"
     STATE_NOT_UNDERSTOOD = "state-not-understood"
 
 
@@ -108,6 +113,12 @@ WAIT_MEANS: dict[WaitReason, str] = {
     "finalize was approved. If it becomes active, the migration is final. Give it the flag back and restart it now.",
     WaitReason.FINALIZATION_NOT_SEEN: "The controllers run without the flag; the quorum does not report it yet.",
     WaitReason.SOAK_NOT_OVER: "All brokers run in KRaft mode, in dual write. The policy asks for a longer soak.",
+    WaitReason.DRIFT_FOUND: "ZooKeeper and KRaft differ: the report names each object. Finalize cannot be approved, and an "
+    "approval given before does not count. Repair what differs; it is compared again every recheck_interval.",
+    WaitReason.CHECK_INCONCLUSIVE: "Whether ZooKeeper and KRaft say the same could not be told, and unknown is never healthy. "
+    "The report says what was not read; it is compared again every recheck_interval.",
+    WaitReason.CHECKS_WORKER_MISSING: "Nobody compares ZooKeeper with KRaft: no worker takes what is asked on the task queue "
+    "checks. Start keeperless-checks; finalize stays closed until it has looked.",
     WaitReason.STATE_NOT_UNDERSTOOD: "What is seen fits no state of this migration. Nothing is touched.",
 }
 

@@ -4,14 +4,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import Assessment, ClusterSight, Gauges, Loss, Silence
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
+from domain.drift.report import DriftReport
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
+from domain.zk_to_kraft.comparison import compared, evidence_of_report, is_due, objects_of, of_this_dual_write, told
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
@@ -48,12 +51,15 @@ class GivenApproval:
 class Ruling:
     """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
 
-    `accepted_losses` is `None` where nobody has asked for the way back.
+    `accepted_losses` is `None` where nobody has asked for the way back. `report`: the newest comparison of ZooKeeper with
+    KRaft, whoever asked for it. `unchecked_since`: when a comparison that was due was not taken by any worker.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
     is_held: bool = False
     accepted_losses: tuple[str, ...] | None = None
+    report: DriftReport | None = None
+    unchecked_since: datetime | None = None
 
 
 def assess(
@@ -68,16 +74,18 @@ def assess(
     silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
-    evidence = evidence_of(observation, spec, policy, situation)
-    evidence_hash = hash_of(evidence)
-    terms = _terms(observation, situation, spec, policy, ruling, evidence_hash)
+    report = of_this_dual_write(ruling.report, observation.zookeeper)
+    evidence = evidence_of(observation, spec, policy, situation, report)
+    terms = _terms(observation, situation, spec, policy, replace(ruling, report=report), hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
-    decision = _decide(observation, spec, policy, situation, terms)
+    decision = _decide(observation, spec, policy, situation, terms, report)
+    stands = _standing(decision, observation, spec, policy, situation, terms, report)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec)
+    opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
     gate = OpenGate(
-        name=decision.name, evidence_hash=evidence_hash, since=observation.ended_at, evidence=evidence
-    ) if isinstance(decision, Gate) else None  # fmt: skip
+        name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
+    ) if opened is not None else None  # fmt: skip
     return Assessment(
         phase=phase,
         decision=decision,
@@ -87,6 +95,7 @@ def assess(
         nodes=nodes,
         gauges=gauges_of(observation, spec),
         gate=gate,
+        stands=stands,
         steps_done=steps_done,
         steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
@@ -129,9 +138,12 @@ def _terms(
     ruling: Ruling,
     evidence_hash: str,
 ) -> Terms:
-    losses = losses_of(observation, situation, spec)
+    losses = losses_of(observation, situation, spec, ruling.report)
     accepted = ruling.accepted_losses or ()
-    soaked = soaked_for(observation, spec, observation.ended_at)
+    now, missed_at = observation.ended_at, ruling.unchecked_since
+    soaked = soaked_for(observation, spec, now)
+    is_check_due = is_due(ruling.report, policy, now)
+    is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 
     def approval(gate: GateName) -> Approval:
         return _approval(ruling.approvals.get(gate), situation, evidence_hash)
@@ -146,6 +158,9 @@ def _terms(
         is_failed_copy_reverted=policy.revert_failed_copy,
         accepts_metadata_loss=METADATA_CHANGES in accepted,
         unaccepted=losing_nodes(losses, accepted, spec),
+        compared=compared(ruling.report, policy),
+        is_check_due=is_check_due and not is_missed_lately,
+        is_checker_missing=is_check_due and missed_at is not None,
         evidence_hash=evidence_hash,
     )
 
@@ -160,8 +175,29 @@ def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: 
     return Approval.VALID if given.evidence_hash == evidence_hash else Approval.STALE
 
 
+def _standing(
+    decision: Decision,
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    situation: Situation,
+    terms: Terms,
+    report: DriftReport | None,
+) -> Gate | Wait | None:
+    """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
+    if not isinstance(decision, Step) or decision.action is not StepAction.COMPARE_METADATA:
+        return None
+    stands = _decide(observation, spec, policy, situation, replace(terms, is_check_due=False), report)
+    return stands if isinstance(stands, Gate | Wait) else None
+
+
 def _decide(
-    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation, terms: Terms
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    situation: Situation,
+    terms: Terms,
+    report: DriftReport | None,
 ) -> Decision:
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
@@ -176,10 +212,20 @@ def _decide(
     if not isinstance(decision, Wait | Revert):
         return decision
     explained = _explained(decision, observation, spec, policy)
+    if explained.reason in REPORTED and report is not None:
+        explained = _with_report(explained, report)
     if not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
-        explained = _with_losses(explained, losses_of(observation, situation, spec))
+        explained = _with_losses(explained, losses_of(observation, situation, spec, report))
     is_told = situation.dual_write is not DualWrite.DEAD or explained.reason is WaitReason.FAILOVER_WOULD_HURT
     return explained if is_told else _with_alarm(explained)
+
+
+REPORTED = frozenset({WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING})
+"""Waits about the comparison: the newest report says more. Where its worker is missing too: a drift stays found."""
+
+
+def _with_report(wait: Wait | Revert, report: DriftReport) -> Wait | Revert:
+    return wait.model_copy(update={"objects": objects_of(report)[:MAX_OBJECTS], "detail": told(report)[:1000]})
 
 
 def _with_alarm(wait: Wait | Revert) -> Wait | Revert:
@@ -243,10 +289,17 @@ SUSPECTED = {WaitReason.FAILOVER_WOULD_HURT: "failover_hazards", WaitReason.COPY
 """Where an observation names what stands behind a wait."""
 
 
-def evidence_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, situation: Situation) -> dict[str, Any]:
+def evidence_of(
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    situation: Situation,
+    report: DriftReport | None = None,
+) -> dict[str, Any]:
     """What an approval binds to: only what is material, so never offsets, times or counts.
 
     Controllers are told by their files and modes until finalisation; the approval is consumed before the first changes.
+    `report`: the newest comparison in this dual write. How old it is, is no evidence, but a condition of the gate.
     """
     claim = observation.zookeeper.controller if observation.zookeeper is not None else None
     return {
@@ -262,6 +315,7 @@ def evidence_of(observation: Observation, spec: ClusterSpec, policy: MigrationPo
             "registration": situation.registration,
             "replication": situation.replication,
         },
+        "report": evidence_of_report(report),
         "nodes": {
             spec.node_name(node.id): {
                 "mode": node.mode,

@@ -3,16 +3,23 @@
 from domain.cluster import ClusterSpec
 from domain.contracts import Loss
 from domain.decisions import NodeStage
+from domain.drift.report import DriftReport, Verdict
 from domain.observation import NodeDisk, Observation
+from domain.zk_to_kraft.comparison import of_this_dual_write, told
 from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, DualWrite, QuorumState, Situation
 
 METADATA_CHANGES = "metadata-changes"
+DRIFT = "drift"
 
 
-def losses_of(observation: Observation, situation: Situation, spec: ClusterSpec) -> tuple[Loss, ...]:
-    """All losses that are seen now; empty: the way back restores everything."""
-    losses = [Loss(name=METADATA_CHANGES, what=_METADATA)] if _may_lose_metadata(situation) else []
+def losses_of(
+    observation: Observation, situation: Situation, spec: ClusterSpec, report: DriftReport | None = None
+) -> tuple[Loss, ...]:
+    """All losses that are seen now; empty: the way back restores everything. `report`: the newest comparison."""
+    drift = drift_of(observation, report)
+    losses = [Loss(name=DRIFT, what=f"{_DRIFT} {told(drift)[:MAX_TOLD]}")] if drift is not None else []
+    losses += [Loss(name=METADATA_CHANGES, what=_METADATA)] if _may_lose_metadata(situation) else []
     for broker in situation.brokers:
         losses += _of_broker(broker, observation.node(broker.id).disk, spec.node_name(broker.id))
     for controller in situation.controllers:
@@ -20,11 +27,21 @@ def losses_of(observation: Observation, situation: Situation, spec: ClusterSpec)
     return tuple(losses)
 
 
+def drift_of(observation: Observation, report: DriftReport | None) -> DriftReport | None:
+    """The report, where it found a drift in the dual write that is seen now."""
+    ours = of_this_dual_write(report, observation.zookeeper)
+    return ours if ours is not None and ours.verdict is Verdict.DRIFT else None
+
+
 def losing_nodes(losses: tuple[Loss, ...], accepted: tuple[str, ...], spec: ClusterSpec) -> frozenset[int]:
     """Nodes that would lose something which nobody has accepted."""
     open_names = {loss.name for loss in losses} - set(accepted)
     return frozenset(node.id for node in spec.nodes if any(n.endswith(f"-of-{spec.node_name(node.id)}") for n in open_names))
 
+
+MAX_TOLD = 800
+
+_DRIFT = "ZooKeeper and KRaft were compared, and differ: a rollback keeps ZooKeeper's version, and what it lacks is lost."
 
 _METADATA = (
     "Dual write is not current: what was changed since it fell behind may be missing in ZooKeeper: configurations, ACLs, and "

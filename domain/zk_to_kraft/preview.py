@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.decisions import NodeStage
+from domain.drift.report import DriftReport
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
 from domain.zk_to_kraft.assessment import hash_of
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
-from domain.zk_to_kraft.losses import losses_of
+from domain.zk_to_kraft.losses import drift_of, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.situation import (
@@ -56,10 +57,16 @@ Files = Mapping[int, NodeFile]
 """By node id. A node whose files could not be read is missing."""
 
 
-def preview_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, files: Files) -> RollbackPreview:
-    """The way back as it would be taken from what was seen. Pure."""
+def preview_of(
+    observation: Observation,
+    spec: ClusterSpec,
+    policy: MigrationPolicy,
+    files: Files,
+    report: DriftReport | None = None,
+) -> RollbackPreview:
+    """The way back as it would be taken from what was seen. Pure. `report`: the newest comparison of ZooKeeper with KRaft."""
     situation = situation_of(observation, spec, policy)
-    losses = losses_of(observation, situation, spec)
+    losses = losses_of(observation, situation, spec, report)
     why_not = why_no_way_back(observation, situation, spec) or ("" if has_something_to_undo(situation) else NOTHING_TO_UNDO)
     steps = () if why_not else steps_of(situation, spec)
     restarting = [step.node for step in steps if step.restarts and step.node is not None]
@@ -75,7 +82,7 @@ def preview_of(observation: Observation, spec: ClusterSpec, policy: MigrationPol
         losses=losses,
         files=restorations_of(spec, files),
         unknown=tuple(part.what for part in observation.unanswered),
-        preview_hash=_hash(observation, spec, losses, files),
+        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, report)),
     )
 
 
@@ -240,14 +247,20 @@ def _restoration(node_id: int, spec: ClusterSpec, files: Files) -> FileRestorati
     return FileRestoration(node=name, path=path, how=how, sha256=_sha256(wanted.text), changes=changes(current, wanted.text))
 
 
-def _hash(observation: Observation, spec: ClusterSpec, losses: tuple[Loss, ...], files: Files) -> str:
-    """Every broker's file counts as it will be in the end, changed or not: so a roll that goes on changes nothing here."""
+def _hash(
+    observation: Observation, spec: ClusterSpec, losses: tuple[Loss, ...], files: Files, drift: DriftReport | None
+) -> str:
+    """Every broker's file counts as it will be in the end, changed or not: so a roll that goes on changes nothing here.
+
+    Of a drift what was found counts: who accepts one has not accepted the next.
+    """
     ends = {b.id: wanted_back(b.id, spec, files, NodeStage.ZOOKEEPER) for b in spec.brokers}
     return hash_of(
         {
             "cluster_id": spec.cluster_id,
             "spec_revision": observation.spec_revision,
             "losses": sorted(loss.name for loss in losses),
+            "drift": drift.content_hash if drift is not None else None,
             "files": {spec.node_name(i): _sha256(end.text) if end is not None else None for i, end in ends.items()},
         }
     )
