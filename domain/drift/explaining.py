@@ -1,0 +1,127 @@
+"""What a verdict and a finding mean, and what to do about them: in words, for whoever has to approve or repair."""
+
+from dataclasses import dataclass
+
+from domain.drift.records import PARTITION, PRODUCER_IDS, Rule, Severity
+from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What a check compares, in words. `left` and `right` are what the findings call them."""
+
+    left: str
+    right: str
+    compares: str
+
+
+SIDES: dict[CheckName, Sides] = {
+    CheckName.METADATA: Sides("ZooKeeper", "KRaft", "the metadata in ZooKeeper with that in KRaft, both as they are now"),
+    CheckName.COPY: Sides(
+        "ZooKeeper", "KRaft", "the metadata in ZooKeeper before the copy with what Kafka's own copy made of it"
+    ),
+    CheckName.MESSAGES: Sides("before", "now", "record batches and committed offsets as they were before with those of now"),
+    CheckName.TREE: Sides("first tree", "second tree", "two ZooKeeper trees, znode by znode"),
+}
+
+_TOOLS = {
+    "topic": "kafka-topics.sh",
+    "partition": "kafka-reassign-partitions.sh or kafka-leader-election.sh",
+    "topic-config": "kafka-configs.sh --entity-type topics",
+    "broker-config": "kafka-configs.sh --entity-type brokers",
+    "quota": "kafka-configs.sh --entity-type users, clients or ips",
+    "scram": "kafka-configs.sh --entity-type users",
+    "acl": "kafka-acls.sh",
+    "token": "kafka-delegation-tokens.sh",
+}
+"""Kafka's own tool for each kind: what goes through a broker reaches both sides."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """`means`: what it says about the cluster. `advice`: what to do."""
+
+    means: str
+    advice: str
+
+
+def verdict_in_words(report: DriftReport) -> str:
+    """One sentence or two, first thing in every rendering."""
+    sides = SIDES[report.check]
+    count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
+    differences = f"{count} difference{'' if count == 1 else 's'}"
+    if report.verdict is Verdict.INCONCLUSIVE:
+        why = "what was not read is named below" if report.not_read else "they changed too fast to be read at one moment"
+        return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}. This opens no gate."
+    if report.verdict is Verdict.DRIFT:
+        return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
+    tail = f" {differences}, none of which blocks." if count else ""
+    return f"Both sides ({sides.left}, {sides.right}) say the same.{tail}"
+
+
+def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
+    """Of one finding, from its kind, its record and its rule."""
+    if finding.finding is FindingKind.TOLERATED:
+        return Explanation(f"The policy tolerates it. {finding.tolerated_by}".rstrip(), "Nothing, as long as that holds.")
+    if finding.finding is FindingKind.UNVERIFIABLE:
+        return _unverifiable(finding)
+    if check is CheckName.METADATA:
+        return _of_dual_write(finding)
+    return _OTHERS[check]
+
+
+def _unverifiable(finding: DriftFinding) -> Explanation:
+    means = "One side cannot be read well enough to tell: this neither confirms nor denies that both say the same."
+    if finding.rule == Rule.DIGEST:
+        return Explanation(means, "Give the worker `password.encoder.secret` by reference, or compare the secret by hand.")
+    return Explanation(means, "Make readable what is named, and check again; or compare it by hand.")
+
+
+def _of_dual_write(finding: DriftFinding) -> Explanation:
+    if finding.record == PRODUCER_IDS.name:
+        return _PRODUCER_IDS
+    if finding.record not in _TOOLS:
+        return _BESIDE_THE_DATA
+    tool = _TOOLS[finding.record]
+    if finding.finding is FindingKind.MISSING_RIGHT:
+        means = "Only ZooKeeper has it, so brokers in KRaft mode do not know it, and it is gone after finalisation."
+        advice = f"If it is wanted, make it with {tool}, through a broker. If not, {_OVERWRITE}. Then check again."
+    elif finding.finding is FindingKind.MISSING_LEFT:
+        means = "Only KRaft has it: dual write has lost a change, and a rollback to ZooKeeper would lose it too."
+        advice = f"If it is wanted, {_OVERWRITE}. If not, remove it with {tool}. Then check again."
+    elif finding.record == PARTITION.name and finding.severity is not Severity.BLOCK:
+        means = "The state of a partition changes by itself, but this difference was still there when it was read again."
+        advice = f"It blocks nothing. It goes with the next change of the partition; otherwise {_OVERWRITE}."
+    else:
+        means = "KRaft's value is the one that holds after finalisation, ZooKeeper's the one that a rollback would bring back."
+        advice = (
+            f"If KRaft is right, {_OVERWRITE}. If ZooKeeper is, set its value with {tool}, through a broker. Then check again."
+        )
+    return Explanation(means, advice)
+
+
+_OVERWRITE = "restart the active controller: the next one writes to ZooKeeper what KRaft says"
+
+_PRODUCER_IDS = Explanation(
+    "KRaft would hand out ids of producers that ZooKeeper may have handed out before, which breaks idempotent producers.",
+    "Do not finalise. Compare again; if it stands, go back to ZooKeeper, and keep this report for a bug report.",
+)
+_BESIDE_THE_DATA = Explanation(
+    "Both sides differ in who runs the cluster, not in its data; a restart that has just happened looks like this.",
+    f"Wait a minute, and check again. If it stands, make sure that the nodes which are named are well; then {_OVERWRITE}.",
+)
+_OTHERS = {
+    CheckName.COPY: Explanation(
+        "Kafka's own copy did not take this over as ZooKeeper had it, or somebody changed it while it was copied.",
+        "Look at the newest comparison of the metadata. If that shows it too, repair it as it says; otherwise it has been "
+        "changed since on both sides, and nothing is left to do.",
+    ),
+    CheckName.MESSAGES: Explanation(
+        "What was there before is not there, or not the same any more, and no retention, compaction or truncation explains it.",
+        "Do not finalise. Compare the replicas of the partition, and restore from a replica or a backup that still has it.",
+    ),
+    CheckName.TREE: Explanation(
+        "The two trees differ in this znode.",
+        "Find out who wrote it, make both the same, and check again.",
+    ),
+}

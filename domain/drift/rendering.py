@@ -1,0 +1,227 @@
+"""A report as a page: plain text for a terminal, HTML for a browser. Both say the same, in the same order.
+
+Names and values in a report come from whoever may write to the cluster. So they cannot move a terminal's cursor, hide what
+follows, or be markup; and what is redacted is never shown, whatever a finding has in its fields.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from textwrap import fill
+
+from domain.drift.explaining import SIDES, Explanation, explanation_of, verdict_in_words
+from domain.drift.report import DriftFinding, DriftReport, FindingKind, RecordCounts
+
+EXPLAINED = 20
+"""Findings that a page explains; the rest are rows to page through."""
+LONGEST_VALUE = 300
+WIDTH = 120
+REDACTED = "(redacted)"
+ABSENT = "(none)"
+MISSING = "(missing)"
+PRESENT = "(there)"
+
+COUNTED = tuple(RecordCounts.model_fields)
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that show nothing and may do something: controls, directions, halves of pairs, line ends."""
+
+
+def redacted(finding: DriftFinding) -> DriftFinding:
+    """The finding without the values that nobody may see. Absence stays visible."""
+    if not finding.is_redacted:
+        return finding
+    hidden = {side: None if getattr(finding, side) is None else REDACTED for side in ("left", "right")}
+    return finding.model_copy(update=hidden)
+
+
+def as_text(report: DriftReport) -> str:
+    """Lines of plain text, none of which a value can break."""
+    parts = [
+        [f"Report {_shown(report.id)} of cluster {_shown(report.cluster)}: {report.verdict.upper()}", verdict_in_words(report)],
+        [f"  {name:<10} {value}" for name, value in _facts(report)],
+        [*_table_in_text(report)],
+        *([title, *(f"  - {line}" for line in lines)] for title, lines in _lists(report)),
+        *_findings_in_text(report),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def as_html(report: DriftReport) -> str:
+    """A whole document that loads nothing and runs nothing."""
+    title = f"Report {_safe(report.id)} of cluster {_safe(report.cluster)}"
+    parts = [
+        f'<h1>{title}</h1>\n<p class="verdict {report.verdict}"><strong>{report.verdict}</strong> '
+        f"{escape(verdict_in_words(report))}</p>",
+        f"<dl>\n{_lines(f'<dt>{name}</dt><dd>{escape(value)}</dd>' for name, value in _facts(report))}\n</dl>",
+        _table_in_html(report),
+        *(
+            f"<h2>{title}</h2>\n<ul>\n{_lines(f'<li>{escape(i)}</li>' for i in items)}\n</ul>"
+            for title, items in _lists(report)
+        ),
+        *_findings_in_html(report),
+    ]
+    head = f'<meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>'
+    body = _lines(part for part in parts if part)
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+# ---- What both have ----
+
+
+def _facts(report: DriftReport) -> Iterator[tuple[str, str]]:
+    yield "compares", f"{report.check}: {SIDES[report.check].compares}"
+    if report.migration_id is not None:
+        yield "migration", _shown(report.migration_id)
+    seconds = (report.ended_at - report.started_at).total_seconds()
+    yield (
+        "taken",
+        f"{report.started_at:%Y-%m-%d %H:%M:%S %Z}, in {seconds:.1f} s, by {_shown(report.engine) or 'an unnamed engine'}",
+    )
+    cut = report.cut
+    if cut.high_watermark >= 0:
+        looks = "1 look" if cut.looks == 1 else f"{cut.looks} looks"
+        yield "between", f"offset {cut.migration_offset} in /migration and high watermark {cut.high_watermark}, in {looks}"
+    if cut.claim:
+        yield "claim", _shown(cut.claim)
+    yield "hash", _shown(report.content_hash)
+    yield "rules", _shown(report.rules_fingerprint)
+    if report.findings is not None:
+        yield "findings", f"artefact {_shown(report.findings)}"
+
+
+def _lists(report: DriftReport) -> Iterator[tuple[str, list[str]]]:
+    if report.not_read:
+        yield "Not read, so this report says nothing of it", [_shown(part) for part in report.not_read]
+    if report.tolerated:
+        yield "Tolerated by the policy", [_shown(part) for part in report.tolerated]
+
+
+def _title(report: DriftReport) -> str:
+    """Above the findings. The counts are of findings too, except those of rows."""
+    total = sum(c.missing_left + c.missing_right + c.differs + c.tolerated + c.unverifiable for c in report.counts.values())
+    shown = min(EXPLAINED, len(report.first))
+    return f"What was found: all {shown}" if shown >= total else f"What was found: the first {shown} of {total}"
+
+
+def _headline(finding: DriftFinding) -> str:
+    what = f"{_shown(finding.record)} {_shown(finding.key)}" + (f", {_shown(finding.field)}" if finding.field else "")
+    rule = f", rule {_shown(finding.rule)}" if finding.rule else ""
+    return f"{what}: {finding.finding} ({finding.severity}{rule})"
+
+
+def _values(finding: DriftFinding, report: DriftReport) -> list[tuple[str, str, str]]:
+    """Side, value, place."""
+    sides, hidden = SIDES[report.check], redacted(finding)
+    rows = ((sides.left, hidden.left, finding.left_at), (sides.right, hidden.right, finding.right_at))
+    absent = {FindingKind.MISSING_LEFT: sides.left, FindingKind.MISSING_RIGHT: sides.right}.get(finding.finding)
+    return [(side, MISSING if side == absent else _value(value, absent), _shown(place)) for side, value, place in rows]
+
+
+def _value(value: str | None, absent: str | None) -> str:
+    """`absent`: where the whole row is missing on the other side, a row without a value is there all the same."""
+    if value is None:
+        return ABSENT if absent is None else PRESENT
+    return _shown(value)
+
+
+def _shown(text: str) -> str:
+    """What others wrote: one line, with nothing hidden in it, and an end."""
+    start = _visible(text[:LONGEST_VALUE])
+    return start if len(text) <= LONGEST_VALUE else f"{start}… ({len(text)} characters)"
+
+
+def _visible(text: str) -> str:
+    return "".join(_escaped(c) if unicodedata.category(c) in HIDDEN else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+# ---- Text ----
+
+
+def _table_in_text(report: DriftReport) -> Iterator[str]:
+    if not report.counts:
+        return
+    width = max(len(_shown(name)) for name in ("kind", *report.counts))
+    yield "  " + "  ".join(["kind".ljust(width), *(name.rjust(len(name)) for name in COUNTED)])
+    for name, counts in sorted(report.counts.items()):
+        numbers = [str(getattr(counts, counted)).rjust(len(counted)) for counted in COUNTED]
+        yield "  " + "  ".join([_shown(name).ljust(width), *numbers])
+
+
+def _findings_in_text(report: DriftReport) -> Iterator[list[str]]:
+    if report.first:
+        yield [_title(report)]
+    for number, finding in enumerate(report.first[:EXPLAINED], 1):
+        explained = explanation_of(finding, report.check)
+        values = [f"   {side + ':':<13} {value}{_at(place)}" for side, value, place in _values(finding, report)]
+        yield [f"{number}. {_headline(finding)}", *values, *_explained_in_text(explained)]
+
+
+def _at(place: str) -> str:
+    return f"   [{place}]" if place else ""
+
+
+def _explained_in_text(explained: Explanation) -> Iterator[str]:
+    for title, words in (("Means", explained.means), ("To do", explained.advice)):
+        yield fill(_visible(words), WIDTH, initial_indent=f"   {title}: ", subsequent_indent=" " * 10)
+
+
+# ---- HTML ----
+
+STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.4rem}h2{font-size:1.15rem;margin-top:2rem}dt{font-weight:600}dd{margin:0 0 .3rem;overflow-wrap:anywhere}"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}table{border-collapse:collapse;width:100%}"
+    "th,td{border-bottom:1px solid #8886;padding:.25rem .6rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
+    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n.some{font-weight:700}"
+    ".verdict{border-left:.5rem solid;padding:.6rem 1rem}.verdict strong{text-transform:uppercase}"
+    ".clean{border-color:#2a8a3e}.drift{border-color:#c62828}.inconclusive{border-color:#b26a00}"
+    "article{margin:1rem 0;padding:.6rem 1rem;border:1px solid #8886;border-radius:.4rem}"
+    "article h3{font-size:1rem;margin:0 0 .5rem;overflow-wrap:anywhere}article p{margin:.4rem 0}code{overflow-wrap:anywhere}"
+)
+
+
+def _table_in_html(report: DriftReport) -> str:
+    if not report.counts:
+        return ""
+    heads = "".join(f'<th class="n" scope="col">{name.replace("_", " ")}</th>' for name in COUNTED)
+    rows = (f'<tr><th scope="row">{_safe(name)}</th>{_cells(counts)}</tr>' for name, counts in sorted(report.counts.items()))
+    return f'<h2>Rows</h2>\n<table>\n<tr><th scope="col">kind</th>{heads}</tr>\n{_lines(rows)}\n</table>'
+
+
+def _cells(counts: RecordCounts) -> str:
+    """Findings stand out; numbers of rows do not."""
+    numbers = [(name, getattr(counts, name)) for name in COUNTED]
+    is_found = {name: bool(number) and name not in {"left", "right", "equal"} for name, number in numbers}
+    return "".join(f'<td class="n{" some" if is_found[name] else ""}">{number}</td>' for name, number in numbers)
+
+
+def _findings_in_html(report: DriftReport) -> Iterator[str]:
+    if report.first:
+        yield f"<h2>{_title(report)}</h2>"
+    for finding in report.first[:EXPLAINED]:
+        yield _article(finding, report)
+
+
+def _article(finding: DriftFinding, report: DriftReport) -> str:
+    explained = explanation_of(finding, report.check)
+    rows: Sequence[str] = [
+        f'<tr><th scope="row">{side}</th><td><code>{escape(value)}</code></td><td>{escape(place)}</td></tr>'
+        for side, value, place in _values(finding, report)
+    ]
+    return (
+        f"<article>\n<h3>{escape(_headline(finding))}</h3>\n<table>\n{_lines(rows)}\n</table>\n"
+        f"<p>{escape(_visible(explained.means))}</p>\n"
+        f"<p><strong>To do:</strong> {escape(_visible(explained.advice))}</p>\n</article>"
+    )
+
+
+def _safe(text: str) -> str:
+    return escape(_shown(text))
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return "\n".join(parts)
