@@ -9,7 +9,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote_plus
+from urllib.parse import quote, unquote_plus
 
 from domain.drift.digests import Digester
 
@@ -53,6 +53,11 @@ _SECRET_PART = re.compile(
 def desanitised(name: str) -> str:
     """The name that a znode's name stands for. `Sanitizer` is URL encoding, with `%2A` for an asterisk."""
     return unquote_plus(name)
+
+
+def sanitised(name: str) -> str:
+    """What Kafka calls the znode of this name."""
+    return quote(name, safe="").replace("~", "%7E")
 
 
 def entity_name(znode: str) -> str | None:

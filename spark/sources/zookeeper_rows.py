@@ -1,0 +1,157 @@
+"""Znodes as rows, from a live tree or from a file: what both have in common.
+
+Excluded, as Kafka's copy excludes them: topics that are being deleted, and configs of topics that are not there. Both are
+told as information. A znode that cannot be read well enough to compare is named, and makes a verdict inconclusive.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from domain.drift.digests import Digester
+from domain.drift.records import PARTITION, TOPIC
+from spark.sources.source import Rows
+from spark.sources.zookeeper_forms import Reading, rows_of_znode
+from spark.sources.zookeeper_topics import Topics, Unread, record_batch, topic_rows
+
+BATCH = 100_000
+
+
+class CapturedZnode(Protocol):
+    """What is known of a znode that was read from a live tree. `path`: below the chroot."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def mzxid(self) -> int: ...
+
+
+@dataclass
+class Notes:
+    """What a reader has to tell besides rows. `not_read`: znodes that it could not read. `info`: what it left out, rightly."""
+
+    not_read: list[str] = field(default_factory=list)
+    info: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+    def name(self, unread: Unread) -> None:
+        self.unread.append(unread)
+        self.not_read.append(f"{unread.path} {unread.why}")
+
+
+def rows_of(
+    znodes: Iterable[CapturedZnode],
+    kinds: frozenset[str],
+    digester: Digester,
+    encoder_secret: str | None = None,
+    notes: Notes | None = None,
+) -> Iterator[Rows]:
+    """Rows of a live tree. First the topics being deleted, each topic before its partitions, and topics before their configs:
+    so `activities.capturing` reads them.
+    """
+    gathered = Gathered(Reading(digester, encoder_secret, kinds), notes if notes is not None else Notes())
+    topics = set[str]()
+    for znode in znodes:
+        parts = znode.path.split("/")[1:]
+        match parts:
+            case ["admin", "delete_topics", topic]:
+                gathered.leave_out(topic)
+                continue
+            case ["brokers", "topics", topic]:
+                topics.add(topic)
+            case ["config", "topics", topic] if topic not in topics:
+                if topic not in gathered.left_out:
+                    gathered.notes.info.append(f"/config/topics/{topic} has no topic, and Kafka does not copy it")
+                continue
+        if gathered.is_full and not _is_below_a_topic(parts):
+            yield from gathered.taken()
+        gathered.add(parts, znode.data, znode.mzxid)
+    yield from gathered.taken()
+
+
+def _is_below_a_topic(parts: list[str]) -> bool:
+    """Then the topic is not whole yet."""
+    return parts[:2] == ["brokers", "topics"] and len(parts) > 3
+
+
+class Gathered:
+    """Rows as they come, until they are taken."""
+
+    def __init__(self, reading: Reading, notes: Notes, left_out: Iterable[str] = ()) -> None:
+        self.reading = reading
+        self.notes = notes
+        self.left_out = set(left_out)
+        self.topics = Topics()
+        self._rows: dict[str, list[tuple[object, ...]]] = {}
+        self._count = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._count >= BATCH
+
+    def leave_out(self, topic: str) -> None:
+        self.left_out.add(topic)
+        self.notes.info.append(f"/brokers/topics/{topic} is being deleted, and Kafka does not copy it")
+
+    def add(self, parts: list[str], data: bytes, mzxid: int, position: int = -1) -> None:
+        match parts:
+            case ["brokers", "topics", topic]:
+                self._add_topic(topic, data, mzxid, position)
+            case ["brokers", "topics", topic, "partitions", number, "state"]:
+                self._add_state(topic, number, data, mzxid, position)
+            case ["config", "topics", topic] if topic in self.left_out:
+                pass
+            case _:
+                self._add_other(parts, data, mzxid, position)
+
+    def taken(self) -> Iterator[Rows]:
+        """The last topic must be whole."""
+        rows, self._rows, self._count = self._rows, {}, 0
+        for kind, found in rows.items():
+            yield Rows(kind, record_batch(kind, list(zip(*found, strict=True))))
+        topics, self.topics = self.topics, Topics()
+        yield from self.rows_of_topics(topics)
+
+    def rows_of_topics(self, topics: Topics) -> Iterator[Rows]:
+        if not topics.names or not self.reading.kinds & {TOPIC.name, PARTITION.name}:
+            return
+        found = topic_rows(topics, self.reading.segment)
+        for unread in found.unread:
+            self.notes.name(unread)
+        for kind, batch in ((TOPIC.name, found.topics), (PARTITION.name, found.partitions)):
+            if kind in self.reading.kinds:
+                yield Rows(kind, batch)
+
+    def _add_topic(self, topic: str, data: bytes, mzxid: int, position: int) -> None:
+        if topic in self.left_out:
+            return
+        self.topics.names.append(topic)
+        self.topics.contents.append(data)
+        self.topics.zxids.append(mzxid)
+        self.topics.positions.append(position)
+        self._count += 1
+
+    def _add_state(self, topic: str, number: str, data: bytes, mzxid: int, position: int) -> None:
+        """Not of a topic that is left out, or that went away while the tree was read."""
+        if not self.topics.names or self.topics.names[-1] != topic or not number.isdecimal():
+            return
+        self.topics.state_topics.append(len(self.topics.names) - 1)
+        self.topics.state_partitions.append(int(number))
+        self.topics.states.append(data)
+        self.topics.state_zxids.append(mzxid)
+        self.topics.state_positions.append(position)
+        self._count += 1
+
+    def _add_other(self, parts: list[str], data: bytes, mzxid: int, position: int) -> None:
+        origin = (self.reading.segment, position, mzxid)
+        try:
+            rows = list(rows_of_znode(parts, data, self.reading))
+        except ValueError as error:
+            self.notes.name(Unread("/" + "/".join(parts), str(error), position))
+            return
+        for kind, values in rows:
+            if kind in self.reading.kinds:
+                self._rows.setdefault(kind, []).append((*values, *origin))
+                self._count += 1
