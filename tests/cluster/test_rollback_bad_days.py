@@ -184,9 +184,11 @@ def test_zookeeper_lost_for_good_in_soak_leaves_the_way_forward(rig: Rig) -> Non
 
 def test_a_broker_frozen_in_another_ones_roll_is_waited_for_by_name(rig: Rig) -> None:
     rig.register()
+    pids = {rig.cluster.spec.node_name(broker.id): rig.pid(broker.id) for broker in rig.cluster.spec.brokers}
     migration_id = rig.migrate(restart_deadline="PT20S")
     rig.await_event(migration_id, lambda _: ONE_HYBRID.is_reached(rig.seen), "the first roll of a broker")
     (rolling,) = rolled(rig.seen, "broker", "migration")
+    wait_until(lambda: not is_alive(pids[rolling]), f"{rolling} is between its two processes", 60, every_seconds=0.02)
     other = next(b.id for b in rig.cluster.spec.brokers if rig.cluster.spec.node_name(b.id) != rolling)
     name = rig.cluster.spec.node_name(other)
     with frozen(rig.pid(other)):
