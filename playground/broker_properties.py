@@ -85,7 +85,7 @@ background.threads=2
 group.initial.rebalance.delay.ms=0
 controlled.shutdown.retry.backoff.ms=500
 # Also how often a broker asks the controller whether it may stop.
-broker.heartbeat.interval.ms=500
+broker.heartbeat.interval.ms=250
 """
 
 

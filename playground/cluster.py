@@ -98,7 +98,7 @@ class PlaygroundCluster:
         for plan in self._controllers:
             brokers.write_agent_files(plan)
 
-    def stop(self, grace_seconds: float = 3.0) -> None:
+    def stop(self, grace_seconds: float = 0.0) -> None:
         """Stops every process of this directory, whoever started it; the directory stays."""
         try:
             stop_everything_in(self.directory, grace_seconds)
@@ -192,8 +192,8 @@ def processes_in(directory: Path) -> list[psutil.Process]:
     return [process for process in found if process is not None]
 
 
-def stop_everything_in(directory: Path, grace_seconds: float = 3.0) -> None:
-    """Stops what runs there. What it holds is thrown away, so nobody waits long for a clean shutdown."""
+def stop_everything_in(directory: Path, grace_seconds: float = 0.0) -> None:
+    """Stops what runs there. What it holds is thrown away, so nobody waits for a clean shutdown."""
     processes.stop(processes_in(directory.absolute()), grace_seconds)
 
 

@@ -28,6 +28,7 @@ POLICY = {"poll_interval": "PT0.5S", "stable_samples": 2, "min_zookeeper_silence
 BUSY_TRIES = 20
 GOING_ON = frozenset({"planning", "running", "waiting", "held", "reverting"})
 """States of a migration that has not ended."""
+CALL_SECONDS = 30
 FORWARD_SECONDS = 400.0
 BACK_SECONDS = 300.0
 ROLLBACK_TRIES = 3
@@ -60,16 +61,20 @@ class Snapshot:
 
 @dataclass
 class Rig:
-    """Everything that a migration needs, running. `seen`: the events of the migration looked at last."""
+    """Everything that a migration needs, running. `seen`: the events of the migration looked at last.
+
+    One client for all calls, because making one costs more than a call; no connection outlives its call, because servers die.
+    """
 
     cluster: PlaygroundCluster
     temporal: TemporalServer
     services: Services
     load: Load
+    http: httpx.Client
     seen: list[dict[str, Any]] = field(default_factory=list)
 
     def call(self, method: str, path: str, body: object = None) -> httpx.Response:
-        return httpx.request(method, f"{self.services.api_url}{path}", json=body, timeout=30, trust_env=False)
+        return self.http.request(method, f"{self.services.api_url}{path}", json=body)
 
     def answer(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """The answer's body. A busy server (503) is asked again, as it asks us to; anything else raises, with what it said."""
@@ -104,12 +109,15 @@ class Rig:
         return self.answer("GET", f"/migrations/{migration_id}")
 
     def events(self, migration_id: str) -> list[dict[str, Any]]:
-        """All events so far, printing those not printed before."""
-        events = list(self.answer("GET", f"/migrations/{migration_id}/events?limit=1000")["items"])
-        for event in events[len(self.seen) :]:
+        """All events so far, asking for those not seen before, and printing them."""
+        if any(event["migration_id"] != migration_id for event in self.seen[:1]):
+            self.seen = []
+        after = self.seen[-1]["seq"] if self.seen else 0
+        events = list(self.answer("GET", f"/migrations/{migration_id}/events?limit=1000&after={after}")["items"])
+        for event in events:
             print(event["at"][11:19], event["kind"], str(event["data"])[:160])
-        self.seen = events
-        return events
+        self.seen = [*self.seen, *events]
+        return self.seen
 
     def await_event(
         self, migration_id: str, is_wanted: Callable[[dict[str, Any]], bool], what: str, deadline_seconds: float = 240
@@ -125,7 +133,7 @@ class Rig:
             except (httpx.TransportError, Transient):
                 return False
 
-        wait_until(is_there, what, deadline_seconds)
+        wait_until(is_there, what, deadline_seconds, every_seconds=0.2)
         return found()[0]
 
     def await_gate(
@@ -295,6 +303,10 @@ class Rig:
             f"duplicated {len(report.duplicated)}, longest pause {report.longest_pause_seconds:.2f} s"
         )
         return report
+
+
+def http_client() -> httpx.Client:
+    return httpx.Client(timeout=CALL_SECONDS, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def running_node(cluster: PlaygroundCluster, node_id: int) -> psutil.Process | None:

@@ -11,9 +11,9 @@ from playground import processes
 from playground.cluster import PlaygroundCluster
 from playground.load import Load
 from playground.ports import PortLease
-from playground.rig import Rig
+from playground.rig import Rig, http_client
 from playground.seed import seed
-from playground.services import Services
+from playground.services import Program, Services
 from playground.temporal import TemporalPorts, TemporalServer
 
 
@@ -26,11 +26,15 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     with ExitStack() as stack:
         lease = PortLease(5)
         stack.callback(lease.close)
-        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print))
         temporal = stack.enter_context(TemporalServer(tmp_path / "temporal", TemporalPorts.leased(lease)))
+        services = Services(tmp_path / "services", temporal.address, lease.take(), temporal.ui_url)
+        stack.callback(services.stop)
+        services.start(*Program)  # They come up while the cluster does.
+        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print))
+        stack.callback(services.stop)  # Before the cluster ends, or a step in hand would start a node again.
         seed(cluster.bootstrap_servers)
-        services = stack.enter_context(Services(tmp_path / "services", temporal.address, lease.take(), temporal.ui_url))
+        services.await_ready()
         load = stack.enter_context(Load(cluster.bootstrap_servers, tmp_path / "load"))
-        yield Rig(cluster, temporal, services, load)
+        yield Rig(cluster, temporal, services, load, stack.enter_context(http_client()))
         for log in sorted((tmp_path / "services").glob("*.log")):
             print(f"--- the end of {log.name}{os.linesep}{processes.last_lines(log, 12)}")

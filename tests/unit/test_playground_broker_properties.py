@@ -25,7 +25,7 @@ def test_every_spelling_means_the_same(id_: int) -> None:
     assert read["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
     assert read["allow.everyone.if.no.acl.found"] == "true"
     assert read["super.users"] == "User:ANONYMOUS"
-    assert read["broker.heartbeat.interval.ms"] == "500"
+    assert read["broker.heartbeat.interval.ms"] == "250"
 
 
 def test_nothing_of_kraft_is_there() -> None:
