@@ -1,0 +1,343 @@
+"""Records of the quorum's log: found in batches all at once, decoded one by one from `metadata_schema`.
+
+A record's value is a frame version (1), an api key and a version, all unsigned varints, then the message
+(MetadataRecordSerde.java). `frames_of` tells these of all records of a piece as columns; `decode` reads one message.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import Permanent
+from spark.codec.metadata_schema import SCHEMAS, SchemaField
+from spark.codec.record_batch import HEADER_BYTES, Batches, Ints, Piece, damaged
+
+FRAME_VERSION = 1
+NEWER = "A newer Kafka has written it: this version of Keeperless cannot tell what it means"
+SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 3, 4
+"""Types of control records: the first and the last one of a checkpoint."""
+
+Bytes = NDArray[np.uint8]
+Values = dict[str, Any]
+Decoder = Callable[[bytes, int], tuple[Any, int]]
+_Tagged = dict[int, tuple[str, Decoder]]
+
+
+class Malformed(Exception):
+    """Bytes that are no record. Callers say where: this never leaves the package."""
+
+
+# ---- frames: where the records of a piece are ----
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Records of a piece, one row each. `starts`, `ends`: of their messages in `piece.data`. `batch`: its byte in the file."""
+
+    piece: Piece
+    starts: Ints
+    ends: Ints
+    offsets: Ints
+    batch: Ints
+    kinds: Ints
+    versions: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def where(self, chosen: NDArray[Any]) -> "Frames":
+        """Some of them: by a mask, or by their numbers."""
+        columns = (self.starts, self.ends, self.offsets, self.batch, self.kinds, self.versions)
+        return Frames(self.piece, *(column[chosen] for column in columns))
+
+    @property
+    def octets(self) -> Bytes:
+        return np.frombuffer(self.piece.data, dtype=np.uint8)
+
+
+def frames_of(piece: Piece) -> Frames:
+    """All metadata records of a piece. Raft's own records, in control batches, are passed over: they only take offsets."""
+    batches = piece.batches
+    _refuse_compressed(batches)
+    starts, ends, owner = _record_bounds(piece)
+    octets = np.frombuffer(piece.data, dtype=np.uint8)
+    try:
+        return _framed(piece, octets, starts, ends, owner)
+    except (IndexError, Malformed) as error:
+        raise Permanent(
+            f"{batches.file}: a record after byte {piece.begin} cannot be read ({error}). Copy the file anew"
+        ) from error
+
+
+def _refuse_compressed(batches: Batches) -> None:
+    if batches.codecs.any():
+        raise damaged(batches, int(np.argmax(batches.codecs != 0)), "is compressed, which the quorum never does")
+
+
+def _record_bounds(piece: Piece) -> tuple[Ints, Ints, Ints]:
+    """Where each record begins and ends in the piece, after its length, and the number of its batch."""
+    batches, data = piece.batches, piece.data
+    starts: list[int] = []
+    ends: list[int] = []
+    counts = np.where(batches.is_control, 0, batches.headers["count"].astype(np.int64))
+    firsts = (batches.positions - piece.begin + HEADER_BYTES).tolist()
+    limits = (batches.positions - piece.begin + batches.sizes).tolist()
+    for index, (at, count, limit) in enumerate(zip(firsts, counts.tolist(), limits, strict=True)):
+        if count and _append_bounds(data, at, count, starts, ends) != limit:
+            raise damaged(batches, index, "has records that do not fill it")
+    owner = np.repeat(np.arange(len(batches), dtype=np.int64), counts)
+    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), owner
+
+
+def _append_bounds(data: bytes, at: int, count: int, starts: list[int], ends: list[int]) -> int:
+    """Follows the lengths of a batch's records: the innermost loop of all, one step a record. -1 when they lead nowhere."""
+    size, begun, ended = len(data), starts.append, ends.append
+    for _ in range(count):
+        if at >= size:
+            return -1
+        length = data[at]
+        at += 1
+        if length >= 0x80:
+            length, at = _long_varint(data, at - 1)
+        if length & 1:
+            return -1
+        begun(at)
+        at += length >> 1
+        ended(at)
+    return at
+
+
+def _long_varint(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return read_varint(data, at)
+    except (IndexError, Malformed):
+        return 1, at
+
+
+def _framed(piece: Piece, octets: Bytes, starts: Ints, ends: Ints, owner: Ints) -> Frames:
+    """Attributes, timestamp, offset, key, value, headers of every record at once (DefaultRecord.java)."""
+    _, at = varints(octets, starts + 1)
+    deltas, at = varints(octets, at)
+    keys, at = varints(octets, at)
+    lengths, at = varints(octets, at)
+    _expect((keys == 1).all(), "it has a key")
+    values_end = at + (lengths >> 1)
+    _expect((values_end + 1 == ends).all() and not octets[values_end].any(), "its value does not fill it, or it has headers")
+    frames, at = varints(octets, at)
+    _expect((frames == FRAME_VERSION).all(), f"its frame version is not {FRAME_VERSION}")
+    kinds, at = varints(octets, at)
+    versions, at = varints(octets, at)
+    _expect((at <= values_end).all(), "it is too short")
+    offsets = piece.batches.base_offsets[owner] + (deltas >> 1)
+    _expect(not (deltas & 1).any() and (offsets <= piece.batches.last_offsets[owner]).all(), "its offset is not its batch's")
+    return Frames(piece, at, values_end, offsets, piece.batches.positions[owner], kinds, versions)
+
+
+def _expect(is_so: bool | np.bool_, what: str) -> None:
+    if not is_so:
+        raise Malformed(what)
+
+
+def varints(octets: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """The unsigned varints at many places at once, and their ends. IndexError beyond the bytes, `Malformed` beyond 63 bits."""
+    octet = octets[at].astype(np.int64)
+    value, after = octet & 0x7F, at + 1
+    more, shift = np.flatnonzero(octet >= 0x80), 7
+    while more.size:
+        _expect(shift < 63, "it has a number that does not end")
+        octet = octets[after[more]].astype(np.int64)
+        value[more] |= (octet & 0x7F) << shift
+        after[more] += 1
+        more, shift = more[octet >= 0x80], shift + 7
+    return value, after
+
+
+def control_types(piece: Piece) -> list[int]:
+    """The types of the control records of a piece's control batches, in their order."""
+    found: list[int] = []
+    batches = piece.batches
+    for index in np.flatnonzero(batches.is_control).tolist():
+        starts: list[int] = []
+        ends: list[int] = []
+        at = int(batches.positions[index]) - piece.begin + HEADER_BYTES
+        limit = int(batches.positions[index] + batches.sizes[index]) - piece.begin
+        if _append_bounds(piece.data, at, int(batches.headers["count"][index]), starts, ends) != limit:
+            raise damaged(batches, index, "has records that do not fill it")
+        found += [_control_type(piece.data, start, batches, index) for start in starts]
+    return found
+
+
+def _control_type(data: bytes, start: int, batches: Batches, index: int) -> int:
+    try:
+        _, at = read_varint(data, start + 1)
+        _, at = read_varint(data, at)
+        _, at = read_varint(data, at)
+        return int(struct.unpack_from(">hh", data, at)[1])
+    except (IndexError, Malformed, struct.error) as error:
+        raise damaged(batches, index, "has a control record without a type") from error
+
+
+# ---- messages: what a record says ----
+
+
+def decode(frames: Frames, row: int) -> Values:
+    """One record, its fields by name. Raises `Permanent`, naming kind and version, where they are unknown or do not fit."""
+    kind, version = int(frames.kinds[row]), int(frames.versions[row])
+    read = _known(frames, row, kind, version)
+    message = frames.piece.data[frames.starts[row] : frames.ends[row]]
+    try:
+        values, used = read(message, 0)
+        _expect(used == len(message), f"{len(message) - used} bytes are left")
+    except (IndexError, ValueError, struct.error, Malformed) as error:
+        raise Permanent(f"{place(frames, row)}: {SCHEMAS[kind].name} version {version} cannot be read ({error})") from error
+    return dict(values)
+
+
+def _known(frames: Frames, row: int, kind: int, version: int) -> Decoder:
+    schema = SCHEMAS.get(kind)
+    if schema is None:
+        raise Permanent(f"{place(frames, row)}: unknown kind of record {kind}, version {version}. {NEWER}")
+    if version > schema.newest:
+        raise Permanent(f"{place(frames, row)}: {schema.name} has version {version}, known are 0 to {schema.newest}. {NEWER}")
+    return decoder(kind, version)
+
+
+def place(frames: Frames, row: int) -> str:
+    """For errors."""
+    file, batch, offset = frames.piece.batches.file, int(frames.batch[row]), int(frames.offsets[row])
+    return f"{file}: record at offset {offset}, in the batch at byte {batch}"
+
+
+@cache
+def decoder(kind: int, version: int) -> Decoder:
+    """Reads messages of one kind and version."""
+    return _structure(SCHEMAS[kind].fields, version)
+
+
+def _structure(fields: tuple[SchemaField, ...], version: int) -> Decoder:
+    present = [f for f in fields if f.since <= version]
+    plain = [(f.name, _reader(f, version)) for f in present if f.tag is None]
+    tagged: _Tagged = {f.tag: (f.name, _reader(f, version)) for f in present if f.tag is not None}
+    defaults = {f.name: f.default for f in fields if f.tag is not None}
+
+    def read(data: bytes, at: int) -> tuple[Values, int]:
+        values = dict(defaults)
+        for name, reader in plain:
+            values[name], at = reader(data, at)
+        count = data[at]
+        return (values, at + 1) if count == 0 else _with_tags(data, at, tagged, values)
+
+    return read
+
+
+def _with_tags(data: bytes, at: int, tagged: _Tagged, values: Values) -> tuple[Values, int]:
+    count, at = read_varint(data, at)
+    for _ in range(count):
+        tag, at = read_varint(data, at)
+        size, at = read_varint(data, at)
+        if tag not in tagged:
+            raise Malformed(f"unknown tagged field {tag}")
+        name, reader = tagged[tag]
+        values[name], end = reader(data, at)
+        if end != at + size:
+            raise Malformed(f"{name} has {end - at} bytes, not {size}")
+        at = end
+    return values, at
+
+
+def _reader(field: SchemaField, version: int) -> Decoder:
+    if field.type.startswith("[]"):
+        element = _structure(field.fields, version) if field.fields else _SCALARS[field.type[2:]]
+        return _array(element, field.is_nullable)
+    if field.type in ("string", "bytes"):
+        return _text(field.is_nullable) if field.type == "string" else _octets(field.is_nullable)
+    return _SCALARS[field.type]
+
+
+def _array(element: Decoder, is_nullable: bool) -> Decoder:
+    def read(data: bytes, at: int) -> tuple[tuple[Any, ...] | None, int]:
+        length, at = _length(data, at, is_nullable)
+        if length is None:
+            return None, at
+        found = []
+        for _ in range(length):
+            value, at = element(data, at)
+            found.append(value)
+        return tuple(found), at
+
+    return read
+
+
+def _text(is_nullable: bool) -> Decoder:
+    def read(data: bytes, at: int) -> tuple[str | None, int]:
+        length, at = _length(data, at, is_nullable)
+        return (None, at) if length is None else (data[at : at + length].decode(), at + length)
+
+    return read
+
+
+def _octets(is_nullable: bool) -> Decoder:
+    def read(data: bytes, at: int) -> tuple[bytes | None, int]:
+        length, at = _length(data, at, is_nullable)
+        return (None, at) if length is None else (data[at : at + length], at + length)
+
+    return read
+
+
+def _length(data: bytes, at: int, is_nullable: bool) -> tuple[int | None, int]:
+    """A compact length: one more than it means, 0 for null. What it counts takes a byte each, at least."""
+    length = data[at]
+    at += 1
+    if length >= 0x80:
+        length, at = read_varint(data, at - 1)
+    if length == 0 and not is_nullable:
+        raise Malformed("null where there must be a value")
+    if length - 1 > len(data) - at:
+        raise Malformed("a length reaches beyond the record")
+    return (length - 1 if length else None), at
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """One unsigned varint of at most 35 bits, and where it ends."""
+    value = shift = 0
+    while True:
+        octet = data[at]
+        at += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, at
+        shift += 7
+        if shift > 28:
+            raise Malformed("a number that does not end")
+
+
+def _fixed(layout: str) -> Decoder:
+    packed = struct.Struct(layout)
+    unpack, size = packed.unpack_from, packed.size
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        return unpack(data, at)[0], at + size
+
+    return read
+
+
+def _uuid(data: bytes, at: int) -> tuple[bytes, int]:
+    return struct.unpack_from("16s", data, at)[0], at + 16
+
+
+_SCALARS: dict[str, Decoder] = {
+    "bool": _fixed(">?"),
+    "int8": _fixed(">b"),
+    "int16": _fixed(">h"),
+    "uint16": _fixed(">H"),
+    "int32": _fixed(">i"),
+    "int64": _fixed(">q"),
+    "float64": _fixed(">d"),
+    "string": _text(is_nullable=False),
+    "uuid": _uuid,
+}
