@@ -1,0 +1,126 @@
+"""Reading a live ZooKeeper tree for a comparison: all that Kafka keeps there and KRaft has too, in bounded memory.
+
+The tree goes on changing meanwhile. What is read late is newer than what was read early, so a row that differs is looked at
+again, through `reread`. Each reading begins with a sync: nothing that was written before it is missed.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from activities.ports import ZooKeeperTree
+
+CHUNK = 2000
+"""Znodes that are held at a time."""
+AT_ONCE = 16
+"""Folders that are listed at a time."""
+
+DELETED_TOPICS, TOPICS, USERS = "/admin/delete_topics", "/brokers/topics", "/config/users"
+FLAT = ("/config/topics", "/config/brokers", "/config/clients", "/config/ips", "/delegation_token/tokens", "/brokers/ids")
+"""Folders of znodes that have nothing below them."""
+DEEP = ("/kafka-acl", "/kafka-acl-extended/prefixed")
+"""The name of an ACL's resource may have slashes: then its znode lies deeper, below one that may be a name as well."""
+SINGLE = ("/latest_producer_id_block", "/cluster/id")
+
+
+@dataclass(frozen=True)
+class CapturedZnode:
+    """`mzxid`: the transaction that wrote it last."""
+
+    path: str
+    data: bytes
+    mzxid: int
+
+
+Captured = AsyncIterator[tuple[CapturedZnode, ...]]
+
+
+async def crawl(tree: ZooKeeperTree) -> Captured:
+    """Chunks of znodes, in the order that rows are made of them: the topics being deleted, each topic before the states of
+    its partitions, then everything else.
+    """
+    await tree.sync()
+    async for chunk in _flat(tree, DELETED_TOPICS):
+        yield chunk
+    async for chunk in _topics(tree):
+        yield chunk
+    for folder in FLAT:
+        async for chunk in _flat(tree, folder):
+            yield chunk
+    async for chunk in _users(tree):
+        yield chunk
+    for folder in DEEP:
+        async for chunk in _deep(tree, folder):
+            yield chunk
+    yield await _read(tree, SINGLE)
+
+
+async def reread(tree: ZooKeeperTree, paths: Iterable[str]) -> tuple[CapturedZnode, ...]:
+    """These znodes as they are now, in the order of `crawl`; without those that are gone. A path that ends with `/` means all
+    that lie right below it (`domain.drift.znode_paths`).
+    """
+    await tree.sync()
+    wanted = set(paths)
+    for folder in [path for path in wanted if path.endswith("/")]:
+        wanted.remove(folder)
+        wanted.update(await _paths_below(tree, folder.rstrip("/")))
+    found = [await _read(tree, part) for part in _parts(sorted(wanted, key=lambda path: path.split("/")))]
+    return tuple(znode for part in found for znode in part)
+
+
+async def _topics(tree: ZooKeeperTree) -> Captured:
+    for part in _parts(await _paths_below(tree, TOPICS)):
+        for topic in await _read(tree, part):
+            yield (topic,)
+            for states in _parts([f"{topic.path}/partitions/{n}/state" for n in _partitions(topic)]):
+                yield await _read(tree, states)
+
+
+def _partitions(topic: CapturedZnode) -> list[str]:
+    """None of a content that cannot be read: whoever makes rows of it names the topic."""
+    try:
+        content = json.loads(topic.data)
+    except (ValueError, RecursionError):
+        return []
+    partitions = content.get("partitions") if isinstance(content, dict) else None
+    return [name for name in partitions if name.isdecimal()] if isinstance(partitions, dict) else []
+
+
+async def _users(tree: ZooKeeperTree) -> Captured:
+    """Users, and the clients that some of them have."""
+    for users in _parts(await _paths_below(tree, USERS)):
+        yield await _read(tree, users)
+        for folder in await _read(tree, [f"{user}/clients" for user in users]):
+            async for chunk in _flat(tree, folder.path):
+                yield chunk
+
+
+async def _flat(tree: ZooKeeperTree, folder: str) -> Captured:
+    for part in _parts(await _paths_below(tree, folder)):
+        yield await _read(tree, part)
+
+
+async def _deep(tree: ZooKeeperTree, folder: str) -> Captured:
+    level = await _paths_below(tree, folder)
+    while level:
+        for part in _parts(level):
+            yield await _read(tree, part)
+        below = [await asyncio.gather(*(_paths_below(tree, path) for path in part)) for part in _parts(level, AT_ONCE)]
+        level = [path for part in below for paths in part for path in paths]
+
+
+async def _paths_below(tree: ZooKeeperTree, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in await tree.children(folder) or ()]
+
+
+async def _read(tree: ZooKeeperTree, paths: Sequence[str]) -> tuple[CapturedZnode, ...]:
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return tuple(CapturedZnode(path, znode.data, znode.modified_zxid) for path, znode in found if znode is not None)
+
+
+def _parts(paths: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
+    rest = iter(paths)
+    while part := list(islice(rest, size)):
+        yield part
