@@ -1,15 +1,16 @@
 """What goes out. Every field is always there: `null` says that there is nothing, absence is never an answer."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.commands import CommandStatus, status_of
-from api.links import cluster_url, migration_url, temporal_ui_url
+from api.links import cluster_url, migration_url, report_url, temporal_ui_url
 from api.wiring import Wiring
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
+from domain.drift.report import DriftReport
 from domain.policy import MigrationPolicy
 from domain.records import (
     ClusterRecord,
@@ -106,10 +107,26 @@ class WaitingAnswer(Outgoing):
         )
 
 
+class GateAnswer(Outgoing):
+    """A gate that waits for a person. An approval names `evidence_hash`; `report`: where the comparison is read that the
+    evidence names, the newest of those that say the same."""
+
+    name: GateName
+    evidence_hash: str
+    since: datetime
+    evidence: dict[str, Any]
+    report: str | None
+
+    @classmethod
+    def of(cls, gate: OpenGate, report: DriftReport | None) -> "GateAnswer":
+        return cls(**gate.model_dump(), report=None if report is None else report_url(report))
+
+
 class MigrationLinks(Outgoing):
     self: str
     cluster: str
     events: str
+    reports: str
     commands: str
     approvals: str
     rollback_preview: str
@@ -131,7 +148,7 @@ class MigrationAnswer(Outgoing):
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
     nodes: list[NodeStatus]
-    gates: list[OpenGate]
+    gates: list[GateAnswer]
     findings: list[Finding]
     outcome: str | None
     policy: MigrationPolicy
@@ -146,7 +163,8 @@ class MigrationAnswer(Outgoing):
     links: MigrationLinks
 
     @classmethod
-    def of(cls, record: MigrationRecord, wiring: Wiring) -> "MigrationAnswer":
+    def of(cls, record: MigrationRecord, wiring: Wiring, report: DriftReport | None) -> "MigrationAnswer":
+        """`report`: the one that the open gate's evidence names."""
         progress = record.progress
         shared = record.model_dump(
             include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
@@ -161,7 +179,7 @@ class MigrationAnswer(Outgoing):
             progress=ProgressAnswer.of(progress),
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
             nodes=list(progress.nodes),
-            gates=[] if progress.gate is None else [progress.gate],
+            gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, report)],
             findings=list(progress.findings),
             outcome=progress.outcome,
             links=_links(record, wiring),
@@ -230,6 +248,7 @@ def _links(record: MigrationRecord, wiring: Wiring) -> MigrationLinks:
         self=url,
         cluster=cluster_url(record.cluster),
         events=f"{url}/events",
+        reports=f"{url}/reports",
         commands=f"{url}/commands",
         approvals=f"{url}/approvals",
         rollback_preview=f"{url}/rollback-preview",

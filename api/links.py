@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+from domain.drift.report import DriftReport
 from domain.records import MigrationRecord
 
 
@@ -11,6 +12,17 @@ def cluster_url(name: str) -> str:
 
 def migration_url(migration_id: str) -> str:
     return f"/migrations/{migration_id}"
+
+
+def check_url(cluster: str, report_id: str) -> str:
+    return f"{cluster_url(cluster)}/checks/{report_id}"
+
+
+def report_url(report: DriftReport) -> str:
+    """A migration's report is found at the migration, too; every one at its cluster."""
+    if report.migration_id is None:
+        return check_url(report.cluster, report.id)
+    return f"{migration_url(report.migration_id)}/reports/{report.id}"
 
 
 def temporal_ui_url(base: str | None, namespace: str, record: MigrationRecord) -> str | None:

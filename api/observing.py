@@ -5,7 +5,7 @@ the way by hand.
 """
 
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from temporalio.client import ActivityFailureError
 from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
@@ -97,10 +97,14 @@ def _names_below(kind: type[Exception]) -> set[str]:
     return {kind.__name__}.union(*(_names_below(child) for child in kind.__subclasses__()))
 
 
+def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
+    """Whether it is one of our own errors, worded for people. Others are bugs, whose text may hold anything."""
+    return isinstance(cause, ApplicationError) and cause.type in _names_below(KeeperlessError)
+
+
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
         return NoWorker()
-    # Only our own errors are worded for people. Others are bugs, whose text may hold anything.
-    if isinstance(cause, ApplicationError) and cause.type in _names_below(KeeperlessError):
+    if is_worded(cause):
         return ObservationFailed(cause.message)
     return ObservationFailed("The activity failed in a way that nobody foresaw: the activity worker's log has the cause.")

@@ -23,6 +23,7 @@ class ProblemKind(Enum):
     NOT_FOUND = (404, "There is nothing at this address")
     CLUSTER_NOT_FOUND = (404, "There is no such cluster")
     MIGRATION_NOT_FOUND = (404, "There is no such migration")
+    REPORT_NOT_FOUND = (404, "There is no such report")
     METHOD_NOT_ALLOWED = (405, "This address does not answer to this method")
     CLUSTER_BUSY = (409, "The cluster has an operation that has not ended")
     CLUSTER_CHANGED = (409, "The cluster's specification has just been changed")
@@ -38,6 +39,7 @@ class ProblemKind(Enum):
     OBSERVATION_FAILED = (502, "The cluster could not be observed")
     LEDGER_UNAVAILABLE = (503, "The ledger does not answer")
     TEMPORAL_UNAVAILABLE = (503, "Temporal does not answer")
+    ARTEFACTS_UNAVAILABLE = (503, "The rows of the report cannot be read")
     NOT_READY = (503, "Something that is needed is missing")
     NO_WORKER = (504, "No worker answered")
 

@@ -8,6 +8,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.decisions import GateName
+from domain.drift.report import CheckName
 from domain.policy import MigrationPolicy
 from domain.records import CommandKind, MigrationKind
 
@@ -18,11 +19,13 @@ Reason = Annotated[
     Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="For whoever reads it a year later."),
 ]
 
+ReportId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,80}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 LossName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
 
 NamedCluster = Annotated[ClusterName, Path(alias="name")]
 NamedMigration = Annotated[UUID, Path(alias="migration_id")]
+NamedReport = Annotated[ReportId, Path(alias="report_id")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many items.")]
 
 
@@ -76,6 +79,12 @@ class RollbackRequest(Incoming):
                 "that you accept in accept_loss"
             )
         return self
+
+
+class CheckOrder(Incoming):
+    """`POST /clusters/{name}/checks`."""
+
+    check: CheckName = CheckName.METADATA
 
 
 class HoldRequest(Incoming):

@@ -26,6 +26,10 @@ class ApiSettings(BaseSettings):
         default=f"sqlite:///{STATE / 'ledger.db'}",
         description="Where the ledger is: sqlite:////path or postgresql://…. The activity worker needs the same one.",
     )
+    artefacts: Path = Field(
+        default=STATE / "artefacts",
+        description="Directory of the rows of reports, which the workers write. It may be mounted for reading only.",
+    )
     bind_address: str = Field(
         default=LOOPBACK,
         description="Address to listen on. Only 127.0.0.1 as long as there is no authentication.",

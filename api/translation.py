@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from api.audit import call_of
+from api.findings import ArtefactsUnavailable
 from api.links import migration_url
 from api.observing import NoWorker, ObservationFailed
 from api.problems import FieldError, Problem, ProblemKind, answer_of, invalid_request, retry_later
@@ -118,6 +119,11 @@ def _(error: ObservationFailed) -> Problem:
     return Problem(ProblemKind.OBSERVATION_FAILED, str(error))
 
 
+@problem_of.register
+def _(error: ArtefactsUnavailable) -> Problem:
+    return retry_later(ProblemKind.ARTEFACTS_UNAVAILABLE, str(error))
+
+
 def cluster_busy(migration_id: str | None) -> Problem:
     """`None`: a run that does not say which migration it belongs to."""
     links = {} if migration_id is None else {"links": {"migration": migration_url(migration_id)}}
@@ -131,7 +137,7 @@ def register_translation(app: FastAPI) -> None:
     expected = (
         *(Problem, RequestValidationError, HTTPException, LedgerUnavailable, TemporalUnavailable, TemporalRefused),
         *(NoSuchCluster, NoSuchMigration, ActiveMigration, ClusterHeld, ClusterIdTaken, SpecHasChanged),
-        *(MigrationHasEnded, NoWorker, ObservationFailed),
+        *(MigrationHasEnded, NoWorker, ObservationFailed, ArtefactsUnavailable),
     )
     for kind in expected:
         app.add_exception_handler(kind, _handler())

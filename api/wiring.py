@@ -6,9 +6,11 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from activities.adapters.artefacts import DirectoryArtefacts
 from api.audit import Audit
 from api.caretaker import Caretaker, Schema
 from api.commands import Courier
+from api.findings import Findings
 from api.settings import ApiSettings
 from api.starting import Starter
 from api.temporal import Temporal
@@ -35,6 +37,7 @@ class Wiring:
     starter: Starter
     courier: Courier
     caretaker: Caretaker
+    findings: Findings
 
     @classmethod
     def of(cls, settings: ApiSettings, temporal: Temporal) -> "Wiring":
@@ -54,6 +57,7 @@ class Wiring:
             starter=starter,
             courier=courier,
             caretaker=Caretaker(ledger, courier, starter, audit, settings.care_interval),
+            findings=Findings(DirectoryArtefacts(settings.artefacts)),
         )
 
 

@@ -222,10 +222,15 @@ class SqlLedger:
         return await self._database.read(lambda connection: reports.find_newest(connection, cluster, check))
 
     async def reports(
-        self, cluster: str | None = None, migration_id: str | None = None, limit: int = 100, before: str | None = None
+        self,
+        cluster: str | None = None,
+        migration_id: str | None = None,
+        content_hash: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
     ) -> list[DriftReport]:
         """Reports, newest first, at most `limit`. `None`: any. `before`: id of the last report that was read."""
-        return await self._database.read(lambda c: reports.find_all(c, cluster, migration_id, limit, before))
+        return await self._database.read(lambda c: reports.find_all(c, cluster, migration_id, content_hash, limit, before))
 
     # Events
 

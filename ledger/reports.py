@@ -40,14 +40,18 @@ async def find_newest(connection: AsyncConnection, cluster: str, check: CheckNam
 
 
 async def find_all(
-    connection: AsyncConnection, cluster: str | None, migration_id: str | None, limit: int, before: str | None
+    connection: AsyncConnection,
+    cluster: str | None,
+    migration_id: str | None,
+    content_hash: str | None,
+    limit: int,
+    before: str | None,
 ) -> list[DriftReport]:
     """Newest first. Nothing comes before a report that is not there."""
     query = _newest_first(limit)
-    if cluster is not None:
-        query = query.where(reports.c.cluster == cluster)
-    if migration_id is not None:
-        query = query.where(reports.c.migration_id == migration_id)
+    wanted = ((reports.c.cluster, cluster), (reports.c.migration_id, migration_id), (reports.c.content_hash, content_hash))
+    for column, value in wanted:
+        query = query if value is None else query.where(column == value)
     if before is not None:
         place = select(reports.c.ended_at, reports.c.id).where(reports.c.id == before).scalar_subquery()
         query = query.where(tuple_(reports.c.ended_at, reports.c.id) < place)

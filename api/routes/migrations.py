@@ -12,7 +12,7 @@ from api.audit import PRINCIPAL, call_of
 from api.links import migration_url
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
-from api.wiring import UsableWiring
+from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.records import (
     ClusterRecord,
@@ -46,7 +46,7 @@ async def start_migration(
     await wiring.starter.start(record, hold)
     call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
     response.headers["Location"] = migration_url(record.id)
-    return MigrationAnswer.of(await existing(wiring, record.id), wiring)
+    return await _answer(await existing(wiring, record.id), wiring)
 
 
 @router.get("")
@@ -59,13 +59,23 @@ async def list_migrations(
 ) -> MigrationList:
     """Migrations, newest first."""
     records = await wiring.ledger.migrations(cluster, kind, state, limit)
-    return MigrationList(items=[MigrationAnswer.of(record, wiring) for record in records])
+    return MigrationList(items=[await _answer(record, wiring) for record in records])
 
 
 @router.get("/{migration_id}")
 async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> MigrationAnswer:
     """Where a migration stands, what it waits for, and what has to be decided."""
-    return MigrationAnswer.of(await existing(wiring, migration_id), wiring)
+    return await _answer(await existing(wiring, migration_id), wiring)
+
+
+async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:
+    """With the report that its open gate is bound to. Evidence names it by what it says: another look may say the same."""
+    named = record.progress.gate.evidence.get("report") if record.progress.gate is not None else None
+    content_hash = named.get("content_hash") if isinstance(named, dict) else None
+    if content_hash is None:
+        return MigrationAnswer.of(record, wiring, None)
+    reports = await wiring.ledger.reports(cluster=record.cluster, content_hash=content_hash, limit=1)
+    return MigrationAnswer.of(record, wiring, reports[0] if reports else None)
 
 
 async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationRecord:

@@ -268,6 +268,7 @@ def settings(tmp_path: Path) -> ApiSettings:
     """The caretaker does one round at the start, then only when a test says so."""
     return ApiSettings(
         ledger_url=f"sqlite:///{tmp_path}/ledger.db",
+        artefacts=tmp_path / "artefacts",
         temporal_ui_url="http://127.0.0.1:8233",
         care_interval=NEVER,
         event_stream_life=timedelta(milliseconds=300),

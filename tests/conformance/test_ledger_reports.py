@@ -132,6 +132,8 @@ async def test_a_list_is_of_a_cluster_or_a_migration_newest_first(
     assert [r.id for r in await ledger.reports()] == ["r2", "r3", "r1"]
     assert [r.id for r in await ledger.reports(cluster="orders")] == ["r2", "r1"]
     assert [r.id for r in await ledger.reports(migration_id=orders.id)] == ["r1"]
+    assert [r.id for r in await ledger.reports(content_hash="hash of r3")] == ["r3"]
+    assert await ledger.reports(cluster="orders", content_hash="hash of r3") == []
 
 
 async def test_pages_have_each_report_once_whatever_is_published_between(ledger: SqlLedger, orders: MigrationRecord) -> None:
