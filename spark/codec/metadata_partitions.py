@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.errors import Permanent
-from spark.codec.metadata_records import Bytes, Frames, Malformed, decode, place, varints
+from spark.codec.metadata_records import Bytes, Frames, Malformed, decoded, place_of, varints
 from spark.codec.record_batch import Ints
 
 UUID_BYTES = 16
@@ -37,7 +37,8 @@ class Lists:
         ranked = (row << 32) | (self.values.astype(np.int64) + 2**31)
         if (ranked[1:] > ranked[:-1]).all():
             return self
-        ranked = np.unique(ranked)
+        ranked.sort()
+        ranked = ranked[np.diff(ranked, prepend=-1) != 0]
         lengths = np.bincount(ranked >> 32, minlength=len(self.offsets) - 1)
         return Lists(_offsets(lengths), ((ranked & 0xFFFFFFFF) - 2**31).astype(np.int32))
 
@@ -100,8 +101,7 @@ def partitions_of(frames: Frames) -> Partitions:
     try:
         return _columns(frames)
     except (IndexError, Malformed) as error:
-        where = place(frames, 0) if len(frames) else frames.piece.batches.file
-        raise Permanent(f"{where}: a PartitionRecord here or after it cannot be read ({error})") from error
+        raise Permanent(f"{place_of(frames, 0)} or a PartitionRecord after it cannot be read: {error}") from error
 
 
 def _columns(frames: Frames) -> Partitions:
@@ -117,7 +117,7 @@ def _columns(frames: Frames) -> Partitions:
     tags, at = varints(octets, at)
     recovery = np.zeros(len(frames), dtype=np.int32)
     tagged = np.flatnonzero(tags)
-    recovery[tagged] = [decode(frames, row)["leaderRecoveryState"] for row in tagged.tolist()]
+    recovery[tagged] = [record.values["leaderRecoveryState"] for record in decoded(frames, tagged)]
     if (at[tags == 0] != frames.ends[tags == 0]).any():
         raise Malformed("its fields do not fill it")
     return Partitions(

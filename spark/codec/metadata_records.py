@@ -1,14 +1,14 @@
 """Records of the quorum's log: found in batches all at once, decoded one by one from `metadata_schema`.
 
 A record's value is a frame version (1), an api key and a version, all unsigned varints, then the message
-(MetadataRecordSerde.java). `frames_of` tells these of all records of a piece as columns; `decode` reads one message.
+(MetadataRecordSerde.java). `frames_of` tells these of all records of a piece as columns; `decoded` reads their messages.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,11 @@ def _append_bounds(data: bytes, at: int, count: int, starts: list[int], ends: li
         length = data[at]
         at += 1
         if length >= 0x80:
-            length, at = _long_varint(data, at - 1)
+            if at < size and data[at] < 0x80:  # two bytes: what nearly all records of this log have
+                length = length & 0x7F | data[at] << 7
+                at += 1
+            else:
+                length, at = _long_varint(data, at - 1)
         if length & 1:
             return -1
         begun(at)
@@ -185,32 +189,56 @@ def _control_type(data: bytes, start: int, batches: Batches, index: int) -> int:
 # ---- messages: what a record says ----
 
 
-def decode(frames: Frames, row: int) -> Values:
-    """One record, its fields by name. Raises `Permanent`, naming kind and version, where they are unknown or do not fit."""
-    kind, version = int(frames.kinds[row]), int(frames.versions[row])
-    read = _known(frames, row, kind, version)
-    message = frames.piece.data[frames.starts[row] : frames.ends[row]]
+class Origin(NamedTuple):
+    """Where a record was read: file, byte of its batch, offset."""
+
+    segment: str
+    batch: int
+    at: int
+
+    def __str__(self) -> str:
+        return f"{self.segment}: the record at offset {self.at}, in the batch at byte {self.batch},"
+
+
+class Record(NamedTuple):
+    """One record, its fields by name."""
+
+    kind: int
+    values: Values
+    origin: Origin
+
+
+def decoded(frames: Frames, rows: NDArray[Any] | None = None) -> Iterator[Record]:
+    """These records, or all. Raises `Permanent`, naming kind and version, where they are unknown or do not fit."""
+    chosen = frames if rows is None else frames.where(rows)
+    file, data = frames.piece.batches.file, frames.piece.data
+    columns = (chosen.kinds, chosen.versions, chosen.starts, chosen.ends, chosen.batch, chosen.offsets)
+    for kind, version, start, end, batch, offset in zip(*(column.tolist() for column in columns), strict=True):
+        origin = Origin(file, batch, offset)
+        yield Record(kind, _values(_known(origin, kind, version), data[start:end], origin, (kind, version)), origin)
+
+
+def _values(read: Decoder, message: bytes, origin: Origin, kind: tuple[int, int]) -> Values:
     try:
         values, used = read(message, 0)
-        _expect(used == len(message), f"{len(message) - used} bytes are left")
     except (IndexError, ValueError, struct.error, Malformed) as error:
-        raise Permanent(f"{place(frames, row)}: {SCHEMAS[kind].name} version {version} cannot be read ({error})") from error
-    return dict(values)
+        raise Permanent(f"{origin} a {SCHEMAS[kind[0]].name} of version {kind[1]}, cannot be read: {error}") from error
+    if used != len(message):
+        raise Permanent(f"{origin} a {SCHEMAS[kind[0]].name} of version {kind[1]}, has {len(message) - used} bytes too many")
+    return cast("Values", values)
 
 
-def _known(frames: Frames, row: int, kind: int, version: int) -> Decoder:
+def _known(origin: Origin, kind: int, version: int) -> Decoder:
     schema = SCHEMAS.get(kind)
     if schema is None:
-        raise Permanent(f"{place(frames, row)}: unknown kind of record {kind}, version {version}. {NEWER}")
+        raise Permanent(f"{origin} is of the unknown kind {kind}, version {version}. {NEWER}")
     if version > schema.newest:
-        raise Permanent(f"{place(frames, row)}: {schema.name} has version {version}, known are 0 to {schema.newest}. {NEWER}")
+        raise Permanent(f"{origin} is a {schema.name} of version {version}, known are 0 to {schema.newest}. {NEWER}")
     return decoder(kind, version)
 
 
-def place(frames: Frames, row: int) -> str:
-    """For errors."""
-    file, batch, offset = frames.piece.batches.file, int(frames.batch[row]), int(frames.offsets[row])
-    return f"{file}: record at offset {offset}, in the batch at byte {batch}"
+def place_of(frames: Frames, row: int) -> Origin:
+    return Origin(frames.piece.batches.file, int(frames.batch[row]), int(frames.offsets[row]))
 
 
 @cache

@@ -18,11 +18,11 @@ from domain.drift.records import KINDS, PARTITION, TOPIC
 from domain.errors import Permanent
 from spark.codec.metadata_files import TOPICS, Bulk, LogFiles, bulk_of, files_before, grouped
 from spark.codec.metadata_partitions import partitions_of
-from spark.codec.metadata_records import Frames, decode, place
-from spark.codec.metadata_schema import RecordType
+from spark.codec.metadata_records import Frames, decoded, place_of
+from spark.codec.metadata_schema import SCHEMAS, RecordType
 from spark.job import KraftFiles
 from spark.sources.kraft_image import Image, Version
-from spark.sources.kraft_partitions import Ops, born_after, origin_of, refuse_twice, settled
+from spark.sources.kraft_partitions import Ops, born_after, refuse_twice, settled
 from spark.sources.kraft_replay import Replay, frames_between, log_of
 from spark.sources.kraft_rows import journal_of, partition_rows, rows_of
 from spark.sources.source import Rows, Split
@@ -120,9 +120,8 @@ def _refuse_others(frames: Frames) -> None:
     is_other = ~np.isin(frames.kinds, list(TOPICS))
     if is_other.any():
         row = int(np.argmax(is_other))
-        raise Permanent(
-            f"{place(frames, row)} is of kind {int(frames.kinds[row])}, among topics: not as Kafka writes checkpoints"
-        )
+        kind = SCHEMAS[int(frames.kinds[row])].name
+        raise Permanent(f"{place_of(frames, row)} is a {kind} among topics: Kafka writes no such checkpoints")
 
 
 def _partition_rows(frames: Frames, changes: Replay) -> Iterator[Rows]:
@@ -151,11 +150,10 @@ def _own_partitions(replay: Replay, *, has_others: bool) -> Iterator[Rows]:
 def _topic_rows(frames: Frames, ops: Ops) -> Iterator[Rows]:
     rows: list[Version] = []
     journal: list[Version] = []
-    for row in np.flatnonzero(frames.kinds == RecordType.TOPIC).tolist():
-        told = decode(frames, row)
+    for _, told, origin in decoded(frames, frames.kinds == RecordType.TOPIC):
         removal = ops.removed.get(told["topicId"])
         if removal is None or removal.is_after:
-            rows.append(Version((told["name"],), (normalise.uuid_text(told["topicId"]),), origin_of(frames, row)))
+            rows.append(Version((told["name"],), (normalise.uuid_text(told["topicId"]),), origin))
         if removal is not None and removal.is_after:
             journal.append(Version((told["name"],), None, removal.origin))
     yield from rows_of(TOPIC.name, rows)
@@ -169,8 +167,8 @@ def _names(checkpoint: Path | None, spans: tuple[tuple[int, int], ...]) -> Calla
     def names() -> dict[bytes, str]:
         found: dict[bytes, str] = {}
         for frames in _frames_of(checkpoint, spans):
-            told = (decode(frames, row) for row in np.flatnonzero(frames.kinds == RecordType.TOPIC).tolist())
-            found |= {values["topicId"]: values["name"] for values in told}
+            topics = decoded(frames, frames.kinds == RecordType.TOPIC)
+            found |= {topic.values["topicId"]: topic.values["name"] for topic in topics}
         return found
 
     return lambda id_: names().get(id_)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from domain.drift import normalise, records
 from domain.drift.digests import Digester
 from domain.errors import Permanent
-from spark.codec.metadata_records import Frames, Values, decode, place
+from spark.codec.metadata_records import Origin, Record, Values
 from spark.codec.metadata_schema import RecordType
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -21,14 +21,6 @@ _PERMISSIONS = {0: "UNKNOWN"} | normalise.PERMISSIONS
 """0 is what Kafka's copy makes of a word in ZooKeeper that it does not know."""
 
 Key = tuple[Any, ...]
-
-
-class Origin(NamedTuple):
-    """Where a row was read: file, byte of the batch, offset of the record."""
-
-    segment: str
-    batch: int
-    at: int
 
 
 class Version(NamedTuple):
@@ -60,13 +52,12 @@ class Image:
         """From here on all versions go into the journal; the rows of this moment stay in `at_cut`."""
         self.at_cut = {kind: dict(rows) for kind, rows in self.rows.items()}
 
-    def replay(self, frames: Frames, row: int) -> None:
+    def replay(self, record: Record) -> None:
         """One record, of any kind in `REPLAYED`."""
-        origin = Origin(frames.piece.batches.file, int(frames.batch[row]), int(frames.offsets[row]))
         try:
-            _HANDLERS[int(frames.kinds[row])](self, decode(frames, row), origin)
+            _HANDLERS[record.kind](self, record.values, record.origin)
         except KeyError as error:
-            raise Permanent(f"{place(frames, row)}: has the code {error}, which means nothing in Kafka 3.9 to 4.3") from error
+            raise Permanent(f"{record.origin} has the code {error}, which means nothing in Kafka 3.9 to 4.3") from error
 
     def _put(self, kind: records.Kind, key: Key, values: tuple[Any, ...] | None, origin: Origin) -> None:
         version = Version(key, values, origin)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from domain.errors import Permanent
 from spark.codec.metadata_partitions import UUID_BYTES, Partitions, partition_marks, topic_marks
-from spark.codec.metadata_records import Frames, Values, decode
-from spark.sources.kraft_image import Key, Origin, Version
+from spark.codec.metadata_records import Origin, Record, Values
+from spark.sources.kraft_image import Key, Version
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
@@ -72,13 +72,12 @@ class Ops:
     by_key: dict[Key, list[Op]] = field(default_factory=lambda: defaultdict(list))
     removed: dict[bytes, Removal] = field(default_factory=dict)
 
-    def change(self, frames: Frames, row: int, *, is_after: bool) -> None:
-        told = decode(frames, row)
-        key = (told["topicId"], told["partitionId"])
-        self.by_key[key].append(Op(origin_of(frames, row), is_after, None, told))
+    def change(self, record: Record, *, is_after: bool) -> None:
+        key = (record.values["topicId"], record.values["partitionId"])
+        self.by_key[key].append(Op(record.origin, is_after, None, record.values))
 
-    def remove(self, frames: Frames, row: int, *, is_after: bool) -> None:
-        self.removed[decode(frames, row)["topicId"]] = Removal(origin_of(frames, row), is_after)
+    def remove(self, record: Record, *, is_after: bool) -> None:
+        self.removed[record.values["topicId"]] = Removal(record.origin, is_after)
 
     def create(self, partitions: Partitions) -> None:
         """After the cut, where each becomes a version."""
@@ -92,10 +91,6 @@ class Ops:
         numbers = np.array([key[1] for key in self.by_key], dtype=np.int32)
         removed = np.frombuffer(b"".join(self.removed), dtype=np.uint8).reshape(-1, UUID_BYTES)
         return partition_marks(topic_marks(ids), numbers), topic_marks(removed)
-
-
-def origin_of(frames: Frames, row: int) -> Origin:
-    return Origin(frames.piece.batches.file, int(frames.batch[row]), int(frames.offsets[row]))
 
 
 def state_of(partitions: Partitions, row: int) -> tuple[Key, State, Origin]:
@@ -150,7 +145,7 @@ def refuse_twice(here: Partitions, others: Iterable[Partitions]) -> None:
         for row in np.flatnonzero(np.isin(part.marks(), twice)).tolist():
             key, _, origin = state_of(part, row)
             if key in seen:
-                raise Permanent(f"{_told(origin)} creates partition {_name(key)} again: {_CONTRADICTS}")
+                raise Permanent(f"{origin} creates partition {_name(key)} again: {_CONTRADICTS}")
             seen.add(key)
 
 
@@ -175,18 +170,14 @@ def history(key: Key, begun: Version | None, ops: Ops) -> tuple[list[Version], l
 def _after(before: Version | None, op: Op, key: Key) -> Version:
     if op.change is None:
         if before is not None:
-            raise Permanent(f"{_told(op.origin)} creates partition {_name(key)} again: {_CONTRADICTS}")
+            raise Permanent(f"{op.origin} creates partition {_name(key)} again: {_CONTRADICTS}")
         return Version(key, op.state, op.origin)
     if before is None or not isinstance(before.values, State):
-        raise Permanent(f"{_told(op.origin)} changes partition {_name(key)}, which nothing has created: {_CONTRADICTS}")
+        raise Permanent(f"{op.origin} changes partition {_name(key)}, which nothing has created: {_CONTRADICTS}")
     return Version(key, before.values.changed(op.change), op.origin)
 
 
 _CONTRADICTS = "the files do not belong together, or something is missing. Copy the directory again"
-
-
-def _told(origin: Origin) -> str:
-    return f"{origin.segment}: the record at offset {origin.at}, in the batch at byte {origin.batch},"
 
 
 def _name(key: Key) -> str:

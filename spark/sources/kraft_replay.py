@@ -13,7 +13,7 @@ import numpy as np
 from domain.errors import Permanent, Transient
 from spark.codec.metadata_files import LogFiles
 from spark.codec.metadata_partitions import Partitions, partitions_of
-from spark.codec.metadata_records import Frames, frames_of, place
+from spark.codec.metadata_records import Frames, decoded, frames_of, place_of
 from spark.codec.metadata_schema import SCHEMAS, RecordType
 from spark.codec.record_batch import Piece, pieces
 from spark.sources.kraft_image import REPLAYED, Image
@@ -57,14 +57,14 @@ class Replay:
         if self._wants_partitions:
             self._create(frames.where(frames.kinds == RecordType.PARTITION))
         chosen = np.flatnonzero(np.isin(frames.kinds, self._kinds))
-        for row, kind in zip(chosen.tolist(), frames.kinds[chosen].tolist(), strict=True):
-            if kind == RecordType.PARTITION_CHANGE:
-                self.ops.change(frames, row, is_after=self.is_after_cut)
+        for record in decoded(frames, chosen):
+            if record.kind == RecordType.PARTITION_CHANGE:
+                self.ops.change(record, is_after=self.is_after_cut)
                 continue
-            if kind == RecordType.REMOVE_TOPIC:
-                self.ops.remove(frames, row, is_after=self.is_after_cut)
+            if record.kind == RecordType.REMOVE_TOPIC:
+                self.ops.remove(record, is_after=self.is_after_cut)
             if self.image is not None:
-                self.image.replay(frames, row)
+                self.image.replay(record)
 
     def _create(self, frames: Frames) -> None:
         if not len(frames):
@@ -98,7 +98,7 @@ class Replay:
                 self._open.append(part)
             return
         if (kind == RecordType.BEGIN_TRANSACTION) != (self._open is None):
-            raise Permanent(f"{place(part, 0)}: {SCHEMAS[kind].name} where a transaction {_IS[self._open is None]}")
+            raise Permanent(f"{place_of(part, 0)} is a {SCHEMAS[kind].name} where a transaction {_IS[self._open is None]}")
         pending, self._open = self._open or [], [] if kind == RecordType.BEGIN_TRANSACTION else None
         for waiting in pending if kind == RecordType.END_TRANSACTION else ():
             self.apply(waiting)

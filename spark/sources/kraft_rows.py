@@ -54,7 +54,7 @@ def partition_rows(partitions: Partitions) -> list[Rows]:
         _lists(partitions.isr),
         pa.array(partitions.leader_epochs),
         pa.array(partitions.recovery),
-        pa.repeat(partitions.file, len(partitions)),
+        pa.repeat(pa.scalar(partitions.file), len(partitions)),
         pa.array(partitions.batch),
         pa.array(partitions.offsets),
     ]
