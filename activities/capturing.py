@@ -72,10 +72,29 @@ async def reread(tree: ZooKeeperTree, paths: Iterable[str]) -> tuple[CapturedZno
 
 async def _topics(tree: ZooKeeperTree) -> Captured:
     for part in _parts(await _paths_below(tree, TOPICS)):
-        for topic in await _read(tree, part):
-            yield (topic,)
-            for states in _parts([f"{topic.path}/partitions/{n}/state" for n in _partitions(topic)]):
-                yield await _read(tree, states)
+        for group in _groups(await _read(tree, part)):
+            paths = [path for states in group.values() for path in states]
+            found = {znode.path: znode for chunk in _parts(paths) for znode in await _read(tree, chunk)}
+            yield tuple(
+                znode
+                for topic, states in group.items()
+                for znode in (topic, *(found[path] for path in states if path in found))
+            )
+
+
+def _groups(topics: Iterable[CapturedZnode]) -> Iterator[dict[CapturedZnode, list[str]]]:
+    """Topics with the paths of their states, some `CHUNK` of these together: at most one topic's more, and a topic's content
+    is one znode, which is small.
+    """
+    group: dict[CapturedZnode, list[str]] = {}
+    count = 0
+    for topic in topics:
+        group[topic] = [f"{topic.path}/partitions/{number}/state" for number in _partitions(topic)]
+        count += len(group[topic])
+        if count >= CHUNK:
+            yield group
+            group, count = {}, 0
+    yield group
 
 
 def _partitions(topic: CapturedZnode) -> list[str]:

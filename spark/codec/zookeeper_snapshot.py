@@ -24,6 +24,7 @@ from spark.codec.jute import Archive, damaged
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Content = bytes | mmap.mmap
 
 MAGIC, VERSION = b"ZKSN", 2
@@ -240,24 +241,31 @@ def _chained(window: Bytes, base: int, begin: int) -> Nodes:
     is_next = np.ones(len(found), np.bool_)
     is_next[1:] = follows[:-1] == found.path[1:]
     if len(found) and found.path[0] == begin + LENGTH and bool(is_next.all()):
-        kept: Positions | slice = slice(0, len(found))
+        kept: Flags | slice = slice(0, len(found))
     else:
         kept = _followed(found.path, follows, begin + LENGTH)
     return Nodes(window, base, found.path, found.path_length, found.data, found.data_length).taken(kept)
 
 
-def _followed(paths: Positions, follows: Positions, first: int) -> Positions:
-    """Step by step, past what only looks like a node because some data looks so."""
-    next_ = np.searchsorted(paths, follows).tolist()
-    starts = paths.tolist()
+def _followed(paths: Positions, follows: Positions, first: int) -> Flags:
+    """Past what only looks like a node because some bytes look so: from one node that is not followed by the next candidate
+    to the one that it is followed by, and no further than the first that is followed by none.
+    """
+    is_node = np.ones(len(paths), np.bool_)
     at = int(np.searchsorted(paths, first))
-    kept = []
-    wanted = first
-    while at < len(starts) and starts[at] == wanted:
-        kept.append(at)
-        wanted = int(follows[at])
-        at = next_[at]
-    return np.array(kept, np.int64)
+    if at == len(paths) or paths[at] != first:
+        return ~is_node
+    is_node[:at] = False
+    next_ = np.searchsorted(paths, follows)
+    for odd in np.flatnonzero((next_ != np.arange(1, len(paths) + 1)) | (np.append(paths, 0)[next_] != follows)).tolist():
+        if odd < at:
+            continue
+        at = int(next_[odd])
+        if at == len(paths) or paths[at] != follows[odd]:
+            is_node[odd + 1 :] = False
+            break
+        is_node[odd + 1 : at] = False
+    return is_node
 
 
 def _candidates(window: Bytes, begin: int = 0) -> Nodes:

@@ -65,15 +65,10 @@ def rows_of(
                 if topic not in gathered.left_out:
                     gathered.notes.info.append(f"/config/topics/{topic} has no topic, and Kafka does not copy it")
                 continue
-        if gathered.is_full and not _is_below_a_topic(parts):
+        if gathered.is_full:
             yield from gathered.taken()
         gathered.add(parts, znode.data, znode.mzxid)
-    yield from gathered.taken()
-
-
-def _is_below_a_topic(parts: list[str]) -> bool:
-    """Then the topic is not whole yet."""
-    return parts[:2] == ["brokers", "topics"] and len(parts) > 3
+    yield from gathered.rest()
 
 
 class Gathered:
@@ -89,7 +84,7 @@ class Gathered:
 
     @property
     def is_full(self) -> bool:
-        return self._count >= BATCH
+        return self._count + len(self.topics.names) + len(self.topics.states) >= BATCH
 
     def leave_out(self, topic: str) -> None:
         self.left_out.add(topic)
@@ -107,14 +102,18 @@ class Gathered:
                 self._add_other(parts, data, mzxid, position)
 
     def taken(self) -> Iterator[Rows]:
-        """The last topic must be whole."""
+        """All but the last topic, whose states may still come."""
         rows, self._rows, self._count = self._rows, {}, 0
         for kind, found in rows.items():
             yield Rows(kind, record_batch(kind, list(zip(*found, strict=True))))
-        topics, self.topics = self.topics, Topics()
-        yield from self.rows_of_topics(topics)
+        yield from self._rows_of_topics(self.topics.taken())
 
-    def rows_of_topics(self, topics: Topics) -> Iterator[Rows]:
+    def rest(self) -> Iterator[Rows]:
+        yield from self.taken()
+        topics, self.topics = self.topics, Topics()
+        yield from self._rows_of_topics(topics)
+
+    def _rows_of_topics(self, topics: Topics) -> Iterator[Rows]:
         if not topics.names or not self.reading.kinds & {TOPIC.name, PARTITION.name}:
             return
         found = topic_rows(topics, self.reading.segment)
@@ -131,7 +130,6 @@ class Gathered:
         self.topics.contents.append(data)
         self.topics.zxids.append(mzxid)
         self.topics.positions.append(position)
-        self._count += 1
 
     def _add_state(self, topic: str, number: str, data: bytes, mzxid: int, position: int) -> None:
         """Not of a topic that is left out, or that went away while the tree was read."""
@@ -142,7 +140,6 @@ class Gathered:
         self.topics.states.append(data)
         self.topics.state_zxids.append(mzxid)
         self.topics.state_positions.append(position)
-        self._count += 1
 
     def _add_other(self, parts: list[str], data: bytes, mzxid: int, position: int) -> None:
         origin = (self.reading.segment, position, mzxid)

@@ -7,6 +7,7 @@ spelt otherwise is read the slow way, and what cannot be read at all is named.
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,29 @@ class Topics:
     states: list[bytes] = field(default_factory=list)
     state_zxids: list[int] = field(default_factory=list)
     state_positions: list[int] = field(default_factory=list)
+
+    def taken(self) -> "Topics":
+        """All but the last one, whose states may still come: it stays."""
+        last = max(len(self.names) - 1, 0)
+        states = bisect_left(self.state_topics, last)
+        columns = self._columns()
+        taken = Topics(*(column[: last if number < 4 else states] for number, column in enumerate(columns)))
+        for number, column in enumerate(columns):
+            del column[: last if number < 4 else states]
+        self.state_topics[:] = [0] * len(self.state_topics)
+        return taken
+
+    def _columns(self) -> tuple[list[Any], ...]:
+        """Those of topics first, four of them."""
+        of_topics = (self.names, self.contents, self.zxids, self.positions)
+        return (
+            *of_topics,
+            self.state_topics,
+            self.state_partitions,
+            self.states,
+            self.state_zxids,
+            self.state_positions,
+        )
 
 
 @dataclass(frozen=True)
