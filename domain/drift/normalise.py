@@ -42,6 +42,7 @@ SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 _OPERATION_OF = {name.replace("_", ""): name for name in OPERATIONS.values()}
 _JAVA_DOUBLE = re.compile(r"\s*([+-]?)(NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?\s*", re.ASCII)
+_UUID = re.compile(r"[\w-]{22}(==)?", re.ASCII)
 _ENDPOINT = re.compile(r"([^:/]+)://(?:\[(.*)\]|(.*)):(-?\d+)")
 _SECRET_PART = re.compile(
     r"password|passwd|secret|jaas|credential|private|passphrase|master\.key"
@@ -92,11 +93,9 @@ def permission_name(znode: str) -> str:
 
 def uuid_bytes(text: str) -> bytes:
     """A topic's id, from 22 characters of base 64 for URLs. `ValueError` where it is none."""
-    digits = text.rstrip("=")
-    found = base64.b64decode(digits + "=" * (-len(digits) % 4), altchars=b"-_", validate=True)
-    if len(found) != 16:
-        raise ValueError("not the 16 bytes of a UUID")
-    return found
+    if _UUID.fullmatch(text) is None:
+        raise ValueError("not a UUID as 22 characters of base 64 for URLs")
+    return base64.urlsafe_b64decode(text[:22] + "==")
 
 
 def uuid_text(id_: bytes) -> str:
