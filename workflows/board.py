@@ -3,8 +3,8 @@
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-from domain.contracts import Assessment, CarriedState, MigrationInput, MigrationStatus, StepOutcome
-from domain.decisions import WAIT_MEANS, Done, GateName, Intent, Refuse, Step, Wait, WaitReason
+from domain.contracts import Assessment, CarriedState, CheckOutcome, MigrationInput, MigrationStatus, StepOutcome
+from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
@@ -23,7 +23,16 @@ from workflows.telling import (
 PHASE = SearchAttributeKey.for_keyword("Phase")
 WAITING = SearchAttributeKey.for_keyword("Waiting")
 
-DUAL_WRITE_LIVES = frozenset({WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.PARTITIONS_WOULD_STOP, WaitReason.SOAK_NOT_OVER})
+DUAL_WRITE_LIVES = frozenset(
+    {
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        WaitReason.PARTITIONS_WOULD_STOP,
+        WaitReason.SOAK_NOT_OVER,
+        WaitReason.DRIFT_FOUND,
+        WaitReason.CHECK_INCONCLUSIVE,
+        WaitReason.CHECKS_WORKER_MISSING,
+    }
+)
 """Waits that are asked for after the gate `fail-over` only: dual write that has died would have been the answer."""
 
 
@@ -68,6 +77,7 @@ class Board:
 
     def note(self, assessment: Assessment) -> None:
         """Take an assessment in: what is waited for, the gate, the progress, and what Temporal's UI shows."""
+        assessment = self._as_people_see(assessment)
         heading = heading_of(assessment, self._orders.intent)
         self._note_way_back(heading)
         self._forget_what_is_over(assessment)
@@ -102,6 +112,14 @@ class Board:
             self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
         else:
             self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
+
+    def note_check(self, step: Step, number: int, outcome: CheckOutcome) -> None:
+        told = {"step": number, "action": step.action, "report": outcome.report_id, "verdict": outcome.verdict}
+        self._outbox.tell("step-done", {**told, "content_hash": outcome.content_hash, "why": outcome.why})
+
+    def note_dropped(self, step: Step, number: int, why: str) -> None:
+        """A step that had no effect yet, and never will have."""
+        self._outbox.tell("step-blocked", {"step": number, "action": step.action, "why": why})
 
     def note_stop(self) -> None:
         """Nothing newer is known of the cluster than the error that stopped us."""
@@ -144,8 +162,24 @@ class Board:
         decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
         if assessment.gauges.zookeeper_controller is not None and not is_begun:
             self._orders.withdraw(GateName.FINALIZE_WITHOUT_RETURN)
+        if isinstance(decision, Wait) and decision.reason is WaitReason.DRIFT_FOUND:
+            self._orders.withdraw(GateName.FINALIZE)
         if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
             self._orders.withdraw(GateName.FAIL_OVER)
+
+    def _as_people_see(self, assessment: Assessment) -> Assessment:
+        """While both sides are only compared anew, a gate stays open and a wait stays as it was, for whoever saw it before.
+
+        An approval that comes meanwhile is bound to the same evidence; no effect follows before the new report says the same.
+        """
+        stands = assessment.stands
+        if isinstance(stands, Gate):
+            is_seen = self.gate is not None and (self.gate.name, self.gate.evidence_hash) == (stands.name, stands.evidence_hash)
+        else:
+            is_seen = stands is not None and self.waiting is not None and self.waiting.reason == stands.reason
+        if stands is None:
+            return assessment
+        return assessment.model_copy(update={"decision": stands} if is_seen else {"gate": None})
 
     def _note_gate(self, gate: OpenGate | None) -> None:
         """A gate is another one when its evidence is; one whose cause went away is closed."""

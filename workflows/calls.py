@@ -1,7 +1,7 @@
 """`Calls`: what the interpreter asks of activities: queue, time limits, retries, and the line that Temporal's UI shows."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -11,6 +11,8 @@ from domain.contracts import (
     AdoptRequest,
     Assessment,
     AssessRequest,
+    CheckOutcome,
+    CheckRequest,
     Claim,
     ClaimRequest,
     MigrationInput,
@@ -43,6 +45,8 @@ WINDOW_HEARTBEAT = timedelta(seconds=5)
 """The same in the revert window."""
 WATCH_TIMEOUT = timedelta(days=1)
 """A watch is asked anew after a day; a retried attempt adds nothing to the history, so months of waiting cost nothing."""
+CHECK_TIMEOUT = timedelta(hours=1)
+"""What one comparison may take, of the largest cluster, on the slowest machine."""
 STEP_MARGIN = timedelta(minutes=5)
 """What a step may take beyond its own deadlines: looks, writes, a JVM that formats."""
 
@@ -72,6 +76,8 @@ class Calls:
     generation: int
     silence: Silence | None = None
     """As the last look told it."""
+    unchecked_since: datetime | None = None
+    """When a comparison was not taken by any worker; nothing since one was."""
 
     @property
     def is_claimed(self) -> bool:
@@ -143,6 +149,29 @@ class Calls:
             summary=summary_of(step, node),
         )
 
+    def compare(self, number: int) -> "workflow.ActivityHandle[CheckOutcome]":
+        """Compare ZooKeeper with KRaft, for the step with this number: all its attempts publish one report.
+
+        One that nobody takes fails, after the time that a check is repeated after: a missing worker is told, not waited for.
+        """
+        request = self.request
+        return workflow.start_activity(
+            ActivityName.RUN_CHECK,
+            CheckRequest(
+                report_id=f"{request.migration_id}.{number}",
+                cluster=request.cluster,
+                migration_id=request.migration_id,
+                policy=request.policy,
+            ),
+            result_type=CheckOutcome,
+            task_queue=TaskQueue.CHECKS,
+            schedule_to_start_timeout=request.policy.recheck_interval,
+            start_to_close_timeout=CHECK_TIMEOUT,
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=FOREVER,
+            summary="Compare ZooKeeper with KRaft",
+        )
+
     async def record(self, events: tuple[EventDraft, ...], progress: Progress | None) -> None:
         """Have the ledger write down what happened."""
         await workflow.execute_activity(
@@ -205,4 +234,5 @@ class Calls:
             seen=seen,
             revert=orders.revert,
             silence=self.silence,
+            unchecked_since=self.unchecked_since,
         )

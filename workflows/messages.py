@@ -62,10 +62,11 @@ class Messages:
         gate, command_id = self._board.gate, message.command_id
         told = {"gate": message.gate, "by": message.by, "reason": message.reason}
         if command_id is None:
-            command_id = await self._adopt(self._approval(CommandKind.APPROVE, message))
+            order = self._approval(CommandKind.APPROVE, message)
+            command_id = await self._adopt(order)
             told["via"] = "temporal-signal"
-        if self._board.gate is not gate:
-            raise self._ignored(CommandKind.APPROVE, message, f"gate {message.gate} was closed meanwhile")
+            if self._board.gate is not gate:
+                raise await self._overtaken(order, f"gate {message.gate} was closed meanwhile")
         self._board.gate = None
         self._orders.remember(command_id)
         self._orders.approve(GateName(message.gate), command_id)
@@ -122,9 +123,10 @@ class Messages:
             return "resumed"
         holds, command_id = self._orders.holds, message.command_id
         if command_id is None:
-            command_id = await self._adopt(self._order(CommandKind.RESUME, message))
-        if self._orders.holds != holds:
-            raise self._ignored(CommandKind.RESUME, message, f"held again meanwhile: {self._orders.held_because}")
+            order = self._order(CommandKind.RESUME, message)
+            command_id = await self._adopt(order)
+            if self._orders.holds != holds:
+                raise await self._overtaken(order, f"held again meanwhile: {self._orders.held_because}")
         self._orders.remember(command_id)
         self._orders.resume()
         self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
@@ -168,13 +170,22 @@ class Messages:
         """The order, or why there is none."""
         try:
             self.check_rollback(message)  # It may have changed while another one was verified.
-            order = self._rollback(message)
-            refused = await self._write_down(order) if message.command_id is None else None
-            if refused is not None:
-                return None, refused
-            answer = await self._calls.accept_rollback(message.command_id or order.command_id, message.reason)
         except ApplicationError as error:
             return None, error.message
+        if message.command_id is not None:
+            return await self._judge(message.command_id, message.reason)
+        bare = self._rollback(message)
+        refused = await self._write_down(bare)
+        if refused is not None:
+            return None, refused
+        order, why = await self._judge(bare.command_id, message.reason)
+        if order is None:
+            await self._take_back(bare, why)
+        return order, why
+
+    async def _judge(self, command_id: str, reason: str) -> tuple[RevertOrder | None, str]:
+        try:
+            answer = await self._calls.accept_rollback(command_id, reason)
         except ActivityError as error:
             return None, f"it could not be verified: {reason_of(error)}"
         if self.is_over:
@@ -207,8 +218,23 @@ class Messages:
         self._orders.remember(order.command_id)
         refused = await self._write_down(order)
         if refused is not None:
-            self._outbox.tell("not-written-down", {"order": order.kind, "by": order.by, "why": refused})
-            self._outbox.send_soon()
+            self._tell_unwritten(order, refused)
+
+    async def _overtaken(self, order: AdoptRequest, why: str) -> ApplicationError:
+        """While it was written down it has lost its sense. To be raised."""
+        ignored = self._ignored(order.kind, order, why)
+        await self._take_back(order, why)
+        return ignored
+
+    async def _take_back(self, order: AdoptRequest, why: str) -> None:
+        """It stands in the ledger as one that counts."""
+        refused = await self._write_down(order.model_copy(update={"refused_because": why}))
+        if refused != why:
+            self._tell_unwritten(order, refused or "")
+
+    def _tell_unwritten(self, order: AdoptRequest, why: str) -> None:
+        self._outbox.tell("not-written-down", {"order": order.kind, "by": order.by, "why": why})
+        self._outbox.send_soon()
 
     async def _write_down(self, order: AdoptRequest) -> str | None:
         """Why the message does not count, or `None` when it does. That it cannot be written down is such a reason."""

@@ -19,6 +19,9 @@ APPROVAL = "approval"
 FINAL_PHASES = frozenset({Phase.KRAFT, Phase.FINALIZED_EARLY})
 """Where the quorum's log says that there is no way back."""
 
+CLUSTER = "cluster"
+"""Stands for a node's name where a step is of no single node."""
+
 MAX_SAID = 500
 """Characters kept of each thing that somebody says."""
 MAX_NAMED = 100
@@ -101,6 +104,8 @@ def summary_of(step: Step, node: str) -> str:
             return "Revert window: KRaft gives way to ZooKeeper"
         case StepAction.WIPE:
             return "Remove what the KRaft controllers have left"
+        case StepAction.COMPARE_METADATA:
+            return "Compare ZooKeeper with KRaft"
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:
@@ -112,7 +117,7 @@ def summary_of_record(events: Sequence[EventDraft]) -> str:
 def name_of(assessment: Assessment, node_id: int | None) -> str:
     """A node's name, from its id; the cluster where a step has none."""
     if node_id is None:
-        return "cluster"
+        return CLUSTER
     return next((n.name for n in assessment.nodes if n.name.endswith(f"-{node_id}")), str(node_id))
 
 

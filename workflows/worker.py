@@ -21,6 +21,7 @@ RUNNER = SandboxedWorkflowRunner(
         "pydantic",
         "workflows.board",
         "workflows.calls",
+        "workflows.comparing",
         "workflows.messages",
         "workflows.orders",
         "workflows.outbox",

@@ -36,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.records import CommandKind, EventDraft
     from workflows.board import Board
     from workflows.calls import Calls
+    from workflows.comparing import Comparing
     from workflows.messages import Messages
     from workflows.orders import Orders
     from workflows.outbox import Outbox
@@ -68,6 +69,7 @@ class ZkToKraftMigration:
         self._outbox = Outbox(request.cluster, request.migration_id, carried)
         self._board = Board(request, self._orders, self._outbox, carried)
         self._stop = Stop(self._orders, self._outbox, self._board)
+        self._comparing = Comparing(self._calls, self._orders, self._outbox, self._board, self._stop)
         self._messages = Messages(self._calls, self._orders, self._outbox, self._board)
         self._began_in_phase = carried.phase
         self._step_count = carried.step_count
@@ -143,7 +145,7 @@ class ZkToKraftMigration:
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
         """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
-        self._is_settled = False
+        self._is_settled = self._comparing.is_again = False
         self._outbox.send_soon()
         watch = self._calls.watch(self._orders, assessment.digest, self._board.awaited)
         try:
@@ -163,6 +165,10 @@ class ZkToKraftMigration:
         self._step_count += 1
         self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
         self._outbox.send_soon()
+        if step.action is StepAction.COMPARE_METADATA:
+            self._is_settled = False
+            return await self._comparing.compare(step, self._step_count)
+        self._comparing.is_again = False
         # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
         is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples

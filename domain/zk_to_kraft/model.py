@@ -24,7 +24,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import Approval, Terms
+from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 FIRST_CONTROLLER = 3001
 
@@ -69,6 +69,15 @@ class Znode(StrEnum):
     """The offset is that of an earlier attempt."""
 
 
+class Checker(StrEnum):
+    """The worker that compares ZooKeeper with KRaft."""
+
+    THERE = "there"
+    AWAY = "away"
+    MISSED = "missed"
+    """Away, and the last comparison that was asked for was taken by nobody."""
+
+
 @dataclass(frozen=True)
 class Broker:
     """`process`: the stage of the file that it was started from; `None`: it does not run. `is_marked`: a roll of ours wrote the
@@ -107,7 +116,8 @@ class State:
 
     `is_flushed`: ZooKeeper has all that the quorum has acknowledged. `is_epoch_behind`: partition states carry a KRaft epoch
     that `/controller_epoch` is below (PF4, KAFKA-20488). `is_tampered`, `is_flag_tampered`: somebody has deleted a znode, or
-    taken a flag out of a file, by hand. `damage`: what has been lost, and must never be.
+    taken a flag out of a file, by hand. `is_drifted`: ZooKeeper differs from what the quorum has flushed. `compared`, `is_old`:
+    what the newest report says, and that it has become too old for it. `damage`: what has been lost, and must never be.
     """
 
     brokers: tuple[Broker, ...]
@@ -129,6 +139,10 @@ class State:
     accepts_loss: bool = False
     is_tampered: bool = False
     is_flag_tampered: bool = False
+    is_drifted: bool = False
+    compared: Compared = Compared.NONE
+    is_old: bool = False
+    checker: Checker = Checker.THERE
     damage: str = ""
     in_hand: tuple[Step, int] | None = None
 
@@ -197,8 +211,15 @@ def terms_of_model(state: State) -> Terms:
         without_return=Approval.VALID if is_forward and state.is_given_up else Approval.NONE,
         may_fail_over=state.may_fail_over,
         accepts_metadata_loss=state.accepts_loss,
+        compared=state.compared,
+        is_check_due=_is_check_due(state) and state.checker is not Checker.MISSED,
+        is_checker_missing=_is_check_due(state) and state.checker is Checker.MISSED,
         evidence_hash="evidence",
     )
+
+
+def _is_check_due(state: State) -> bool:
+    return state.is_old or state.compared is Compared.NONE
 
 
 def quorum_of(state: State) -> QuorumState:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.zk_to_kraft.model import FIRST_CONTROLLER, Broker, Controller, Driver, State, Znode, replace
+from domain.zk_to_kraft.model import FIRST_CONTROLLER, Broker, Checker, Controller, Driver, State, Znode, replace
 from domain.zk_to_kraft.model_moves import Move, hurt, leaderless, started, stopped
 from domain.zk_to_kraft.situation import Claim, QuorumState
-from domain.zk_to_kraft.terms import Approval
+from domain.zk_to_kraft.terms import Approval, Compared
 
 Effect = Callable[[State, Step], State | None]
 """One effect of a step. `None`: its precondition does not hold any more, and the step ends there."""
@@ -32,7 +32,13 @@ def carried_out(state: State, step: Step) -> State:
 
 
 def _consume(state: State, step: Step) -> State | None:
-    return state if step.gate is None else replace(state, is_consumed=True, approval=Approval.NONE)
+    """Right before it the worker has looked once more, at the newest report too."""
+    if step.gate is None:
+        return state
+    is_proven = state.compared is Compared.CLEAN and not state.is_old
+    if step.gate is GateName.FINALIZE and not is_proven and not state.is_consumed:
+        state = hurt(state, "finalised without a clean report")
+    return replace(state, is_consumed=True, approval=Approval.NONE)
 
 
 def _write(state: State, step: Step) -> State | None:
@@ -124,6 +130,14 @@ def _wipe_brokers(state: State, _: Step) -> State | None:
     return replace(state, brokers=tuple(replace(b, has_log=False) for b in state.brokers))
 
 
+def _compare(state: State, _: Step) -> State | None:
+    """It publishes a report, and does nothing else. Without its worker there is none."""
+    if state.checker is not Checker.THERE:
+        return replace(state, checker=Checker.MISSED)
+    found = Compared.DRIFT if state.is_drifted else Compared.CLEAN
+    return replace(state, compared=Compared.INCONCLUSIVE if state.is_zookeeper_silent else found, is_old=False)
+
+
 EFFECTS: dict[StepAction, tuple[Effect, ...]] = {
     StepAction.PROVISION_CONTROLLER: (_write, _format, _start),
     StepAction.ROLL_NODE: (_consume, _write, _stop, _start),
@@ -131,6 +145,7 @@ EFFECTS: dict[StepAction, tuple[Effect, ...]] = {
     StepAction.FAIL_OVER: (_mark, _stop, _start),
     StepAction.LEAVE_KRAFT: (_fence, _kill, _flush, _transact),
     StepAction.WIPE: (_wipe_controllers, _wipe_brokers),
+    StepAction.COMPARE_METADATA: (_compare,),
 }
 
 
@@ -145,6 +160,7 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
         return
     if state.is_zookeeper_silent:
         yield "ZooKeeper comes back", replace(state, is_zookeeper_silent=False)
+    yield from _answers_about_comparison(state, decision.reason)
     if decision.reason in {WaitReason.NODE_DOWN, WaitReason.CONTROLLERS_NOT_READY}:
         for i in (*state.broker_ids(), *state.controller_ids()):
             if started(state, i) != state:
@@ -153,6 +169,15 @@ def answers(state: State, decision: Decision) -> Iterator[Move]:
         yield "rollback, with its losses", replace(asked_back(state), accepts_loss=True)
     if decision.reason is WaitReason.DUAL_WRITE_NOT_CURRENT and not state.accepts_loss:
         yield "loss accepted", replace(asked_back(state), accepts_loss=True)
+
+
+def _answers_about_comparison(state: State, reason: WaitReason) -> Iterator[Move]:
+    if reason is WaitReason.CHECKS_WORKER_MISSING:
+        yield "keeperless-checks started", replace(state, checker=Checker.THERE)
+    if reason is WaitReason.DRIFT_FOUND:
+        yield "repaired, and a while later", replace(state, is_drifted=False, is_old=True)
+    if reason is WaitReason.CHECK_INCONCLUSIVE:
+        yield "a while later", replace(state, is_old=True)
 
 
 GIVE_UP = frozenset(
@@ -178,7 +203,9 @@ def _approved(state: State, gate: GateName) -> State:
 
 
 def asked_back(state: State) -> State:
-    return replace(state, intent=Intent.REVERT)
+    """Nothing is compared on the way back: what was found is told in its preview."""
+    back = replace(state, intent=Intent.REVERT, compared=Compared.NONE, is_old=False)
+    return replace(back, is_drifted=False, checker=Checker.THERE)
 
 
 # Hostile moves
@@ -197,6 +224,7 @@ def hostile_moves(state: State) -> Iterator[Move]:
         yield "ZooKeeper falls silent", replace(state, is_zookeeper_silent=True)
     yield from _revivals(state)
     yield from _edits(state)
+    yield from _drifts(state)
 
 
 def _revivals(state: State) -> Iterator[Move]:
@@ -208,6 +236,23 @@ def _revivals(state: State) -> Iterator[Move]:
         elif controller.is_fenced:
             bare = state.with_controller(i, replace(controller, is_fenced=False))
             yield f"controller-{i} unfenced and revived", started(bare, i)
+
+
+def _drifts(state: State) -> Iterator[Move]:
+    """What happens to the comparison: only where it matters, right before the end, for the exploration grows with each."""
+    is_before_end = state.intent is Intent.FORWARD and state.log is QuorumState.MIGRATION and not state.is_consumed
+    if not is_before_end or any(b.process is not NodeStage.KRAFT for b in state.brokers):
+        return
+    if not state.is_drifted and not state.is_zookeeper_silent:
+        yield "a znode is edited behind Kafka's back", replace(state, is_drifted=True)
+    if state.is_drifted and state.compared is Compared.CLEAN:
+        yield "somebody else's report tells of it", replace(state, compared=Compared.DRIFT, is_old=False)
+    if state.compared is Compared.CLEAN:
+        yield "no consistent cut is had", replace(state, compared=Compared.INCONCLUSIVE, is_old=False)
+    if state.compared is not Compared.NONE and not state.is_old:
+        yield "the report grows old", replace(state, is_old=True)
+    if state.checker is Checker.THERE:
+        yield "keeperless-checks dies", replace(state, checker=Checker.AWAY)
 
 
 def _edits(state: State) -> Iterator[Move]:

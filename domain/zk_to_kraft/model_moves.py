@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from domain.decisions import NodeStage
 from domain.zk_to_kraft.model import FIRST_CONTROLLER, Driver, State, Znode, replace
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.terms import Compared
 
 Move = tuple[str, State]
 
@@ -103,7 +104,8 @@ def _driver(state: State) -> Iterator[Move]:
         yield "KRaft claims", _claimed(replace(state, driver=Driver.CLAIMED))
     elif state.driver is Driver.CLAIMED and state.log is QuorumState.MIGRATION:
         # After a failover: it claims, and writes what ZooKeeper lacks (PF4: the cure of a dual write that died).
-        active = replace(_claimed(state), driver=Driver.ACTIVE, is_flushed=True, is_epoch_behind=True)
+        # A drift is mended by it as well; that it is, only another report says.
+        active = replace(_claimed(state), driver=Driver.ACTIVE, is_flushed=True, is_epoch_behind=True, is_drifted=False)
         is_led = state.claim is Claim.ZOOKEEPER  # what its controller has made since, the image lacks: it is deleted (PF5)
         yield "reconciled", hurt(active, "metadata deleted") if is_led else active
     elif state.driver is Driver.CLAIMED and state.migration is Znode.FRESH:
@@ -128,9 +130,9 @@ def _are_all_ready(state: State) -> bool:
 
 
 def _claimed(state: State) -> State:
-    """One transaction: persistent, and over whoever was controller (KI 3.2)."""
+    """One transaction: persistent, and over whoever was controller (KI 3.2). A report counts for one claim."""
     brokers = tuple(replace(b, is_claimant=False) for b in state.brokers)
-    return replace(state, brokers=brokers, claim=Claim.KRAFT, is_claim_leaders=True)
+    return replace(state, brokers=brokers, claim=Claim.KRAFT, is_claim_leaders=True, compared=Compared.NONE, is_old=False)
 
 
 def _zookeeper_election(state: State) -> Iterator[Move]:

@@ -25,6 +25,7 @@ from domain.cluster import (
     ZooKeeperSpec,
 )
 from domain.decisions import NodeStage
+from domain.drift.report import Cut, DriftReport, Verdict
 from domain.observation import (
     OBSERVED_PROPERTIES,
     ControllerZnode,
@@ -43,6 +44,7 @@ from domain.observation import (
     ZooKeeperView,
 )
 from domain.properties import parse
+from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.broker_properties import BrokerAddresses, render
 
@@ -300,3 +302,22 @@ def with_zookeeper(seen: Observation, **parts: Any) -> Observation:
 def with_kafka(seen: Observation, **parts: Any) -> Observation:
     assert seen.kafka is not None
     return seen.model_copy(update={"kafka": seen.kafka.model_copy(update=parts)})
+
+
+def report_of(
+    seen: Observation, verdict: Verdict = Verdict.CLEAN, age: timedelta = timedelta(seconds=1), **fields: Any
+) -> DriftReport:
+    """A comparison in the dual write that is seen, made so long before the look."""
+    ended_at = seen.ended_at - age
+    given = {
+        "id": "report-1",
+        "cluster": seen.cluster,
+        "check": "metadata",
+        "verdict": verdict,
+        "started_at": ended_at,
+        "ended_at": ended_at,
+        "cut": Cut(claim=claim_of(seen.zookeeper)),
+        "rules_fingerprint": "rules",
+        "content_hash": f"content of {verdict}",
+    }
+    return DriftReport.model_validate(given | fields)

@@ -17,10 +17,12 @@ from activities.provisioning import Provisioning
 from activities.rolling import Rolling
 from domain.contracts import AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
+from domain.drift.report import CheckName, DriftReport
 from domain.errors import Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_way_back import leave_kraft, order, start_node, wipe
 
@@ -133,6 +135,7 @@ class LedgerInMemory:
         self.is_silent = False
         self._cluster = cluster.record()
         self._commands: dict[str, Command] = {}
+        self._reports: list[DriftReport] = []
 
     def _answering(self) -> "LedgerInMemory":
         if self.is_silent:
@@ -158,6 +161,13 @@ class LedgerInMemory:
         known = self._answering()._commands
         known[command_id] = known[command_id].model_copy(update={"consumed_at": at})
 
+    async def add_report(self, report: DriftReport) -> DriftReport:
+        self._answering()._reports.append(report)
+        return report
+
+    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
+        return max(self._answering()._reports, key=lambda report: report.ended_at, default=None)
+
 
 @dataclass
 class Walk:
@@ -181,8 +191,11 @@ class Walk:
     def revert(self) -> RevertOrder | None:
         return order(self.cluster, *self.accepted) if self.is_back else None
 
+    @property
+    def ports(self) -> Ports:
+        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
+
     async def decision(self) -> Decision:
-        ports = Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
         asked = AssessRequest(
             migration_id="m1",
             cluster="orders",
@@ -191,7 +204,7 @@ class Walk:
             policy=POLICY,
             revert=self.revert,
         )
-        return (await look_and_decide(asked, ports))[0].decision
+        return (await look_and_decide(asked, self.ports))[0].decision
 
     async def to(self, end: str, steps: Mapping[str, Callable[[Step], bool]] | None = None, prefix: str = "m1") -> Decision:
         """Go on until a decision of the kind `end`, or with `step` until all named steps are found. Approves every gate."""
@@ -230,6 +243,8 @@ class Walk:
                 await leave_kraft(self.cluster)
             case StepAction.WIPE:
                 await wipe(self.cluster)
+            case StepAction.COMPARE_METADATA:
+                await FakeChecks(self.ports).publish("orders", request.step_id)
             case StepAction.START_NODE:
                 await start_node(self.cluster, request.step.node)
             case _:

@@ -25,6 +25,7 @@ from domain.errors import Superseded, Unsafe
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
 from ledger.database import Database
 from ledger.ledger import SqlLedger, open_ledger
+from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from tests.unit.fake_walk import NOW, POLICY, Found, KillAfter, Killed, Scene, Walk, approve, is_roll
@@ -137,6 +138,7 @@ async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) 
     cluster, asked, evidence_hash = road[request.param]
     if GateName.FINALIZE in asked.approvals:
         await approve(ledger, "approval", evidence_hash)
+        await FakeChecks(Walk(ledger, cluster).copy().ports).publish("orders", "compared")
         if asked.step.node_id == 3001:
             await ledger.consume_command("approval", NOW)
     return Scene(cluster, ledger, asked)

@@ -24,6 +24,7 @@ from domain.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import GivenApproval, Ruling, assess, evidence_of, hash_of, sight_of
+from domain.zk_to_kraft.comparison import of_this_dual_write
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
@@ -36,6 +37,7 @@ from tests.unit.conftest import (
     Point,
     cluster_spec,
     observation,
+    report_of,
     seen_file,
     stopped,
     text_at,
@@ -53,7 +55,9 @@ SOAK = observation(Point.SOAK)
 
 
 def judged(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY) -> Assessment:
-    return assess(seen, SPEC, policy, ruling or Ruling(), "artefact")
+    """With a comparison that was clean a moment ago, where the ruling says nothing of any."""
+    ruling = ruling or Ruling()
+    return assess(seen, SPEC, policy, replace(ruling, report=ruling.report or report_of(seen)), "artefact")
 
 
 def approved(hash_: str | None, *, is_consumed: bool = False, is_held: bool = False) -> Ruling:
@@ -62,7 +66,8 @@ def approved(hash_: str | None, *, is_consumed: bool = False, is_held: bool = Fa
 
 
 def evidence_hash(seen: Observation) -> str:
-    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY)))
+    report = of_this_dual_write(report_of(seen), seen.zookeeper)
+    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), report))
 
 
 # Evidence

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import product
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import GIVEN, Approval, Terms
+from domain.zk_to_kraft.terms import GIVEN, Approval, Compared, Terms
 from tests.unit.walk_of_situations import (
     BOOL,
     BROKER_FIELDS,
@@ -129,7 +130,7 @@ def others(s: Any, step: Step) -> list[Any]:
 
 
 def is_controller(step: Step) -> bool:
-    return step.node > 3000
+    return step.node_id is not None and step.node_id > 3000
 
 
 def finishes_interrupted(s: Any, step: Step) -> bool:
@@ -168,7 +169,8 @@ def check_irreversible(s: Any, terms: Any, step: Step) -> None:
     if not finishes_interrupted(s, step) and not terms.has_begun_to_finalize:
         assert s.quorum is QuorumState.MIGRATION
         assert terms.is_soak_over
-        assert is_given_up(s, terms) or (terms.approval is Approval.VALID and s.dual_write is DualWrite.CURRENT)
+        is_approved = terms.approval is Approval.VALID and s.dual_write is DualWrite.CURRENT and is_compared(terms)
+        assert is_given_up(s, terms) or is_approved
 
 
 def check_standbys_first(s: Any, step: Step) -> None:
@@ -185,7 +187,7 @@ def check_standbys_first(s: Any, step: Step) -> None:
 
 def check_begun_first(s: Any, step: Step) -> None:
     """No node is begun while the file of another is ahead of its process; of a controller's, once all brokers are there."""
-    if finishes_interrupted(s, step) or step.action is not StepAction.ROLL_NODE:
+    if step.action is not StepAction.ROLL_NODE or finishes_interrupted(s, step):
         return
     begun = {b.id for b in s.brokers if STAGE_OF_MODE.get(b.mode, b.stage) is not b.stage}
     if all(b.mode is BrokerMode.KRAFT for b in s.brokers):
@@ -254,7 +256,9 @@ def check_nothing_decisive_is_open(s: Any, terms: Any, step: Step) -> None:
     assert all(node.mode != BrokerMode.UNKNOWN for node in s.nodes)
     assert s.replication is not Replication.UNKNOWN
     assert s.claim is not Claim.UNKNOWN or s.quorum is QuorumState.POST_MIGRATION or is_given_up(s, terms)
-    if step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE} or finishes_interrupted(s, step):
+    if step.action in {StepAction.PROVISION_CONTROLLER, StepAction.START_NODE}:
+        return
+    if step.node_id is not None and finishes_interrupted(s, step):
         return
     assert all(node.mode in UP for node in s.nodes)
     assert all(b.stage is not None for b in s.brokers)
@@ -280,6 +284,22 @@ def check_flag_back(s: Any, step: Step) -> None:
         assert all(c.mode is not ControllerMode.FINAL for c in lost)
 
 
+def is_compared(terms: Any) -> bool:
+    """In this dual write, lately, and nothing differed."""
+    return terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
+
+
+def check_comparison(s: Any, terms: Any, step: Step) -> None:
+    """Only right before the end, where dual write is current, and not again before something may have changed."""
+    assert (step.node_id, step.gate) == (None, None)
+    assert s.quorum is QuorumState.MIGRATION
+    assert s.dual_write is DualWrite.CURRENT
+    assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)
+    assert terms.is_soak_over
+    assert not terms.has_begun_to_finalize
+    assert terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing)
+
+
 def check_step(s: Any, terms: Any, step: Step) -> None:
     if gives_flag_back(s, step):
         check_flag_back(s, step)
@@ -292,6 +312,8 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         check_start(s, step)
     elif step.action is StepAction.FAIL_OVER:
         check_failover(s, terms, step)
+    elif step.action is StepAction.COMPARE_METADATA:
+        check_comparison(s, terms, step)
     elif is_controller(step):
         assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
@@ -322,6 +344,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
         return
     assert terms.approval not in GIVEN
     assert terms.is_soak_over
+    assert is_compared(terms)
     assert s.dual_write is DualWrite.CURRENT
     assert all(c.stage is NodeStage.MIGRATION and c.is_flag_in_file for c in s.controllers)
 
@@ -405,6 +428,33 @@ def test_a_stale_approval_is_as_good_as_none() -> None:
         assert decide(s, none) == decide(s, stale)
 
     walked(Product(*ONE_OF_EACH, {"is_held": BOOL, "is_soak_over": BOOL}), check)
+
+
+def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_silence() -> None:
+    """Where the gate would open: whatever is known of both sides, it is compared, or a wait says by name why not."""
+    controller = ControllerSituation(3001, ControllerMode.MIGRATING, NodeStage.MIGRATION, is_leader=True, is_caught_up=True)
+    s = Situation(
+        brokers=(BrokerSituation(1, BrokerMode.KRAFT, NodeStage.KRAFT),),
+        controllers=(controller,),
+        quorum=QuorumState.MIGRATION,
+        claim=Claim.KRAFT,
+        dual_write=DualWrite.CURRENT,
+        registration=Registration.AGREES,
+        replication=Replication.IN_SYNC,
+    )
+    led: dict[str, int] = {}
+    for compared, is_due, is_missing, approval in product(Compared, BOOL, BOOL, Approval):
+        terms = Terms(compared=compared, is_check_due=is_due, is_checker_missing=is_missing, approval=approval)
+        decision = decide(s, terms)
+        is_end = isinstance(decision, Gate) or (isinstance(decision, Step) and decision.gate is not None)
+        assert is_end == (is_compared(terms) or approval is Approval.CONSUMED)
+        name = getattr(decision, "reason", None) or getattr(decision, "action", None) or decision.decision
+        led[name] = led.get(name, 0) + 1
+    print(led)
+    assert led.keys() == {
+        *(WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING),
+        *(StepAction.COMPARE_METADATA, StepAction.ROLL_NODE, "gate"),
+    }
 
 
 def test_held_means_no_step_unless_finalisation_has_begun() -> None:

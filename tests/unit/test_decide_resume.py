@@ -25,7 +25,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import Approval, Terms
+from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 MODE_OF_STAGE = {
     NodeStage.ZOOKEEPER: BrokerMode.ZOOKEEPER,
@@ -233,7 +233,7 @@ def advanced(world: World, decision: Decision) -> World | None:
 
 
 def decided(world: World) -> Decision:
-    return decide(seen(world), Terms(approval=world.approval))
+    return decide(seen(world), Terms(approval=world.approval, compared=Compared.CLEAN))
 
 
 def led_to_the_end(world: World) -> Iterator[World]:

@@ -14,6 +14,7 @@ from domain.decisions import Decision, Done, Gate, GateName, Intent, NodeStage, 
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.model import (
     Broker,
+    Checker,
     Controller,
     Driver,
     State,
@@ -27,7 +28,7 @@ from domain.zk_to_kraft.model_hands import answers, asked_back, carried_out, hos
 from domain.zk_to_kraft.model_moves import Move, changes, moves_of_kafka, slow_moves
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import Claim, QuorumState
-from domain.zk_to_kraft.terms import Approval
+from domain.zk_to_kraft.terms import Approval, Compared
 from domain.zk_to_kraft.way_back import OUTCOME
 
 
@@ -56,8 +57,9 @@ def moves(state: State) -> Iterator[Move]:
 
 
 def settled(before: State, after: State) -> State:
-    """An approval is bound to evidence: whatever is seen to change makes it stale."""
-    if after.approval is not Approval.VALID or situation_of_model(before) == situation_of_model(after):
+    """An approval is bound to evidence: whatever is seen to change makes it stale, another verdict as well."""
+    is_as_before = situation_of_model(before) == situation_of_model(after) and before.compared is after.compared
+    if after.approval is not Approval.VALID or is_as_before:
         return after
     return replace(after, approval=Approval.STALE)
 
@@ -301,6 +303,21 @@ COUNTER_EXAMPLES: dict[str, tuple[State, Decision, str]] = {
     "a broker is down while controllers are provisioned: that is no half-done way back": (
         replace(beginning(2, 1), brokers=(Broker(process=None, is_up=False), Broker(is_claimant=True))),
         Wait(reason=WaitReason.NODE_DOWN, objects=("1",)),
+        Phase.KRAFT,
+    ),
+    "nobody compares: that is a wait by its name, and not the end of the way": (
+        in_dual_write(KRAFT, checker=Checker.MISSED),
+        Wait(reason=WaitReason.CHECKS_WORKER_MISSING),
+        Phase.KRAFT,
+    ),
+    "a drift is found after the approval: it is repaired and compared before anything ends": (
+        in_dual_write(KRAFT, approval=Approval.STALE, is_drifted=True, compared=Compared.DRIFT),
+        Wait(reason=WaitReason.DRIFT_FOUND),
+        Phase.KRAFT,
+    ),
+    "a failover has begun another dual write: the report of the one before proves nothing": (
+        in_dual_write(KRAFT, approval=Approval.VALID),
+        Step(action=StepAction.COMPARE_METADATA, stage=HYBRID),
         Phase.KRAFT,
     ),
     "a quorum revived after the window is fenced anew": (

@@ -13,7 +13,7 @@ from typing import Any
 from domain.decisions import Intent, NodeStage
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
-from domain.zk_to_kraft.terms import Approval, Terms
+from domain.zk_to_kraft.terms import Approval, Compared, Terms
 
 BOOL = (False, True)
 BROKER_STAGES = (None, *NodeStage)
@@ -58,6 +58,9 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "may_fail_over": BOOL,
     "is_failed_copy_reverted": BOOL,
     "accepts_metadata_loss": BOOL,
+    "compared": tuple(Compared),
+    "is_check_due": BOOL,
+    "is_checker_missing": BOOL,
     "unaccepted": (frozenset(), frozenset({1}), frozenset({3001})),
 }
 

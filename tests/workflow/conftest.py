@@ -74,6 +74,7 @@ from ledger.database import Database
 from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger, open_ledger
 from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.temporal import SEARCH_ATTRIBUTES, temporal_program
@@ -186,13 +187,24 @@ class World:
             metrics=cluster,
             artefacts=self.artefacts,
         )
+        self.checks = FakeChecks(self.ports)
 
     # ---- the processes ----
 
     async def start_workers(self, *, are_signals_trusted: bool = False) -> None:
-        """Workflow and activity workers, as `keeperless-workflows` and `keeperless-activities` run them."""
+        """Workflow, activity and checks workers, as `keeperless-workflows` and its like run them."""
         await self.start_workflow_worker()
         await self.start_activity_workers(are_signals_trusted=are_signals_trusted)
+        await self.start_checks_worker()
+
+    async def start_checks_worker(self) -> None:
+        worker = Worker(
+            self.client,
+            task_queue=TaskQueue.CHECKS,
+            activities=[self.checks.run_check],
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
+        )
+        await self.workers.enter_async_context(worker)
 
     async def start_workflow_worker(self) -> None:
         await self.workers.enter_async_context(self.make_workflow_worker())

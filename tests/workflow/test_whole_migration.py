@@ -30,6 +30,8 @@ STORY = [
     ("step-done", "broker-2"),
     ("step-done", "broker-3"),
     ("phase-entered", Phase.SOAK),
+    ("report-published", "clean"),
+    ("step-done", "clean"),
     ("gate-opened", "finalize"),
     ("waiting", "approval"),
     ("approved", "finalize"),
@@ -42,7 +44,7 @@ STORY = [
 ]
 """What an auditor reads a year later. Broker 1 is ZooKeeper's controller, controller 3001 leads the quorum: they go last."""
 
-WHAT = ("phase", "node", "gate", "reason")
+WHAT = ("phase", "node", "gate", "reason", "verdict")
 PASSING = {"copy-not-complete", "controllers-not-ready", "node-not-ready", "dual-write-not-current", Phase.COPYING}
 """Waits, and a phase, that last a look or two: whether they are seen depends on the moment."""
 
@@ -63,7 +65,7 @@ async def test_a_cluster_goes_from_zookeeper_to_kraft(
     events = await world.events()
     told = [(e.kind, next((e.data[key] for key in WHAT if e.data.get(key)), None)) for e in events]
     assert [t for t in told if t[0] != "step-started" and t[1] not in PASSING] == STORY
-    assert [kind for kind, _ in told].count("step-started") == 12
+    assert [kind for kind, _ in told].count("step-started") == 13
     assert await world.book.verify_chain() is None
 
     histories = await world.histories()

@@ -1,0 +1,82 @@
+"""A comparison that says what it is told to say, and publishes it as the real one does."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from temporalio import activity
+
+from activities.observe import Ports
+from activities.zookeeper_view import view_of
+from domain.contracts import ActivityName, CheckOutcome, CheckRequest
+from domain.drift.records import Severity
+from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
+from domain.zk_to_kraft.comparison import claim_of
+
+DRIFTED = DriftFinding(
+    record="topic-config",
+    finding=FindingKind.DIFFERS,
+    severity=Severity.BLOCK,
+    rule="exact",
+    key="orders retention.ms",
+    field="value",
+    left="1000",
+    right="86400000",
+)
+
+
+@dataclass
+class FakeChecks:
+    """`verdict`: what the next report says. `asked`: the reports that were asked for. `is_free` stops a check in its middle."""
+
+    ports: Ports
+    verdict: Verdict = Verdict.CLEAN
+    asked: list[str] = field(default_factory=list)
+    is_free: asyncio.Event = field(default_factory=asyncio.Event)
+    is_begun: asyncio.Event = field(default_factory=asyncio.Event)
+    is_cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self.is_free.set()
+
+    @activity.defn(name=ActivityName.RUN_CHECK)
+    async def run_check(self, request: CheckRequest) -> CheckOutcome:
+        self.asked.append(request.report_id)
+        self.is_begun.set()
+        try:
+            while not self.is_free.is_set():
+                activity.heartbeat()
+                await asyncio.sleep(0.02)
+        except asyncio.CancelledError:
+            self.is_cancelled = True
+            raise
+        report = await self.publish(request.cluster, request.report_id, request.migration_id)
+        return CheckOutcome(report_id=report.id, verdict=report.verdict, content_hash=report.content_hash)
+
+    async def publish(
+        self, cluster: str, report_id: str, migration_id: str | None = None, age: timedelta = timedelta(0)
+    ) -> DriftReport:
+        """A report of the claim as it is now, made so long ago."""
+        record = await self.ports.ledger.cluster(cluster)
+        assert record is not None  # noqa: S101
+        tree = await self.ports.zookeepers.connect(record)
+        claim = claim_of(await view_of(tree))
+        await tree.close()
+        is_drift = self.verdict is Verdict.DRIFT
+        ended_at = datetime.now(UTC) - age
+        report = DriftReport(
+            id=report_id,
+            cluster=cluster,
+            migration_id=migration_id,
+            check="metadata",
+            verdict=self.verdict,
+            started_at=ended_at,
+            ended_at=ended_at,
+            cut=Cut(migration_offset=100, high_watermark=110, claim=claim),
+            counts={"topic-config": RecordCounts(left=1, right=1, differs=int(is_drift), equal=int(not is_drift))},
+            first=(DRIFTED,) if is_drift else (),
+            not_read=("zookeeper did not answer",) if self.verdict is Verdict.INCONCLUSIVE else (),
+            rules_fingerprint="rules",
+            content_hash=f"content of {self.verdict}",
+        )
+        return await self.ports.ledger.add_report(report)

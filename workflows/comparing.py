@@ -1,0 +1,77 @@
+"""`Comparing`: a step that only looks. It has no effect, so nothing is lost where it is dropped in the middle."""
+
+import asyncio
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, TimeoutType
+from temporalio.exceptions import TimeoutError as ActivityTimeout
+
+from domain.contracts import CheckOutcome, StepOutcome
+from domain.decisions import Step
+from workflows.board import Board
+from workflows.calls import Calls
+from workflows.orders import Orders
+from workflows.outbox import Outbox
+from workflows.stopping import Stop
+from workflows.telling import CLUSTER, summary_of
+
+AGAIN = StepOutcome(is_done=False, blocked="compared already, and asked for once more at once")
+
+
+class Comparing:
+    """`is_again`: nothing else was decided since the last comparison. A clock that goes wrong must not fill the history."""
+
+    def __init__(self, calls: Calls, orders: Orders, outbox: Outbox, board: Board, stop: Stop) -> None:
+        self._calls, self._orders, self._outbox, self._board, self._stop = calls, orders, outbox, board, stop
+        self.is_again = False
+
+    async def compare(self, step: Step, number: int) -> StepOutcome | None:
+        """Have both sides compared, unless somebody orders something else meanwhile: a hold or a rollback does not wait."""
+        was_again, self.is_again = self.is_again, True
+        self._board.in_hand = step
+        check = self._calls.compare(number)
+        try:
+            await workflow.wait_condition(lambda: check.done() or self._is_dropped())
+            if check.done():
+                self._note(step, number, await check)
+            else:
+                _drop(check)
+                self._board.note_dropped(step, number, self._orders.held_because or "the way back was asked for")
+        except ActivityError as error:
+            self._after(error, step, number)
+        except asyncio.CancelledError:
+            _drop(check)
+            raise
+        finally:
+            self._board.in_hand = None
+        return AGAIN if was_again else None
+
+    def _is_dropped(self) -> bool:
+        return self._orders.is_held or self._orders.revert is not None
+
+    def _note(self, step: Step, number: int, outcome: CheckOutcome) -> None:
+        self._calls.unchecked_since = None
+        self._board.note_check(step, number, outcome)
+
+    def _after(self, error: ActivityError, step: Step, number: int) -> None:
+        """That nobody has taken it becomes a wait by its name, with the next look."""
+        if not _is_untaken(error):
+            self._stop.after(error, summary_of(step, CLUSTER))
+            return
+        self._calls.unchecked_since = workflow.now()
+        self._board.note_dropped(step, number, "no worker has taken it: keeperless-checks does not run, or is busy")
+
+
+def _is_untaken(error: ActivityError) -> bool:
+    return isinstance(error.cause, ActivityTimeout) and error.cause.type is TimeoutType.SCHEDULE_TO_START
+
+
+def _drop(check: "workflow.ActivityHandle[CheckOutcome]") -> None:
+    check.add_done_callback(_looked_at)
+    check.cancel()
+
+
+def _looked_at(check: "asyncio.Task[CheckOutcome]") -> None:
+    """Take the outcome that nobody waits for any more, so that its end is not logged as an error."""
+    if not check.cancelled():
+        check.exception()
