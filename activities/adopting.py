@@ -13,7 +13,10 @@ COUNTING_ANYWAY = frozenset({CommandKind.HOLD, CommandKind.REJECT})
 
 
 class Adopting:
-    """Makes a command of a bare message, where the server's settings allow that, and says why not where they do not."""
+    """Makes a command of a bare message, where the server's settings allow that, and says why not where they do not.
+
+    Whether it makes sense by then, the workflow knows: where not, it says so with a second request.
+    """
 
     def __init__(self, ports: Ports, are_signals_trusted: bool) -> None:
         self._ports = ports
@@ -45,4 +48,6 @@ class Adopting:
                 refused_because=refused,
             )
         )
-        return refused
+        if request.refused_because is not None:
+            await self._ports.ledger.mark_refused(request.command_id, request.refused_because)
+        return refused or request.refused_because

@@ -250,6 +250,9 @@ class Ledger(Protocol):
     async def add_command(self, command: Command) -> None:
         """Write a command; one with the same id is the same command."""
 
+    async def mark_refused(self, command_id: str, because: str) -> None:
+        """The workflow has refused the command. The first reason stands."""
+
     async def consume_command(self, command_id: str, at: datetime) -> None:
         """Mark an approval as used by an irreversible effect; used already is fine."""
 

@@ -221,7 +221,8 @@ class RecordRequest(Payload):
 class AdoptRequest(Payload):
     """An order that came as a bare signal or update: `command_id` is made from the run, so a retry is the same command.
 
-    An approval has a gate and a hash; a rollback has the hash of its preview, or the losses that it accepts.
+    An approval has a gate and a hash; a rollback has the hash of its preview, or the losses that it accepts. `refused_because`:
+    it was written down as one that counts, and the migration has refused it since.
     """
 
     migration_id: str
@@ -233,6 +234,7 @@ class AdoptRequest(Payload):
     accept_loss: tuple[str, ...] = ()
     by: str = ""
     reason: str = ""
+    refused_because: str | None = None
 
 
 class RollbackRequest(Payload):

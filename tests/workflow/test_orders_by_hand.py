@@ -11,6 +11,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from api.app import create_app
 from api.caretaker import Caretaker
+from api.commands import CommandStatus, status_of
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from domain.contracts import HoldMessage
@@ -117,6 +118,67 @@ async def test_a_hold_that_comes_while_a_resume_is_written_down_stands(small: An
     assert "held again meanwhile: held by olga: no" in str(refused.value.cause)
     await small.until(lambda: is_shown(small, "held by olga: no"))
     assert len(await small.events("resumed")) == 1
+    assert "held again meanwhile" in await becomes_refused(small)
+
+
+async def becomes_refused(world: Any) -> str:
+    """Why the one command that came by hand does not count, as whoever lists the commands reads it."""
+
+    async def reason() -> str:
+        by_hand = [c for c in await world.book.commands(world.migration_id) if c.via == "temporal-signal"]
+        refused = [c.refused_because for c in by_hand if status_of(c) is CommandStatus.REFUSED]
+        return refused[0] or "" if refused else ""
+
+    return str(await world.until(reason))
+
+
+async def test_an_approval_by_hand_whose_gate_was_closed_meanwhile_is_refused_in_the_ledger_too(
+    small: Any, make_approval: Any
+) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin(are_signals_trusted=True)
+    gate = await small.until_gate()
+    pause = small.ledger.pause("add_command")
+    await small.handle.signal("approve", make_approval(gate.evidence_hash))
+    await pause.is_reached.wait()
+    small.cluster.faults.silent_kafka = True
+    await small.until_waiting("part-unknown")
+    small.ledger.release("add_command")
+    assert "was closed meanwhile" in await becomes_refused(small)
+    small.cluster.faults.silent_kafka = False
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
+@pytest.mark.parametrize("door", ["signal", "update"])
+async def test_a_rollback_by_hand_that_does_not_fit_what_is_seen_is_refused_in_the_ledger_too(
+    small: Any, make_rollback: Any, door: str
+) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin(are_signals_trusted=True)
+    await small.until_gate()
+    stale = make_rollback(preview_hash="0" * 64)
+    if door == "signal":
+        await small.handle.signal("rollback", stale)
+    else:
+        with pytest.raises(WorkflowUpdateFailedError):
+            await small.say("rollback", stale)
+    assert "has changed since it was looked at" in await becomes_refused(small)
+    assert await small.say("rollback", make_rollback()) == "accepted"
+    assert await small.result() == "reverted"
+    first, second = await small.book.commands(small.migration_id)
+    assert (status_of(first), status_of(second)) == (CommandStatus.REFUSED, CommandStatus.DELIVERED)
+
+
+async def test_a_refusal_that_cannot_be_written_down_is_told(small: Any, make_rollback: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin(are_signals_trusted=True)
+    await small.until_gate()
+    small.ledger.faults["mark_refused"] = Permanent("the schema is older than this program")
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await small.say("rollback", make_rollback(preview_hash="0" * 64))
+    assert "has changed since it was looked at" in str(refused.value.cause)
+    assert "older than this program" in (await small.until_told("not-written-down", order="rollback")).data["why"]
 
 
 async def test_orders_by_hand_are_written_down_in_the_order_in_which_they_came(small: Any) -> None:
