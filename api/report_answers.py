@@ -7,7 +7,7 @@ from api.checking import CheckState, Standing
 from api.links import check_url, cluster_url, migration_url, report_url
 from domain.drift.explaining import explanation_of, verdict_in_words
 from domain.drift.records import Severity
-from domain.drift.rendering import redacted
+from domain.drift.rendering import EXPLAINED, redacted
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 
 
@@ -84,7 +84,7 @@ class ReportAnswer(Outgoing):
         return cls(
             **report.model_dump(exclude={"first"}),
             says=verdict_in_words(report),
-            first=[FindingAnswer.of(finding, report.check) for finding in report.first],
+            first=[FindingAnswer.of(finding, report.check) for finding in report.first[:EXPLAINED]],
             links=ReportLinks(
                 self=report_url(report),
                 findings=f"{report_url(report)}/findings",

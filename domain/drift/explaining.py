@@ -37,6 +37,10 @@ _TOOLS = {
 """Kafka's own tool for each kind: what goes through a broker reaches both sides."""
 
 
+DUPLICATE_RULE = "duplicate-key"
+"""Of a finding about a key that one side has twice."""
+
+
 @dataclass(frozen=True)
 class Explanation:
     """`means`: what it says about the cluster. `advice`: what to do."""
@@ -55,7 +59,7 @@ def verdict_in_words(report: DriftReport) -> str:
         return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}. This opens no gate."
     if report.verdict is Verdict.DRIFT:
         return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
-    tail = f" {differences}, none of which blocks." if count else ""
+    tail = f" {differences}, for information only." if count else ""
     return f"Both sides ({sides.left}, {sides.right}) say the same.{tail}"
 
 
@@ -65,6 +69,8 @@ def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
         return Explanation(f"The policy tolerates it. {finding.tolerated_by}".rstrip(), "Nothing, as long as that holds.")
     if finding.finding is FindingKind.UNVERIFIABLE:
         return _unverifiable(finding)
+    if finding.rule == DUPLICATE_RULE:
+        return _DUPLICATE
     if check is CheckName.METADATA:
         return _of_dual_write(finding)
     return _OTHERS[check]
@@ -91,7 +97,7 @@ def _of_dual_write(finding: DriftFinding) -> Explanation:
         advice = f"If it is wanted, {_OVERWRITE}. If not, remove it with {tool}. Then check again."
     elif finding.record == PARTITION.name and finding.severity is not Severity.BLOCK:
         means = "The state of a partition changes by itself, but this difference was still there when it was read again."
-        advice = f"It blocks nothing. It goes with the next change of the partition; otherwise {_OVERWRITE}."
+        advice = f"Check again: the next change of the partition is written to both. If it stands, {_OVERWRITE}."
     else:
         means = "KRaft's value is the one that holds after finalisation, ZooKeeper's the one that a rollback would bring back."
         advice = (
@@ -102,6 +108,10 @@ def _of_dual_write(finding: DriftFinding) -> Explanation:
 
 _OVERWRITE = "restart the active controller: the next one writes to ZooKeeper what KRaft says"
 
+_DUPLICATE = Explanation(
+    "One side has it more than once, so it was read wrongly or is damaged, and was not compared.",
+    "Look at the places that are named. If they hold one only, keep this report for a bug report.",
+)
 _PRODUCER_IDS = Explanation(
     "KRaft would hand out ids of producers that ZooKeeper may have handed out before, which breaks idempotent producers.",
     "Do not finalise. Compare again; if it stands, go back to ZooKeeper, and keep this report for a bug report.",

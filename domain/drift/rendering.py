@@ -18,6 +18,7 @@ LONGEST_VALUE = 300
 WIDTH = 120
 REDACTED = "(redacted)"
 ABSENT = "(none)"
+EMPTY = "(empty)"
 MISSING = "(missing)"
 PRESENT = "(there)"
 
@@ -27,10 +28,10 @@ HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def redacted(finding: DriftFinding) -> DriftFinding:
-    """The finding without the values that nobody may see. Absence stays visible."""
+    """The finding without the values that nobody may see. That there is none, stays visible."""
     if not finding.is_redacted:
         return finding
-    hidden = {side: None if getattr(finding, side) is None else REDACTED for side in ("left", "right")}
+    hidden = {side: getattr(finding, side) and REDACTED for side in ("left", "right")}
     return finding.model_copy(update=hidden)
 
 
@@ -121,7 +122,7 @@ def _value(value: str | None, absent: str | None) -> str:
     """`absent`: where the whole row is missing on the other side, a row without a value is there all the same."""
     if value is None:
         return ABSENT if absent is None else PRESENT
-    return _shown(value)
+    return _shown(value) or EMPTY
 
 
 def _shown(text: str) -> str:

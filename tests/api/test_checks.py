@@ -121,7 +121,9 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
 async def test_with_a_migration_it_is_one_of_its_reports_by_its_policy(api: Any, checker: MakeChecker) -> None:
     spec = await api.registered()
     tolerated = [{"record": "topic-config", "key": "audit retention.ms", "by": "Ada", "reason": "goes with the topic"}]
-    migration = (await api.post_migration(spec.name, policy={"tolerated": tolerated})).json()
+    answer = await api.post_migration(spec.name, policy={"tolerated": tolerated})
+    assert answer.status_code == 202, answer.text
+    migration = answer.json()
     async with checker() as worker:
         told = await post(api, spec.name)
         ended = await until(api, told["links"]["self"], is_over)

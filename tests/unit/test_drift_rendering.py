@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from domain.drift.explaining import explanation_of
+from domain.drift.explaining import DUPLICATE_RULE, explanation_of
 from domain.drift.records import KINDS, Severity
 from domain.drift.rendering import EXPLAINED, REDACTED, as_html, as_text
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
@@ -141,6 +141,20 @@ def test_what_is_redacted_is_never_shown_whatever_a_finding_holds() -> None:
     for page in (as_text(report), as_html(report)):
         assert SECRET not in page
         assert page.count(REDACTED) == 3
+
+
+def test_what_is_none_is_told_from_what_is_empty_and_from_what_is_missing() -> None:
+    """An empty digest says that it is no secret, which is no secret either."""
+    text = as_text(
+        report_of(first=(finding_of(left="", right=SECRET, is_redacted=True), finding_of(left=None, right=""), MISSING))
+    )
+    values = re.findall(r"^   (?:ZooKeeper|KRaft): +(\(\w+\))", text, re.MULTILINE)
+    assert values == ["(empty)", REDACTED, "(none)", "(empty)", "(there)", "(missing)"]
+
+
+def test_a_key_that_is_there_twice_asks_for_no_repair() -> None:
+    explained = explanation_of(finding_of(rule=DUPLICATE_RULE), CheckName.METADATA)
+    assert "more than once" in explained.means
 
 
 def test_what_others_wrote_is_neither_markup_nor_a_command_to_a_terminal() -> None:
