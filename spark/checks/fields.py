@@ -1,0 +1,146 @@
+"""When two values agree: one function for each rule, over two columns of the same length. True equality, no hashes."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from domain.drift.records import Field, Kind, Rule
+
+Mask = npt.NDArray[np.bool_]
+
+NUMBER_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class FieldMarks:
+    """For each pair of rows: does this field differ, or can it not be known. `expected_from`: the left row's field."""
+
+    field: Field
+    expected_from: Field
+    differs: Mask
+    is_unknown: Mask
+
+    def of_rows(self, rows: npt.NDArray[np.int64]) -> "FieldMarks":
+        return replace(self, differs=self.differs[rows], is_unknown=self.is_unknown[rows])
+
+
+def compare_fields(kind: Kind, left: pa.Table, right: pa.Table, is_before_dual_write: bool) -> list[FieldMarks]:
+    """`left`, `right`: rows of the same keys, in the same order."""
+    compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
+    return [_compare(field, _expected_from(kind, field, is_before_dual_write), left, right) for field in compared]
+
+
+def _expected_from(kind: Kind, field: Field, is_before_dual_write: bool) -> Field:
+    """Kafka's copy goes on behind ZooKeeper's newest block of producer ids; dual write makes that block begin at it."""
+    if field.rule is Rule.PRODUCER_BLOCK and is_before_dual_write:
+        return next(other for other in kind.values if other.name == "next")
+    return field
+
+
+def _compare(field: Field, expected_from: Field, left_rows: pa.Table, right_rows: pa.Table) -> FieldMarks:
+    left, right = (rows.column(one.name).combine_chunks() for rows, one in ((left_rows, expected_from), (right_rows, field)))
+    is_unknown = np.zeros(len(left), dtype=np.bool_)
+    if field.rule is Rule.DIGEST:
+        is_unknown = ~(_valid(left) & _valid(right))
+    return FieldMarks(field, expected_from, _DIFFER[field.rule](left, right) & ~is_unknown, is_unknown)
+
+
+def _valid(column: pa.Array) -> Mask:
+    return np.asarray(column.is_valid())
+
+
+def _differ_exactly(left: pa.Array, right: pa.Array) -> Mask:
+    """Null equals null and nothing else."""
+    have, also = _valid(left), _valid(right)
+    if pa.types.is_list(left.type):
+        unequal = _lists_differ(left, right)
+    else:
+        unequal = np.asarray(pc.fill_null(pc.not_equal(left, right), False))
+    differs: Mask = (have != also) | (have & also & unequal)
+    return differs
+
+
+def _lists_differ(left: pa.Array, right: pa.Array) -> Mask:
+    sizes, others = _sizes(left), _sizes(right)
+    differs: Mask = sizes != others
+    rows = np.flatnonzero(~differs)
+    unequal = np.asarray(pc.not_equal(left.take(pa.array(rows)).flatten(), right.take(pa.array(rows)).flatten()))
+    owners = np.repeat(rows, sizes[rows])
+    differs[owners[unequal]] = True
+    return differs
+
+
+def _sizes(lists: pa.Array) -> npt.NDArray[np.int64]:
+    sizes: npt.NDArray[np.int64] = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return sizes
+
+
+def _sets_differ(left: pa.Array, right: pa.Array) -> Mask:
+    differs = _differ_exactly(left, right)
+    rows = np.flatnonzero(differs & _valid(left) & _valid(right))
+    if rows.size:
+        some = pa.array(rows)
+        as_sets = _number_sets_differ if pa.types.is_list(left.type) else _text_sets_differ
+        differs[rows] = as_sets(left.take(some), right.take(some))
+    return differs
+
+
+def _number_sets_differ(left: pa.Array, right: pa.Array) -> Mask:
+    return _lists_differ(_as_sets(left), _as_sets(right))
+
+
+def _as_sets(lists: pa.Array) -> pa.Array:
+    """Sorted, each number once."""
+    owners = np.repeat(np.arange(len(lists)), _sizes(lists))
+    values = lists.flatten().to_numpy()
+    order = np.lexsort((values, owners))
+    owners, values = owners[order], values[order]
+    is_new = np.ones(len(values), dtype=np.bool_)
+    is_new[1:] = (owners[1:] != owners[:-1]) | (values[1:] != values[:-1])
+    sizes = np.bincount(owners[is_new], minlength=len(lists))
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values[is_new]))
+
+
+def _text_sets_differ(left: pa.Array, right: pa.Array) -> Mask:
+    pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+    return np.fromiter((_members(one) != _members(other) for one, other in pairs), dtype=np.bool_, count=len(left))
+
+
+def _members(text: str) -> frozenset[str] | str:
+    """Of a JSON array. What is none is compared as it stands."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        return text
+    return frozenset(json.dumps(member, sort_keys=True) for member in told) if isinstance(told, list) else text
+
+
+def _numbers_differ(left: pa.Array, right: pa.Array) -> Mask:
+    have, also = _valid(left), _valid(right)
+    one, other = (column.fill_null(0.0).to_numpy(zero_copy_only=False) for column in (left, right))
+    with np.errstate(invalid="ignore", over="ignore"):
+        is_near = np.abs(one - other) <= NUMBER_TOLERANCE * np.maximum(np.abs(one), np.abs(other))
+    is_endless = np.isinf(one) | np.isinf(other)
+    agrees = (one == other) | (is_near & ~is_endless) | (np.isnan(one) & np.isnan(other))
+    differs: Mask = (have != also) | (have & also & ~agrees)
+    return differs
+
+
+_DIFFER: dict[Rule, Callable[[pa.Array, pa.Array], Mask]] = {
+    Rule.EXACT: _differ_exactly,
+    Rule.SET: _sets_differ,
+    Rule.NUMBER: _numbers_differ,
+    Rule.DIGEST: _differ_exactly,
+    Rule.PRODUCER_BLOCK: _differ_exactly,
+}
+
+
+def is_settled_by_hash(kind: Kind) -> bool:
+    """Whether equal hashes are equal rows: not where a null is no value, or where sides are not meant to look the same."""
+    return not any(field.rule in (Rule.DIGEST, Rule.PRODUCER_BLOCK) for field in kind.values)

@@ -1,0 +1,146 @@
+"""What both engines run, piece by piece and anywhere: stage one split, compare some ranges of buckets."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow.compute as pc
+
+from domain.drift.records import KINDS
+from domain.errors import Permanent
+from spark.checks.compare import Compared, compare
+from spark.checks.rest import Sides
+from spark.digest import BUCKETS
+from spark.sources.source import Rows, Source, Split
+from spark.sources.staged import StagedRange, read_manifest
+from spark.staging import Manifest, StagedFile, stage_part
+
+ROWS_PER_TASK = 500_000
+Tick = Callable[[], None]
+"""Called between two batches. What it raises ends the task."""
+
+
+class SourceMaker(Protocol):
+    def build(self) -> Source:
+        """The source, in the process that reads it."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A source that is there already."""
+
+    source: Source
+
+    def build(self) -> Source:
+        return self.source
+
+
+@dataclass(frozen=True)
+class StageTask:
+    maker: SourceMaker
+    split: Split
+    name: str
+    directory: Path
+    kinds: frozenset[str]
+
+    def run(self, attempt: str, tick: Tick) -> tuple[StagedFile, ...]:
+        """`attempt`: makes the files' names this attempt's own."""
+        rows = self.maker.build().read(self.split, self.kinds)
+        return stage_part(self.directory, f"{self.name}-{attempt}", _watched(rows, tick))
+
+
+def _watched(rows: Iterator[Rows], tick: Tick) -> Iterator[Rows]:
+    for part in rows:
+        tick()
+        yield part
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Buckets of one kind, and about how many rows both sides have in them."""
+
+    kind: str
+    begin: int
+    end: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class CompareTask:
+    left: Path
+    right: Path
+    pieces: tuple[Piece, ...]
+    is_before_dual_write: bool
+
+    def run(self, tick: Tick) -> Iterator[tuple[str, Compared]]:
+        left, right = read_manifest(self.left), read_manifest(self.right)
+        names = TopicNames(((self.left, left), (self.right, right)))
+        for piece in self.pieces:
+            tick()
+            span = (piece.kind, piece.begin, piece.end)
+            sides = Sides(
+                StagedRange(self.left, left, *span),
+                StagedRange(self.right, right, *span),
+                StagedRange(self.right, right, *span, is_journal=True),
+            )
+            yield piece.kind, compare(KINDS[piece.kind], sides, self.is_before_dual_write, names)
+
+
+@dataclass(frozen=True)
+class TopicNames:
+    """By id, from the topics of the left side, then of the right one, then of its journal."""
+
+    sides: Sequence[tuple[Path, Manifest]]
+
+    def __call__(self) -> Mapping[str, str]:
+        return self._names
+
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        names: dict[str, str] = {}
+        for rows in self._topics():
+            for name, text in sorted(rows):
+                names.setdefault(text, name)
+        return names
+
+    def _topics(self) -> Iterator[Iterator[tuple[str, str]]]:
+        for is_journal in (False, True):
+            for directory, manifest in self.sides:
+                rows = StagedRange(directory, manifest, "topic", 0, BUCKETS, is_journal).columns(("topic", "topic_id"))
+                rows = rows.filter(pc.is_valid(rows.column("topic_id")))
+                yield zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def compare_tasks(left: Path, right: Path, kinds: Sequence[str], is_before_dual_write: bool) -> list[CompareTask]:
+    """Ranges of buckets of similar size; what is small goes together."""
+    manifests = read_manifest(left), read_manifest(right)
+    _refuse_journal(left, manifests[0])
+    tasks: list[CompareTask] = []
+    held: list[Piece] = []
+    for kind in kinds:
+        for piece in _pieces(kind, sum(manifest.rows_of(kind) for manifest in manifests)):
+            held.append(piece)
+            if sum(one.rows for one in held) >= ROWS_PER_TASK:
+                tasks.append(CompareTask(left, right, tuple(held), is_before_dual_write))
+                held = []
+    return [*tasks, CompareTask(left, right, tuple(held), is_before_dual_write)] if held else tasks
+
+
+def _refuse_journal(left: Path, manifest: Manifest) -> None:
+    if any(file.is_journal for file in manifest.files):
+        raise Permanent(f"{left} has a journal: the left side is one state, only the right one may change while it is compared")
+
+
+def _pieces(kind: str, rows: int) -> Iterator[Piece]:
+    ranges = 1
+    while ranges * ROWS_PER_TASK < rows and ranges < BUCKETS:
+        ranges *= 2
+    width = BUCKETS // ranges
+    for at in range(0, BUCKETS, width):
+        yield Piece(kind, at, at + width, rows // ranges)
+
+
+def added(one: tuple[int, int, int], compared: Compared) -> tuple[int, int, int]:
+    return one[0] + compared.left, one[1] + compared.right, one[2] + compared.equal
