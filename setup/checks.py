@@ -15,8 +15,7 @@ from pathlib import Path
 from setup.environment import NETWORK, REPOSITORY, Setup, only_one, say
 
 LOCK = "requirements-checks.lock"
-INPUTS = ("requirements.lock", LOCK)
-"""Both: where they have a package in common it is in the same version, that of the first."""
+"""Made with the first lock as its constraint, so where they have a package in common it is in the same version."""
 
 
 class ChecksSetup:
@@ -29,9 +28,8 @@ class ChecksSetup:
 
     @property
     def folder(self) -> Path:
-        """Where the packages of these locks are, or will be."""
-        contents = b"\0".join((self._checkout / name).read_bytes() for name in INPUTS)
-        return self._venv / f"checks-{hashlib.sha256(contents).hexdigest()[:12]}"
+        """Where the packages of this lock are, or will be."""
+        return self._venv / f"checks-{hashlib.sha256((self._checkout / LOCK).read_bytes()).hexdigest()[:12]}"
 
     @property
     def _pointer(self) -> Path:

@@ -1,0 +1,144 @@
+"""Sessions on a Spark Connect server. Everything here blocks, and grpc has threads of its own: call it from a thread.
+
+One session for each attempt of a check, under an id that is known before it is opened. So whoever comes after an attempt that
+died can end what that one has left running in Spark, and make certain that nothing of it starts any more: a session that was
+released is closed for good, also to a request that was still under way.
+
+Every client is closed, whatever happens: one that is not asks its server once more when the interpreter exits, and waits ten
+minutes for a server that is dead by then.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import grpc
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
+from pyspark.sql.connect.client.core import RpcDeadlines
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession
+
+from domain.errors import KeeperlessError, Permanent, Transient
+from spark.session.endpoint import Endpoint
+
+USER = "keeperless"
+"""The same in every attempt: a session is known by user and id."""
+
+Progress = Callable[[int, int], None]
+"""Tasks of the present operation that are done, and how many it has. Called in the thread that waits for it."""
+
+MAX_RETRIES = 6
+MAX_BACKOFF_MILLISECONDS = 3000
+"""Together about ten seconds for a server that is not to be reached. Spark's own default takes ten minutes to say so."""
+INTERRUPT_SECONDS = 10.0
+
+CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
+REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+def new_session_id() -> str:
+    return str(uuid4())
+
+
+@contextmanager
+def session(endpoint: Endpoint, session_id: str, progress: Progress | None = None, tag: str = "") -> Iterator[SparkSession]:
+    """A session under this id, released at the end. What goes wrong in it is raised in words of `domain.errors`.
+
+    `tag`: operations of this thread carry it, for whoever looks at Spark.
+    """
+    with translated(endpoint):
+        spark = SparkSession.builder.channelBuilder(_channel(endpoint, session_id)).create()
+        try:
+            spark.client.set_retry_policies([_patience()])
+            if progress is not None:
+                spark.registerProgressHandler(_handler(progress))
+            if tag:
+                spark.addTag(tag)
+            yield spark
+        finally:
+            spark.stop()
+
+
+def interrupt_attempt(endpoint: Endpoint, session_id: str) -> None:
+    """Ends all that runs in this session, and closes it: afterwards nothing of it runs, or ever will. Safe any number of times.
+
+    The first request makes the session known to the server, should the attempt not have come so far. One that the server never
+    saw cannot be closed, and a request of the attempt's that is still under way would open it.
+    """
+    with translated(endpoint), _client(endpoint, session_id, INTERRUPT_SECONDS) as client:
+        client.set_retry_policies([_patience()])
+        try:
+            client.get_configs("spark.app.name")
+            client.interrupt_all()
+            client.release_session()
+        except SparkConnectGrpcException as error:
+            if error.getCondition() != CLOSED:
+                raise
+
+
+def is_answering(endpoint: Endpoint, seconds: float) -> bool:
+    """Asks once, for something that leaves no trace, and with the token: another's server is no answer."""
+    with _client(endpoint, new_session_id(), seconds) as client:
+        client.set_retry_policies([])
+        try:
+            client.release_session()
+        except SparkConnectGrpcException:
+            return False
+    return True
+
+
+@contextmanager
+def translated(endpoint: Endpoint) -> Iterator[None]:
+    """Spark's errors in words that say what to do: try again, or never again with this input."""
+    try:
+        yield
+    except PySparkException as error:
+        raise _translation(endpoint, error) from error
+
+
+def _translation(endpoint: Endpoint, error: PySparkException) -> KeeperlessError:
+    code = error.getGrpcStatusCode() if isinstance(error, SparkConnectGrpcException) else None
+    if code in REFUSED:
+        return Permanent(
+            f"Spark at {endpoint.url} refuses us ({code.name}): is KEEPERLESS_SPARK_TOKEN the one it was started with?"
+        )
+    told = f"Spark at {endpoint.url}: {str(error)[:1000]}"
+    return Permanent(told) if isinstance(error, AnalysisException) else Transient(told)
+
+
+@contextmanager
+def _client(endpoint: Endpoint, session_id: str, seconds: float) -> Iterator[SparkConnectClient]:
+    """For single questions, each answered within `seconds`."""
+    deadlines = RpcDeadlines(config=seconds, interrupt=seconds, release_session=seconds, fetch_error_details=seconds)
+    client = SparkConnectClient(_channel(endpoint, session_id), rpc_deadlines=deadlines)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _channel(endpoint: Endpoint, session_id: str) -> DefaultChannelBuilder:
+    """Never through a proxy where the server is on this machine: proxies that are set in the environment are for the world."""
+    is_here = endpoint.url.startswith("sc://localhost")
+    channel = DefaultChannelBuilder(endpoint.url, [("grpc.enable_http_proxy", 0)] if is_here else None)
+    channel.set("session_id", session_id)
+    channel.set("user_id", USER)
+    if endpoint.token:
+        channel.set("token", endpoint.token)
+    return channel
+
+
+def _patience() -> DefaultPolicy:
+    return DefaultPolicy(max_retries=MAX_RETRIES, max_backoff=MAX_BACKOFF_MILLISECONDS)
+
+
+def _handler(progress: Progress) -> Callable[..., None]:
+    def handle(stages: Any, **_: Any) -> None:  # noqa: ANN401: Spark's own types, known only where it is installed
+        found = list(stages)
+        if found:
+            progress(sum(stage.num_completed_tasks for stage in found), sum(stage.num_tasks for stage in found))
+
+    return handle

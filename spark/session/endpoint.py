@@ -1,0 +1,24 @@
+"""Where a Spark Connect server listens, and what lets us in."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`url`: `sc://host:port`, with the parameters of Spark Connect but without its token, which is never shown."""
+
+    url: str
+    token: str = field(default="", repr=False)
+
+
+class SparkProvider(Protocol):
+    """Gives a Connect server that answers. Blocks: call it from a thread."""
+
+    def endpoint(self) -> Endpoint:
+        """Raises Transient when there is none now, Permanent when there never will be."""
+        ...
+
+    def close(self) -> None:
+        """Stops what this provider has started."""
+        ...
