@@ -47,8 +47,8 @@ class CheckSettings(BaseSettings):
     )
     digest_key: SecretRef | None = Field(
         default=None,
-        description="Where the key is that secrets are compared by, 16 bytes or more. It has to stay the same from the baseline "
-        "to the end, on all machines that read. None: a file in the directory of the checks, made when there is none.",
+        description="Where the key is that secrets are compared by, 16 bytes or more. It has to stay the same from the "
+        "baseline to the end, on all machines that read. None: a file in the directory of the checks, made when there is none.",
     )
     encoder_secret: SecretRef | None = Field(
         default=None,

@@ -8,9 +8,8 @@ Every client is closed, whatever happens: one that is not asks its server once m
 minutes for a server that is dead by then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 from uuid import uuid4
 
 import grpc
@@ -20,6 +19,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.client.core import RpcDeadlines
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.connect.shell.progress import StageInfo
 
 from domain.errors import KeeperlessError, Permanent, Transient
 from spark.session.endpoint import Endpoint
@@ -102,9 +102,7 @@ def translated(endpoint: Endpoint) -> Iterator[None]:
 def _translation(endpoint: Endpoint, error: PySparkException) -> KeeperlessError:
     code = error.getGrpcStatusCode() if isinstance(error, SparkConnectGrpcException) else None
     if code in REFUSED:
-        return Permanent(
-            f"Spark at {endpoint.url} refuses us ({code.name}): is KEEPERLESS_SPARK_TOKEN the one it was started with?"
-        )
+        return Permanent(f"Spark at {endpoint.url} refuses us: KEEPERLESS_SPARK_TOKEN has to be the token it was started with")
     told = f"Spark at {endpoint.url}: {str(error)[:1000]}"
     return Permanent(told) if isinstance(error, AnalysisException) else Transient(told)
 
@@ -136,7 +134,7 @@ def _patience() -> DefaultPolicy:
 
 
 def _handler(progress: Progress) -> Callable[..., None]:
-    def handle(stages: Any, **_: Any) -> None:  # noqa: ANN401: Spark's own types, known only where it is installed
+    def handle(stages: Iterable[StageInfo], **_: object) -> None:
         found = list(stages)
         if found:
             progress(sum(stage.num_completed_tasks for stage in found), sum(stage.num_tasks for stage in found))

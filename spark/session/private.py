@@ -24,6 +24,6 @@ def write_private_once(path: Path, text: str) -> None:
 def _written(path: Path, text: str) -> Path:
     """Beside it. `mkstemp` lets nobody else read, from the first moment."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123: a handle
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     return Path(name)

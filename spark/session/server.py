@@ -29,7 +29,7 @@ from spark.session.profile import Profile
 
 LOOPBACK = "127.0.0.1"
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
-TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105: the name of the variable
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
 STARTED = re.compile(rb"Spark Connect server started at: \S*:(\d+)")
@@ -123,7 +123,7 @@ def command(plan: ServerPlan) -> list[str]:
 
 
 def environment(token: str, ours: Mapping[str, str]) -> dict[str, str]:
-    """Ours, for secrets that are named `env:…` are read in Spark's Python processes too; but nothing meant for another Spark."""
+    """Ours, as `env:…` secrets are read in Spark's Python processes too; but nothing that is meant for another Spark."""
     kept = {name: value for name, value in ours.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     root = Path(__file__).parent.parent.parent
     return kept | {
