@@ -93,6 +93,13 @@ def installed_kafka(announce: Announce = silent, cache: Path | None = None, lock
     return KafkaHome(home)
 
 
+def fetched_jars(lock_file: Path, announce: Announce = silent, cache: Path | None = None) -> list[Path]:
+    """The verified files of another lock, as they lie in the cache: to be read, not to be run."""
+    cache = cache or cache_directory()
+    with only_one_process(cache / f"{lock_file.stem}.lock"):
+        return [path for _, path in _fetch_all(locked_jars(lock_file), cache / "maven", announce)]
+
+
 def home_name(lock_file: Path = LOCK_FILE) -> str:
     """Another lock is another folder: a cache never mixes two of them."""
     kafka = next(jar for jar in locked_jars(lock_file) if jar.artifact == "kafka_2.13")

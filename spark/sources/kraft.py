@@ -5,7 +5,9 @@ other kinds, and the log after the checkpoint. What the log says of a partition 
 is read, so each reader replays the log's part about partitions; it is short, because checkpoints are frequent.
 """
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -58,9 +60,10 @@ class KraftSource:
     def _feed(self, replay: Replay, log: LogFiles) -> Replay:
         """All of the log after the checkpoint."""
         end, cut = self.files.end, self.files.cut
-        for frames in log_of(log, end, cut if end is None else end):
-            replay.feed(frames)
-        replay.finish()
+        with _uncollected():
+            for frames in log_of(log, end, cut if end is None else end):
+                replay.feed(frames)
+            replay.finish()
         return replay
 
     # ---- a checkpoint's topics and partitions ----
@@ -82,8 +85,9 @@ class KraftSource:
         bulk = _bulk(log)
         image = Image(self.digester, _names(log.checkpoint, bulk.pure))
         replay = Replay(self.files.cut, image if kinds - {PARTITION.name} else None, wants_partitions=PARTITION.name in kinds)
-        for frames in _frames_of(log.checkpoint, bulk.others):
-            replay.apply(frames)
+        with _uncollected():
+            for frames in _frames_of(log.checkpoint, bulk.others):
+                replay.apply(frames)
         self._feed(replay, log)
         if PARTITION.name in kinds:
             yield from _own_partitions(replay, has_others=bool(bulk.pure))
@@ -91,6 +95,20 @@ class KraftSource:
         for kind in sorted(kinds & KINDS.keys() - {PARTITION.name}):
             yield from rows_of(kind, list(present.get(kind, {}).values()))
             yield from journal_of(kind, image.journal.get(kind, []))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hundreds of thousands of small objects that stay: looking for garbage among them again and again takes longer than all
+    the rest.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _bulk(log: LogFiles) -> Bulk:
