@@ -1,7 +1,10 @@
 """`make docs`: writes the pages that are made from the code. `tests/docs` fails when a page is not what this would write."""
 
+import ast
 import difflib
+import inspect
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -10,6 +13,7 @@ from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from domain.cluster import Role
 from domain.decisions import NodeStage
+from domain.drift.records import KINDS, Field, Kind, Rule
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
@@ -134,7 +138,54 @@ def _default(value: object) -> str:
     return "-" if value in {None, ()} else f"`{str(value).replace(str(Path.home()), '~')}`"
 
 
-PAGES = {"node-stages.md": node_stages, "configuration.md": configuration}
+DRIFT_HEAD = """\
+# What is compared, field by field
+
+Made from `domain/drift/records.py` by `make docs`. Do not edit. How to ask for a comparison, and how to read what it says, is
+in [drift.md](drift.md).
+
+Each kind below is compared row by row: a row that one side lacks is `missing_left` (ZooKeeper lacks it) or `missing_right`
+(KRaft lacks it); of a row that both have, each field is compared by its rule. A policy's `tolerated` names kinds and fields as
+they are called here. The severity is that of the finding: `block` and `warn` are a drift, `info` is only told.
+"""
+
+
+def drift_kinds() -> str:
+    """Kinds, fields and rules of a comparison."""
+    rules = [f"| `{rule}` | {_means(rule)} |" for rule in Rule]
+    parts = [
+        DRIFT_HEAD,
+        "## Rules\n",
+        "\n".join(["| rule | two values agree when |", "|---|---|", *rules]) + "\n",
+        *(_kind_of_row(kind) for kind in KINDS.values()),
+    ]
+    return "\n".join(parts)
+
+
+def _kind_of_row(kind: Kind) -> str:
+    keys = [f"| `{key.name}` | `{key.type}` | key | - | {key.means} |" for key in kind.keys]
+    values = [
+        f"| `{value.name}` | `{value.type}` | `{value.rule}` | {_severity(value)} | {value.means} |" for value in kind.values
+    ]
+    places = f"ZooKeeper: {kind.znode}. KRaft: {kind.record}. A row that one side lacks: `{kind.missing}`.\n"
+    table = ["| field | type | rule | severity | meaning |", "|---|---|---|---|---|", *keys, *values]
+    return f"## `{kind.name}`\n\n{places}\n" + "\n".join(table) + "\n"
+
+
+def _severity(field: Field) -> str:
+    return "-" if field.rule is Rule.NOT_COMPARED else f"`{field.severity}`"
+
+
+def _means(rule: Rule) -> str:
+    """The words below the member in the source: there they are next to what they explain."""
+    body = next(node for node in ast.parse(inspect.getsource(Rule)).body if isinstance(node, ast.ClassDef)).body
+    for member, words in pairwise(body):
+        if isinstance(member, ast.Assign) and isinstance(member.value, ast.Constant) and member.value.value == rule.value:
+            return " ".join(str(ast.literal_eval(words.value)).split()) if isinstance(words, ast.Expr) else ""
+    raise LookupError(rule)
+
+
+PAGES = {"node-stages.md": node_stages, "configuration.md": configuration, "drift-kinds.md": drift_kinds}
 
 
 def main() -> None:

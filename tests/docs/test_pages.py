@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 from api import openapi
-from api.requests import MigrationRequest, RollbackRequest
+from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
-from domain.decisions import GateName
+from domain.decisions import GateName, WaitReason
+from domain.drift.records import KINDS
+from domain.drift.report import CheckName, FindingKind, Verdict
+from domain.drift.tolerations import Toleration
+from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.zk_to_kraft.losses import METADATA_CHANGES
 from domain.zk_to_kraft.phases import Phase
@@ -75,3 +79,30 @@ def test_the_way_backs_bodies_are_what_the_api_takes() -> None:
     assert MigrationRequest.model_validate(held).hold
     (forced,) = re.findall(r'`(\{"reason": "…".+?\})`', page)
     assert RollbackRequest.model_validate_json(forced).accept_loss
+
+
+def test_the_comparisons_page_explains_every_word_of_a_report() -> None:
+    page = (REPOSITORY / "docs" / "drift.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
+    assert explained == [*CheckName, *Verdict, *FindingKind]
+    reasons = {WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING}
+    assert all(f"`{reason}`" in page for reason in reasons)
+    assert {"max_report_age", "recheck_interval", "tolerated"} <= set(MigrationPolicy.model_fields) & set(
+        re.findall(r"`(\w+)`", page)
+    )
+
+
+def test_the_comparisons_calls_and_bodies_are_what_the_api_takes() -> None:
+    page = (REPOSITORY / "docs" / "drift.md").read_text(encoding="utf-8")
+    known = {(m.upper(), p.replace("{migration_id}", "{id}")) for p, ms in openapi.document()["paths"].items() for m in ms}
+    named = set(re.findall(r"\b(GET|POST|PUT) (/[a-z{}/_-]+)", page))
+    for variable, parameter in (("$ID", "{id}"), ("$REPORT", "{report_id}"), ("/orders/", "/{name}/")):
+        page = page.replace(variable, parameter)
+    called = re.findall(r"curl -s( -X POST)? http://127.0.0.1:8080(\S+)", page)
+    named |= {("POST" if posted else "GET", path) for posted, path in called}
+    assert len(named) > 4
+    assert named <= known
+    (order,) = re.findall(r"-d '(.+?)'", page)
+    assert CheckOrder.model_validate_json(order).check is CheckName.METADATA
+    (toleration,) = re.findall(r"^\{.*\}$", page, re.MULTILINE)
+    assert Toleration.model_validate_json(toleration).record in KINDS
