@@ -5,6 +5,7 @@ of Kafka 3.9. Empty data is no content where Kafka takes it so.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -155,7 +156,7 @@ def _producer_ids(data: bytes) -> list[Row]:
     if not data:
         return []
     block = _object(data)
-    first, last = int(_text(block, "block_start")), int(_text(block, "block_end"))
+    first, last = (_digits(block, key) for key in ("block_start", "block_end"))
     return [(PRODUCER_IDS.name, ("cluster", first, last + 1))]
 
 
@@ -211,6 +212,13 @@ def _principal(content: dict[str, Any], key: str) -> str:
 
 def _text(content: dict[str, Any], key: str) -> str:
     return _is_text(content.get(key), key)
+
+
+def _digits(content: dict[str, Any], key: str) -> int:
+    text = _text(content, key)
+    if re.fullmatch(r"-?[0-9]{1,19}", text) is None:
+        raise ValueError(f"{key} is no number")
+    return int(text)
 
 
 def _is_text(value: object, what: str) -> str:

@@ -1,0 +1,415 @@
+"""Znodes as rows: every kind, in Kafka's spelling and in others."""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA512
+from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
+from cryptography.hazmat.primitives.padding import PKCS7
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.drift import normalise
+from domain.drift.digests import Digester
+from domain.drift.records import KINDS
+from playground.zookeeper_files import state_json, topic_json
+from spark.codec.encoded_password import Undecodable, decoded, is_encoded
+from spark.rows import schema_of
+from spark.sources import zookeeper_rows
+from spark.sources.zookeeper_rows import Notes, rows_of
+
+DIGESTER = Digester(b"0123456789abcdef")
+ID = "8PHy8_T19vf4-fr7_P3-_w"
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+ALL = frozenset(KINDS)
+ENCODER = "of the encoder"
+ORIGIN = ("segment", "batch", "at")
+
+
+@dataclass(frozen=True)
+class Read:
+    path: str
+    data: bytes
+    mzxid: int = 9
+
+
+def rows(znodes: Iterable[Read], secret: str | None = None, notes: Notes | None = None) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for read in rows_of(znodes, ALL, DIGESTER, secret, notes):
+        assert read.batch.schema == schema_of(read.kind)
+        read.batch.validate(full=True)
+        found.setdefault(read.kind, []).extend(read.batch.to_pylist())
+    return {kind: listed for kind, listed in found.items() if listed}
+
+
+def only(znode: Read, **more: Any) -> list[tuple[object, ...]]:
+    """The rows of one znode, without their origin."""
+    found = rows([znode], **more)
+    assert len(found) <= 1
+    return [tuple(value for name, value in row.items() if name not in ORIGIN) for row in next(iter(found.values()), [])]
+
+
+def configs(of: Mapping[str, str]) -> bytes:
+    return json.dumps({"version": 1, "config": of}).encode()
+
+
+# ---- topics and partitions ----
+
+
+def topic(name: str, partitions: Mapping[int, list[int]], id_: str = ID) -> Read:
+    return Read(f"/brokers/topics/{name}", topic_json(id_, partitions), 5)
+
+
+def state(name: str, partition: int, content: bytes, mzxid: int = 7) -> Read:
+    return Read(f"/brokers/topics/{name}/partitions/{partition}/state", content, mzxid)
+
+
+def partition_of(znodes: Iterable[Read], **more: Any) -> list[tuple[object, ...]]:
+    return [tuple(row.values())[1:9] for row in rows(znodes, **more)["partition"]]
+
+
+def test_a_topic_and_its_partitions() -> None:
+    found = rows([topic("t", {1: [2, 3], 0: [3, 1]}), state("t", 0, state_json(1, [3, 1, 3], 4))])
+    at = {"segment": "", "batch": -1}
+    assert found["topic"] == [{"topic": "t", "topic_id": ID, **at, "at": 5}]
+    common = {"topic_id": bytes(range(240, 256)), "adding": [], "removing": [], "recovery": 0, **at}
+    assert found["partition"] == [
+        {**common, "partition": 1, "replicas": [2, 3], "leader": 2, "isr": [2, 3], "leader_epoch": 0, "at": 5},
+        {**common, "partition": 0, "replicas": [3, 1], "leader": 1, "isr": [1, 3], "leader_epoch": 4, "at": 7},
+    ]
+
+
+def test_a_missing_state_is_what_kafkas_copy_makes_of_it() -> None:
+    assert partition_of([topic("t", {0: [3, 1]})]) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0)]
+    assert partition_of([topic("t", {0: [3, 1]}), state("t", 0, b"")]) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0)]
+
+
+def test_no_leader_and_recovery() -> None:
+    content = b'{"controller_epoch":1,"leader":-1,"version":1,"leader_epoch":7,"isr":[],"leader_recovery_state":1}'
+    assert partition_of([topic("t", {0: [3]}), state("t", 0, content)]) == [(0, [3], [], [], -1, [], 7, 1)]
+
+
+def test_a_reassignment() -> None:
+    content = {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2, 3], "1": [1]}}
+    moving = {"adding_replicas": {"0": [3, 2]}, "removing_replicas": {"0": [1]}}
+    found = partition_of([Read("/brokers/topics/t", json.dumps(content | moving).encode())])
+    assert found == [(0, [1, 2, 3], [2, 3], [1], 1, [1, 2, 3], 0, 0), (1, [1], [], [], 1, [1], 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"version":2,"partitions":{"0":[1],"1":[2]},"topic_id":"%s","adding_replicas":{}}' % ID.encode(),
+        b'{ "version": 1,\n "partitions": {"0": [1], "1": [2]}, "topic_id": "%s"}' % ID.encode(),
+        b'{"version":3,"topic_id":"%s","partitions":{"0":[9],"1":[2],"0":[1]}}' % ID.encode(),
+        b'{"version":3,"topic_id":"%s==","unknown":{"deep":[1]},"partitions":{"0":[1],"1":[2]}}' % ID.encode(),
+    ],
+)
+def test_other_spellings_of_a_topic(content: bytes) -> None:
+    beside = topic("u", {0: [1]}, OTHER_ID)
+    found = rows([Read("/brokers/topics/t", content), beside])
+    assert {row["topic"]: row["topic_id"] for row in found["topic"]} == {"t": ID, "u": OTHER_ID}
+    assert sorted((row["partition"], *row["replicas"]) for row in found["partition"]) == [(0, 1), (0, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no JSON"),
+        (b"[]", "no JSON object"),
+        (b'{"version":2,"partitions":{"0":[1]}}', "topic_id"),
+        (b'{"version":3,"topic_id":"short","partitions":{}}', "UUID"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"0":[1,]}}' % ID.encode(), "no JSON"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"x":[1]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"0":[1e99]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"0":[null]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"-1":[1]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"0":[99999999999]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":7}' % ID.encode(), "no JSON object"),
+    ],
+)
+def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_read(content: bytes, why: str) -> None:
+    notes = Notes()
+    znodes = [topic("a", {0: [1]}), Read("/brokers/topics/t", content), state("t", 0, state_json(1, [1]))]
+    found = rows([*znodes, topic("b", {0: [2]}, OTHER_ID)], notes=notes)
+    assert [row["topic"] for row in found["topic"]] == ["a", "b"]
+    assert [row["replicas"] for row in found["partition"]] == [[1], [2]]
+    (told,) = notes.not_read
+    assert told.startswith("/brokers/topics/t ")
+    assert why in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        b"{}",
+        b" ",
+        b"[1]",
+        b'{"leader":1}\n{"leader":2}',
+        b'{"controller_epoch":1,"leader":1.5,"version":1,"leader_epoch":0,"isr":[1]}',
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[null]}',
+        b'{"controller_epoch":1,"leader":99999999999,"version":1,"leader_epoch":0,"isr":[1]}',
+    ],
+)
+def test_a_state_that_cannot_be_read_is_named_and_the_others_are_read(content: bytes) -> None:
+    notes = Notes()
+    znodes = [topic("t", {0: [1], 1: [2, 1]}), state("t", 0, content), state("t", 1, state_json(2, [2]))]
+    found = rows(znodes, notes=notes)
+    assert found["partition"][1]["isr"] == [2]
+    (told,) = notes.not_read
+    assert told.startswith("/brokers/topics/t/partitions/0/state ")
+
+
+def test_a_state_over_several_lines() -> None:
+    content = b'{\n"leader":1,\n"leader_epoch":2,\n"isr":[1],"leader_recovery_state":0}'
+    assert partition_of([topic("t", {0: [1]}), state("t", 0, content)]) == [(0, [1], [], [], 1, [1], 2, 0)]
+
+
+def test_topics_being_deleted_and_orphans_are_told_and_are_no_rows() -> None:
+    notes = Notes()
+    gone, kept = topic("gone", {0: [1]}), topic("kept", {0: [1]}, OTHER_ID)
+    found = rows(
+        [
+            Read("/admin/delete_topics/gone", b""),
+            gone,
+            state("gone", 0, state_json(1, [1])),
+            kept,
+            *(Read(f"/config/topics/{name}", configs({"retention.ms": "1"})) for name in ("gone", "kept", "orphan")),
+        ],
+        notes=notes,
+    )
+    assert [row["topic"] for row in found["topic"] + found["topic-config"]] == ["kept", "kept"]
+    assert len(found["partition"]) == 1
+    assert not notes.not_read
+    assert [told.split()[0] for told in notes.info] == ["/brokers/topics/gone", "/config/topics/orphan"]
+
+
+assignments = st.dictionaries(
+    st.integers(0, 30), st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True), min_size=1, max_size=8
+)
+
+
+@given(st.lists(st.tuples(assignments, st.randoms(use_true_random=False)), min_size=1, max_size=6), st.integers(1, 12))
+def test_many_topics_are_what_each_is_by_itself(made: list[tuple[dict[int, list[int]], Any]], batch: int) -> None:
+    """Against reading one by one, with states in any order, some missing, and batches that end anywhere."""
+    znodes: list[Read] = []
+    expected: dict[tuple[bytes, int], tuple[object, ...]] = {}
+    for number, (assigned, chance) in enumerate(made):
+        id_ = f"AAAAAAAAAAAAAAAAAAAA{number}Q"
+        znodes.append(topic(f"t{number}", assigned, id_))
+        for partition in chance.sample(sorted(assigned), len(assigned)):
+            isr = chance.sample(assigned[partition], chance.randint(0, len(assigned[partition])))
+            key = normalise.uuid_bytes(id_), partition
+            if isr:
+                znodes.append(state(f"t{number}", partition, state_json(isr[0], isr, partition)))
+            leader, epoch = (isr[0], partition) if isr else (assigned[partition][0], 0)
+            expected[key] = (assigned[partition], [], [], leader, sorted(isr or assigned[partition]), epoch, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zookeeper_rows, "BATCH", batch)
+        found = rows(znodes)
+    listed = [tuple(row.values()) for row in found["partition"]]
+    assert {(id_, partition): tuple(rest[:7]) for id_, partition, *rest in listed} == expected
+    assert len(listed) == len(expected)
+
+
+# ---- configs and quotas ----
+
+
+def test_broker_configs() -> None:
+    found = only(Read("/config/brokers/<default>", configs({"log.roll.ms": "7", "empty": ""})))
+    assert found == [("", "log.roll.ms", "7", ""), ("", "empty", "", "")]
+    assert only(Read("/config/brokers/1", configs({}))) == []
+    assert only(Read("/config/brokers/1", b"")) == []
+
+
+def encoded(password: str, secret: str, iv: bytes = b"i" * 16) -> str:
+    """As Kafka's encoder writes it, by the library's own key derivation."""
+    key = PBKDF2HMAC(SHA512(), 16, b"salt", 4096).derive(secret.encode())
+    padder, encryptor = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
+    hidden = encryptor.update(padder.update(password.encode()) + padder.finalize()) + encryptor.finalize()
+    salt, told, hidden64 = (base64.b64encode(value).decode() for value in (b"salt", iv, hidden))
+    return (
+        f"encryptedPassword:{hidden64},keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,"
+        f"keyLength:128,salt:{salt},iterations:4096,initializationVector:{told},passwordLength:{len(password.encode('utf-16-le')) // 2}"
+    )
+
+
+def test_passwords() -> None:
+    name = "listener.name.internal.ssl.key.password"
+    znode = Read("/config/brokers/1", configs({name: encoded("hunter2", ENCODER)}))
+    in_kraft = normalise.broker_config(DIGESTER, "1", name, "hunter2")
+    assert only(znode, secret=ENCODER) == [("1", name, *in_kraft)]
+    assert only(znode, secret=ENCODER[1:]) == [("1", name, None, None)]
+    assert only(znode) == [("1", name, None, None)]
+    assert only(Read("/config/brokers/1", configs({name: "hunter2"}))) == [("1", name, *in_kraft)]
+    assert "hunter2" not in str(rows([znode], "encoder"))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.text("ab", min_size=1))
+def test_a_password_is_had_with_its_secret_only(password: str, secret: str) -> None:
+    """Lengths are counted as Java counts: in UTF-16."""
+    text = encoded(password, secret)
+    assert is_encoded(text)
+    assert decoded(text, secret) == password
+    with pytest.raises(Undecodable):
+        decoded(text, secret + "x")
+
+
+@pytest.mark.parametrize("text", ["", "hunter2", "a:b,c:d", "salt:x"])
+def test_what_is_not_encoded(text: str) -> None:
+    assert not is_encoded(text)
+
+
+def test_damaged_and_unknown_encodings() -> None:
+    right = encoded("hunter2", "s")
+    for old, new in [
+        ("AES/CBC/PKCS5Padding", "DES/CBC/PKCS5Padding"),
+        ("PBKDF2WithHmacSHA512", "Home-made"),
+        ("salt:", "salt:!"),
+    ]:
+        with pytest.raises(Undecodable):
+            decoded(right.replace(old, new), "s")
+
+
+@pytest.mark.parametrize(
+    ("path", "entity"),
+    [
+        ("/config/users/alice", '[["user","alice"]]'),
+        ("/config/users/<default>", '[["user",null]]'),
+        ("/config/users/%3Cdefault%3E", '[["user","<default>"]]'),
+        ("/config/users/CN%3DA%20B%2COU%3D%2A", '[["user","CN=A B,OU=*"]]'),
+        ("/config/users/al/clients/app", '[["client-id","app"],["user","al"]]'),
+        ("/config/users/al/clients/<default>", '[["client-id",null],["user","al"]]'),
+        ("/config/users/<default>/clients/<default>", '[["client-id",null],["user",null]]'),
+        ("/config/clients/%E6%9D%B1", '[["client-id","東"]]'),
+        ("/config/clients/<default>", '[["client-id",null]]'),
+        ("/config/ips/10.0.0.1", '[["ip","10.0.0.1"]]'),
+        ("/config/ips/<default>", '[["ip",null]]'),
+    ],
+)
+def test_quotas(path: str, entity: str) -> None:
+    found = only(Read(path, configs({"producer_byte_rate": "1024", "request_percentage": "0.5", "odd": "x"})))
+    assert found == [(entity, "producer_byte_rate", 1024.0), (entity, "request_percentage", 0.5), (entity, "odd", None)]
+    assert only(Read(path, configs({}))) == []
+    assert only(Read(path, b"")) == []
+
+
+def test_scram_lies_beside_quotas() -> None:
+    secret = "salt=c2FsdA==,stored_key=a2V5,server_key=c2Vydg==,iterations=8192"
+    znode = Read("/config/users/a%40b", configs({"SCRAM-SHA-512": secret, "consumer_byte_rate": "1"}))
+    found = rows([znode])
+    assert [row["name"] for row in found["quota"]] == ["consumer_byte_rate"]
+    (row,) = found["scram"]
+    assert (row["user"], row["mechanism"], row["iterations"]) == ("a@b", "SCRAM-SHA-512", 8192)
+    assert row["salt"] == normalise.scram_digest(DIGESTER, "a@b", "SCRAM-SHA-512", "salt", b"salt")
+    for told in ("c2FsdA", "a2V5", "c2Vydg"):
+        assert told not in str(found)
+
+
+# ---- ACLs, ids, tokens, brokers ----
+
+
+def acl(*entries: tuple[str, str, str, str]) -> bytes:
+    keys = ("principal", "permissionType", "operation", "host")
+    return json.dumps({"version": 1, "acls": [dict(zip(keys, entry, strict=True)) for entry in entries]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/kafka-acl/Topic/*", ("Topic", "*", "LITERAL")),
+        ("/kafka-acl/Topic/a/b/c", ("Topic", "a/b/c", "LITERAL")),
+        ("/kafka-acl/Cluster/kafka-cluster", ("Cluster", "kafka-cluster", "LITERAL")),
+        ("/kafka-acl/TransactionalId/東 x", ("TransactionalId", "東 x", "LITERAL")),
+        ("/kafka-acl-extended/prefixed/Group/team-", ("Group", "team-", "PREFIXED")),
+        ("/kafka-acl-extended/prefixed/Group/team/", ("Group", "team/", "PREFIXED")),
+    ],
+)
+def test_acls(path: str, resource: tuple[str, str, str]) -> None:
+    entry = ("User:CN=a,b", "Deny", "DescribeConfigs", "*")
+    found = only(Read(path, acl(entry, entry, ("User:*", "Allow", "Read", "10.0.0.1"))))
+    assert found == [
+        (*resource, "User:*", "10.0.0.1", "READ", "ALLOW"),
+        (*resource, "User:CN=a,b", "*", "DESCRIBE_CONFIGS", "DENY"),
+    ]
+    assert only(Read(path, b"")) == []
+    assert only(Read(path, acl())) == []
+
+
+def test_producer_ids() -> None:
+    block = b'{"version":1,"broker":1,"block_start":"1000","block_end":"1999"}'
+    assert only(Read("/latest_producer_id_block", block)) == [("cluster", 1000, 2000)]
+    assert only(Read("/latest_producer_id_block", b"")) == []
+
+
+def test_tokens() -> None:
+    times = {"issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2}
+    told = {"version": 3, "owner": "User%3Aal%20ice", "tokenRequester": "User%3Abob", "renewers": ["User%3Az", "User%3Ac"]}
+    content = json.dumps(told | times | {"tokenId": "abc"}).encode()
+    key = normalise.token_key(DIGESTER, "abc")
+    renewers = '["User:c","User:z"]'
+    assert only(Read("/delegation_token/tokens/abc", content)) == [(key, "User:al ice", "User:bob", renewers, 1, 3, 2)]
+    del told["tokenRequester"]
+    older = json.dumps(told | times | {"tokenId": "abc", "version": 2}).encode()
+    assert only(Read("/delegation_token/tokens/abc", older))[0][2] == "User:al ice"
+    assert only(Read("/delegation_token/tokens/abc", b"")) == []
+
+
+def test_registrations_and_the_cluster() -> None:
+    told = {"version": 5, "host": "h", "port": 9092, "endpoints": ["SSL://[::1]:9093", "plaintext://h:9092"], "rack": "r1"}
+    found = only(Read("/brokers/ids/7", json.dumps(told).encode()))
+    assert found == [("7", '["PLAINTEXT://h:9092","SSL://[::1]:9093"]', "r1")]
+    assert only(Read("/brokers/ids/7", b'{"version":1,"host":"h","port":1}')) == [("7", '["PLAINTEXT://h:1"]', None)]
+    assert only(Read("/cluster/id", b'{"version":"1","id":"xyz"}')) == [("cluster-id", "xyz")]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/consumers/g",
+        "/controller",
+        "/brokers/seqid",
+        "/config",
+        "/config/users",
+        "/config/changes/x",
+        "/kafka-acl/Topic",
+        "/",
+        "",
+    ],
+)
+def test_what_is_no_row(path: str) -> None:
+    assert rows([Read(path, b"anything")]) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/config/brokers/1", b"broken"),
+        ("/config/brokers/1", b'{"config":{"ssl.key.password":7}}'),
+        ("/config/users/u", configs({"SCRAM-SHA-256": "salt=c2VjcmV0"})),
+        ("/kafka-acl/Topic/t", b'{"version":1}'),
+        ("/kafka-acl/Nonsense/t", acl()),
+        ("/latest_producer_id_block", b'{"block_start":"c2VjcmV0","block_end":"2"}'),
+        ("/delegation_token/tokens/t", b'{"version":3,"owner":"User%3Aa","renewers":[]}'),
+        ("/brokers/ids/1", b'{"endpoints":["nowhere"]}'),
+        ("/cluster/id", b"[]"),
+    ],
+)
+def test_what_cannot_be_read_is_named_without_its_values(path: str, data: bytes) -> None:
+    notes = Notes()
+    assert rows([Read(path, data)], notes=notes) == {}
+    (told,) = notes.not_read
+    assert told.startswith(f"{path.replace('tokens/t', 'tokens/…')} ")
+    assert "c2VjcmV0" not in told
+
+
+def test_only_the_kinds_that_are_asked_for() -> None:
+    znodes = [topic("t", {0: [1]}), Read("/config/topics/t", configs({"a": "b"}))]
+    for kinds in ({"topic"}, {"partition"}, {"topic-config"}, {"quota"}):
+        assert {read.kind for read in rows_of(znodes, frozenset(kinds), DIGESTER)} == kinds - {"quota"}
