@@ -3,6 +3,7 @@
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from domain.drift.explaining import verdict_in_words
 from domain.drift.report import CheckName, DriftReport
 from domain.records import EventDraft
 from ledger import chain, clusters, migrations
@@ -78,6 +79,7 @@ def _event(report: DriftReport) -> EventDraft:
             "report_id": report.id,
             "check": report.check,
             "verdict": report.verdict,
+            "says": verdict_in_words(report),
             "content_hash": report.content_hash,
             "rules_fingerprint": report.rules_fingerprint,
         },

@@ -20,6 +20,7 @@ from domain.drift.records import Severity
 from domain.drift.rendering import as_html, as_text
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.records import MigrationRecord, MigrationState, OpenGate, Progress
+from spark.findings import FINDINGS_SCHEMA
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
@@ -68,8 +69,8 @@ def report_of(record: MigrationRecord, report_id: str = "r1", minutes: float = 0
 
 
 def as_parquet(rows: list[DriftFinding], rows_in_a_group: int = 3) -> bytes:
-    """As the engine writes it: a column for each field. Small groups, so that pages cross them."""
-    table = pa.Table.from_pylist([row.model_dump(mode="json") for row in rows])
+    """As the engine writes it, but in small groups, so that pages cross them."""
+    table = pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], FINDINGS_SCHEMA)
     parquet.write_table(table, sink := io.BytesIO(), row_group_size=rows_in_a_group)
     return sink.getvalue()
 
@@ -137,6 +138,11 @@ async def test_what_is_not_there_or_of_another_migration_is_not_found(
     unknown = make_migration(await api.registered())
     expect_problem(await api.http.get(f"/migrations/{unknown.id}/reports"), 404, "migration-not-found")
     expect_problem(await api.http.get(f"/migrations/{other.id}/reports/a%00b"), 422, "invalid-request")
+
+
+def test_the_engine_writes_every_field_of_a_finding() -> None:
+    """`from_pylist` would pass over one that its schema lacks."""
+    assert set(FINDINGS_SCHEMA.names) == set(DriftFinding.model_fields)
 
 
 # ---- Forms ----
