@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.drift import normalise
@@ -33,6 +33,7 @@ def test_names_of_entities(znode: str, name: str | None) -> None:
     assert normalise.config_resource(znode) == (name or "")
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_name_survives_its_znode(name: str) -> None:
     znode = normalise.sanitised(name)

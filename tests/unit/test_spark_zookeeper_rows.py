@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 from cryptography.hazmat.primitives.padding import PKCS7
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.drift import normalise
@@ -195,6 +195,7 @@ assignments = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(assignments, st.randoms(use_true_random=False)), min_size=1, max_size=6), st.integers(1, 12))
 def test_many_topics_are_what_each_is_by_itself(made: list[tuple[dict[int, list[int]], Any]], batch: int) -> None:
     """Against reading one by one, with states in any order, some missing, and batches that end anywhere."""
@@ -236,7 +237,8 @@ def encoded(password: str, secret: str, iv: bytes = b"i" * 16) -> str:
     salt, told, hidden64 = (base64.b64encode(value).decode() for value in (b"salt", iv, hidden))
     return (
         f"encryptedPassword:{hidden64},keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,"
-        f"keyLength:128,salt:{salt},iterations:4096,initializationVector:{told},passwordLength:{len(password.encode('utf-16-le')) // 2}"
+        f"keyLength:128,salt:{salt},iterations:4096,initializationVector:{told},"
+        f"passwordLength:{len(password.encode('utf-16-le')) // 2}"
     )
 
 
@@ -251,6 +253,7 @@ def test_passwords() -> None:
     assert "hunter2" not in str(rows([znode], "encoder"))
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.text("ab", min_size=1))
 def test_a_password_is_had_with_its_secret_only(password: str, secret: str) -> None:
     """Lengths are counted as Java counts: in UTF-16."""

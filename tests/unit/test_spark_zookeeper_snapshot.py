@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import Permanent
@@ -54,6 +54,7 @@ def written(znodes: list[FileZnode]) -> list[tuple[str, bytes, int]]:
     return [(znode.path, znode.data or b"", znode.mzxid) for znode in znodes]
 
 
+@settings(deadline=None)
 @given(trees, st.sampled_from([256, 1000, 4096]))
 def test_what_is_written_is_read(tree: dict[str, bytes | None], size: int) -> None:
     znodes = list(in_file_order(tree))
