@@ -31,15 +31,30 @@ from domain.zk_to_kraft.situation import Claim
 def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     """From this very state to plain ZooKeeper."""
     s, spec = scene.situation, scene.spec
-    rolled_to_hybrid = brokers_to_hybrid(s)
+    rolled_to_hybrid, mended = brokers_to_hybrid(s), _mend(scene)
     return (
         *(give_flag_back(scene, c.id) for c in flags_to_give_back(s)),
         *(start_node(scene, spec.node(c.id), "brokers in KRaft mode need the quorum") for c in controllers_to_start(s)),
+        *(mended if rolled_to_hybrid else ()),
         *(roll_broker(scene, b.id, NodeStage.MIGRATION) for b in rolled_to_hybrid),
         *(() if is_window_over(s) else _window(scene)),
+        *(() if rolled_to_hybrid else mended),
         *(roll_broker(scene, b.id, NodeStage.ZOOKEEPER) for b in brokers_to_zookeeper(s)),
         _see_leaders(scene),
         *_wipe(scene),
+    )
+
+
+def _mend(scene: Scene) -> tuple[RunbookAction, ...]:
+    """A broker with ZooKeeper reads, as it starts, much of what the copy could not read: it stops there as well."""
+    return tuple(
+        on_cluster(
+            scene,
+            f"Mend {suspect.what} in ZooKeeper before any broker is restarted: {suspect.why}. A broker that starts may stop at "
+            "it, as the copy did. Set it to what it should be, or delete it",
+            (tools.look_at(scene.spec, suspect.what),) if tools.is_plain(suspect.what) else (),
+        )
+        for suspect in scene.observation.poisoned_znodes or ()
     )
 
 

@@ -4,6 +4,7 @@ Clients that need more than an address take it from `$CLIENT_PROPERTIES`, a prop
 digest identity comes from where the specification says, and is never printed.
 """
 
+import re
 from collections.abc import Sequence
 from shlex import quote
 
@@ -18,6 +19,19 @@ def zookeeper(spec: ClusterSpec, command: str) -> str:
     if spec.zookeeper.digest_auth is None:
         return f"{_shell(spec)} {command}"
     return f'{{ {_add_identity(spec)}echo "{command}"; }} | {_shell(spec)}'
+
+
+PLAIN_PATH = re.compile(r"/[\w./:=@%+,*<>-]*")
+
+
+def is_plain(path: str) -> bool:
+    """Whether it is a znode's path, and nothing in it means anything to a shell between double quotes."""
+    return PLAIN_PATH.fullmatch(path) is not None
+
+
+def look_at(spec: ClusterSpec, path: str) -> str:
+    """What a znode holds, whose path is plain."""
+    return zookeeper(spec, f"get {path if spec.zookeeper.digest_auth is not None else quote(path)}")
 
 
 def _shell(spec: ClusterSpec) -> str:

@@ -8,7 +8,7 @@ import pytest
 from domain.cluster import ClusterSpec
 from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
-from domain.observation import MigrationZnode, Observation, Unanswered
+from domain.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.preview import NOTHING_TO_UNDO, Files, NodeFile
 from domain.zk_to_kraft.runbook import FINAL, FIRST, runbook_of
@@ -85,6 +85,7 @@ SHORT = {
     "Remove the storage": "wipe controller",
     "Remove the copy": "wipe broker",
     "AT ONCE: give": "flag",
+    "Mend ": "mend",
     "UNKNOWN": "unknown",
     "NOT FORWARD": "not forward",
     "Start ": "start",
@@ -125,6 +126,38 @@ def test_the_way_back_from_every_point() -> None:
     assert told(at(Point.DUAL_WRITE).back) == ["begin", *WINDOW, *rolled, *WIPED]
     to_hybrid = each("roll", BROKERS, " hybrid")
     assert told(at(Point.SOAK).back) == ["begin", *to_hybrid, *WINDOW, *rolled, *WIPED]
+
+
+ACL = Suspect(what="/kafka-acl/Topic/*", why="'bob' is no principal: it has no type")
+STRANGE = Suspect(what='/config/topics/$(date)"', why="is no JSON")
+REST = Suspect(what="7 further znodes", why="cannot be read either")
+
+
+def poisoned(*suspects: Suspect) -> Runbook:
+    """The copy has killed every controller: what kills it may stop a broker that starts as well."""
+    seen = observation(Point.DUAL_WRITE).model_copy(update={"poisoned_znodes": suspects})
+    for i in CONTROLLERS:
+        seen = with_part(seen, i, process=stopped("gone"), metrics=None)
+    return runbook(seen, files_of(Point.DUAL_WRITE))
+
+
+def test_znodes_that_cannot_be_read_are_mended_after_the_window_and_before_the_first_restart() -> None:
+    back = told(poisoned(ACL, REST).back)
+    first = next(i for i, word in enumerate(back) if word.startswith("roll"))
+    assert back[first - 3 : first] == ["see zookeeper", "mend", "mend"]
+    assert "mend" not in back[first:]
+    assert "mend" not in told(poisoned().back)
+    actions = [a for a in poisoned(ACL, REST).back if a.title.startswith("Mend ")]
+    assert "/kafka-acl/Topic/*" in actions[0].title
+    assert "has no type" in actions[0].title
+    assert "get '/kafka-acl/Topic/*'" in actions[0].commands[0]
+    assert actions[1].commands == (), "they have to be looked for"
+
+
+def test_a_name_that_a_shell_would_take_for_its_own_is_in_no_command() -> None:
+    (action,) = [a for a in poisoned(STRANGE).back if a.title.startswith("Mend ")]
+    assert STRANGE.what in action.title
+    assert action.commands == ()
 
 
 def test_the_way_forward_from_every_point() -> None:
