@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,8 @@ from api import checking
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest, TaskQueue
 from domain.drift.rendering import as_text
 from domain.drift.report import CheckName, DriftReport, Verdict
+from domain.records import ClusterRecord
+from ledger.ledger import SqlLedger
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
@@ -38,13 +41,14 @@ def report_of(request: CheckRequest, verdict: Verdict = Verdict.CLEAN) -> DriftR
 
 
 class Checker:
-    """A stand-in for the checks' worker. It publishes as the real one does, and does as `fails` and `gate` say."""
+    """A stand-in for the checks' worker, which publishes as the real one does. First it fails with what it is given."""
 
     def __init__(self, api: Any, fails: list[BaseException]) -> None:
         self._ledger = api.wiring.ledger
         self._fails = fails
         self.asked: list[CheckRequest] = []
         self.may_end = asyncio.Event()
+        self.forgets = False
 
     @activity.defn(name=ActivityName.RUN_CHECK)
     async def run_check(self, request: CheckRequest) -> CheckOutcome:
@@ -54,7 +58,9 @@ class Checker:
         while not self.may_end.is_set():
             activity.heartbeat()
             await asyncio.sleep(0.05)
-        report = await self._ledger.add_report(report_of(request))
+        report = report_of(request)
+        if not self.forgets:
+            await self._ledger.add_report(report)
         return CheckOutcome(report_id=report.id, verdict=report.verdict, content_hash=report.content_hash)
 
 
@@ -175,6 +181,40 @@ async def test_a_check_that_is_tried_again_says_what_was_in_the_way(api: Any, ch
         assert (again["state"], again["detail"]) == ("running", "Attempt 2. The one before: ZooKeeper does not answer")
         worker.may_end.set()
         assert (await until(api, url, is_over))["state"] == "ended"
+
+
+async def test_a_check_that_publishes_nothing_has_failed(api: Any, checker: MakeChecker) -> None:
+    spec = await api.registered()
+    async with checker() as worker:
+        worker.forgets = True
+        failed = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
+    assert (failed["state"], failed["detail"]) == ("failed", "It ended without a report.")
+
+
+class ReadsTooEarly:
+    """The ledger as somebody sees it who asks for a report right before it is published."""
+
+    def __init__(self, ledger: SqlLedger) -> None:
+        self._ledger = ledger
+        self._is_early = True
+
+    async def report(self, report_id: str) -> DriftReport | None:
+        if self._is_early:
+            self._is_early = False
+            return None
+        return await self._ledger.report(report_id)
+
+    async def cluster(self, name: str) -> ClusterRecord | None:
+        return await self._ledger.cluster(name)
+
+
+async def test_what_is_published_while_temporal_is_asked_is_no_failure(api: Any, checker: MakeChecker) -> None:
+    spec = await api.registered()
+    async with checker():
+        url = (await post(api, spec.name))["links"]["self"]
+        ended = await until(api, url, is_over)
+    api.app.state.wiring = replace(api.wiring, ledger=ReadsTooEarly(api.wiring.ledger))
+    assert (await api.http.get(url)).json() == ended
 
 
 async def test_without_a_worker_it_waits_and_then_says_what_is_missing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
