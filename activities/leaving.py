@@ -21,13 +21,16 @@ are dead: a controller of either kind rather than none.
 Whoever dies between two lines leaves: before 5, nothing; before 6, some controllers fenced and all alive, which serve on and
 cannot restart; before 9, dead controllers that nobody but us can start, and a cluster without a controller; in 8, a quorum that
 serves; after 9, what was wanted. A retry does not ask again whether it may once something is fenced: half of it is the worst
-place to rest. It scans and reads again what it needs, and comes to the same end.
+place to rest. It scans and reads again what it needs, and comes to the same end. What does not answer an attempt that
+has touched nothing yet is told, so that the next decision waits for it by its name; later it is tried again at once.
 
 Why one transaction: KRaft's claim sets `/controller_epoch` (KafkaZkClient.tryRegisterKRaftControllerAsActiveController), so one
 that slipped in makes ours fail whole; and a quorum that finds no `/migration` stays inactive for good (proven-facts, 5).
 """
 
 import time
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from temporalio import activity
 
@@ -52,6 +55,8 @@ from domain.policy import FLUSHES
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.losses import METADATA_CHANGES
 
+T = TypeVar("T")
+
 WINDOWS = 8
 """How often the window is opened in all, flushes included. Each time something unforeseen has come between."""
 
@@ -69,23 +74,34 @@ class Leaving:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
-            members = await members_of(cluster, self._ports.drivers)
-            tree = await self._ports.zookeepers.connect(cluster)
-            window = Window(request, self._ports, self._listeners, self._pace, cluster, members, tree)
-            blocked = None
+            blocked: str | None = None
+            changes: tuple[str, ...] = ()
             try:
-                await window.leave()
+                members = await untouched(members_of(cluster, self._ports.drivers))
+                tree = await untouched(self._ports.zookeepers.connect(cluster))
+                window = Window(request, self._ports, self._listeners, self._pace, cluster, members, tree)
+                try:
+                    await window.leave()
+                finally:
+                    changes = (*window.story, *window.gap.words)
+                    await tree.close()
             except Blocked as reason:
                 blocked = str(reason)
-            finally:
-                await tree.close()
             return StepOutcome(
                 is_done=blocked is None,
                 blocked=blocked,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
-                changes=(*window.story, *window.gap.words),
+                changes=changes,
             )
+
+
+async def untouched(asked: Awaitable[T]) -> T:
+    """An answer from before this attempt's first effect. Silence is then told rather than retried unseen."""
+    try:
+        return await asked
+    except Transient as error:
+        raise Blocked(f"nothing was touched in this attempt: {error}") from error
 
 
 class Window:
@@ -114,9 +130,9 @@ class Window:
 
     async def leave(self) -> None:
         """Lines 1 to 11. Raises `Blocked`, or `Unsafe` where trying again would only repeat the harm."""
-        if await self._succession.is_over() and await self._succession.is_zookeepers_for_good(self._request.policy):
+        if await untouched(self._succession.is_over()) and await self._succession.is_zookeepers_for_good(self._request.policy):
             return
-        await self._prepare()
+        await untouched(self._prepare())
         for _ in range(WINDOWS):
             if await self._has_handed_over() and await self._succession.is_zookeepers_for_good(self._request.policy):
                 return

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.fence import Member, is_dead, members_of
 from activities.heartbeat import heartbeating
 from activities.node_files import (
@@ -50,10 +50,10 @@ class Wiping:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
-            members = await members_of(cluster, self._ports.drivers)
-            brokers = [broker for broker in cluster.spec.brokers if await self._logs_of(broker)]
-            if members or brokers:
-                blocked = await why_not_this_step(request, self._ports)
+            found, silent = await answer_or_silence(self._remains(cluster))
+            members, brokers = found or ([], [])
+            if silent or members or brokers:
+                blocked = silent or await why_not_this_step(request, self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             for broker in brokers:
@@ -67,6 +67,11 @@ class Wiping:
                 attempt=activity.info().attempt,
                 changes=tuple(f"{name} wiped" for name in (*_names(cluster, brokers), *(m.name for m in members))),
             )
+
+    async def _remains(self, cluster: ClusterRecord) -> tuple[list[Member], list[BrokerSpec]]:
+        """Controllers that are there, and brokers that keep a copy of the quorum's log."""
+        members = await members_of(cluster, self._ports.drivers)
+        return members, [broker for broker in cluster.spec.brokers if await self._logs_of(broker)]
 
     async def _logs_of(self, broker: BrokerSpec) -> list[str]:
         """The broker's copies of the quorum's log."""

@@ -11,7 +11,7 @@ from activities.flushing import Stall
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.pace import Pace
 from domain.contracts import StepRequest
-from domain.decisions import NodeStage, Step, StepAction
+from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Permanent, Superseded, Transient, Unsafe
 from domain.metadata_log import GROUP, RecordType, read_batches
 from domain.observation import MigrationGauge
@@ -22,7 +22,7 @@ from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import spread
 from playground.fakes.znodes import encoded, state_path, state_record
 from playground.log_bytes import batch
-from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk
+from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, is_out, next_step
 from workflows.calls import limit_of
 
@@ -125,6 +125,37 @@ async def test_zookeepers_silence_after_the_kill_gives_the_cluster_back_until_it
     faults.silent_zookeeper = False
     walk.cluster.advance(5)
     assert (await attempt(walk, request)).is_done
+    assert is_left(walk)
+
+
+@pytest.mark.parametrize("fault", [{"silent_nodes": {3002}}, {"silent_zookeeper": True}])
+async def test_what_does_not_answer_is_told_before_anything_is_touched(walk: Walk, fault: dict[str, Any]) -> None:
+    request, calls = await window(walk), KillAfter()
+    for name, value in fault.items():
+        setattr(walk.cluster.faults, name, value)
+    outcome = await attempt(walk, request, calls)
+    assert "nothing was touched" in (outcome.blocked or "")
+    assert are_running(walk)
+    assert not [call for call in calls.calls if call.endswith(TOUCHING)]
+
+
+@pytest.mark.parametrize("fault", [{"silent_nodes": {3002}}, {"silent_zookeeper": True}])
+async def test_what_does_not_answer_in_a_window_that_stands_open_is_told_too(walk: Walk, fault: dict[str, Any]) -> None:
+    """The worker died between the kills and the transaction. It is waited for by its name, and then it is ended."""
+    request, first = await window(walk), KillAfter()
+    await attempt(walk.copy(), request, first)
+    last_kill = max(i for i, call in enumerate(first.calls) if call.endswith("kill"))
+    with pytest.raises(Killed):
+        await attempt(walk, request, KillAfter(last_kill))
+    before = dict(vars(walk.cluster.faults))
+    for name, value in fault.items():
+        setattr(walk.cluster.faults, name, value)
+    assert "nothing was touched" in ((await attempt(walk, request)).blocked or "")
+    waiting = await walk.decision()
+    assert isinstance(waiting, Wait)
+    assert waiting.reason is WaitReason.PART_UNKNOWN
+    vars(walk.cluster.faults).update(before)
+    assert (await attempt(walk, await next_step(walk))).is_done
     assert is_left(walk)
 
 

@@ -10,7 +10,7 @@ from domain.decisions import StepAction
 from domain.errors import Superseded, Unsafe
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
-from tests.unit.fake_walk import LedgerInMemory, Walk
+from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, go_on, in_dual_write, next_step
 
 
@@ -87,6 +87,18 @@ async def test_a_controller_that_somebody_else_made_needs_its_loss_accepted(walk
     assert node.machine.read(node.spec.properties_file) is not None
     assert (await attempt(walk, await wipe(walk, "storage-of-controller-3001"))).is_done
     assert node.machine.read(node.spec.properties_file) is None
+
+
+@pytest.mark.parametrize("node_id", [3002, 2])
+async def test_a_node_that_does_not_answer_is_told_before_anything_is_touched(walk: Walk, node_id: int) -> None:
+    request, calls = await wipe(walk), KillAfter()
+    walk.cluster.faults.silent_nodes = {node_id}
+    outcome = await attempt(walk, request, calls)
+    assert not outcome.is_done
+    assert "the step has not begun" in (outcome.blocked or "")
+    assert not [call for call in calls.calls if "remove" in call or "write" in call]
+    walk.cluster.faults.silent_nodes = set()
+    assert (await attempt(walk, request)).is_done
 
 
 async def test_the_last_look_at_a_controller_is_right_before_it_goes(walk: Walk) -> None:
