@@ -25,4 +25,4 @@ if __name__ == "__main__":
     from setup.checks import set_up_checks
     from setup.environment import set_up, told
 
-    sys.exit(told(set_up_checks if sys.argv[1:] == ["--checks"] else set_up))
+    sys.exit(told(set_up_checks if "--checks" in sys.argv[1:] else set_up))

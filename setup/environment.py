@@ -13,12 +13,14 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from setup.package_sources import for_our_tools, pip_options
 
@@ -42,6 +44,7 @@ def set_up() -> None:
 
 def told(act: Callable[[], None]) -> int:
     """The exit code of a set-up. What went wrong is said in words."""
+    signal.signal(signal.SIGTERM, _leave)  # as an exception it ends our tools too
     try:
         act()
     except SetupError as error:
@@ -51,6 +54,10 @@ def told(act: Callable[[], None]) -> int:
         print("\nsetup: interrupted. What is fetched is kept; run it again to go on.", file=sys.stderr)
         return 130
     return 0
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(143)
 
 
 def say(line: str) -> None:

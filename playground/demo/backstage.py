@@ -13,6 +13,7 @@ from playground import processes
 from playground.cache import Announce
 from playground.cluster import PlaygroundCluster
 from playground.demo.census import Census
+from playground.demo.checks_setup import start_checks_setup
 from playground.demo.directory import DemoDirectory
 from playground.demo.witness import Witness
 from playground.load import Load
@@ -40,6 +41,7 @@ class Backstage:
     async def start(self, announce: Announce) -> None:
         """Returns when messages flow and the API is ready."""
         self.memory.start()
+        start_checks_setup(self.directory.path, announce)
         self.cluster.announce = announce
         async with asyncio.TaskGroup() as both:
             both.create_task(asyncio.to_thread(self._start_product, announce))

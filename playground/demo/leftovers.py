@@ -14,7 +14,7 @@ import psutil
 
 from playground import processes
 
-PYTHON_MODULES = frozenset({"workflows.worker", "activities.worker", "api.server", "playground.load_process"})
+PYTHON_MODULES = frozenset({"workflows.worker", "activities.worker", "api.server", "playground.load_process", "setup"})
 GRACE_SECONDS = 3.0
 """What runs here is thrown away, so nobody waits long for a clean shutdown."""
 QUIET_SECONDS = 0.3
