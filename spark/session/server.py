@@ -108,6 +108,8 @@ def command(plan: ServerPlan) -> list[str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.connect.progress.reportInterval": "500ms",
+        # How long a Python process may go on after its task was cancelled. The default is two seconds.
+        "spark.python.task.killTimeout": "200ms",
         **plan.conf,
     }
     return [

