@@ -29,12 +29,12 @@ def finding_of(**fields: Any) -> DriftFinding:
         "finding": FindingKind.DIFFERS,
         "severity": Severity.BLOCK,
         "rule": "exact",
-        "key": "orders retention.ms",
+        "key": "orders/retention.ms",
         "field": "value",
         "left": "86400000",
         "right": "604800000",
-        "left_at": "/config/topics/orders, mzxid 4294967871",
-        "right_at": "00000000000000000000.log, byte 8123, offset 812",
+        "left_at": "/config/topics/orders mzxid 0x1000002ff",
+        "right_at": "00000000000000000000.log at byte 8123, offset 812",
     }
     return DriftFinding.model_validate(given | fields)
 
@@ -43,18 +43,18 @@ MISSING = finding_of(
     record="acl",
     finding="missing_right",
     rule="",
-    key="Topic orders LITERAL User:ann * READ ALLOW",
+    key="Topic/orders/LITERAL/User:ann/*/READ/ALLOW",
     field="",
     left=None,
     right=None,
-    left_at="/kafka-acl/Topic/orders, mzxid 77",
+    left_at="/kafka-acl/Topic/orders mzxid 0x4d",
     right_at="",
 )
 SALTED = finding_of(
-    record="scram", rule="digest", key="ann SCRAM-SHA-256", field="salt", is_redacted=True, left=SECRET, right=None
+    record="scram", rule="digest", key="ann/SCRAM-SHA-256", field="salt", is_redacted=True, left=SECRET, right=None
 )
-UNKNOWN = finding_of(record="broker-config", finding="unverifiable", rule="digest", key="1 ssl.key.password", field="digest")
-TOLERATED = finding_of(finding="tolerated", key="audit retention.ms", tolerated_by="Ada: set by hand, goes with the topic")
+UNKNOWN = finding_of(record="broker-config", finding="unverifiable", rule="digest", key="1/ssl.key.password", field="digest")
+TOLERATED = finding_of(finding="tolerated", key="audit/retention.ms", tolerated_by="Ada: set by hand, goes with the topic")
 
 
 def report_of(**fields: Any) -> DriftReport:
@@ -76,7 +76,7 @@ def report_of(**fields: Any) -> DriftReport:
         },
         "first": (finding_of(), MISSING, SALTED, UNKNOWN, TOLERATED),
         "not_read": ("the log of controller-3002: it does not answer",),
-        "tolerated": ("topic-config audit retention.ms: Ada: set by hand, goes with the topic",),
+        "tolerated": ("topic-config audit/retention.ms: Ada: set by hand, goes with the topic",),
         "rules_fingerprint": "f" * 64,
         "content_hash": "c" * 64,
         "findings": "a" * 64,
