@@ -14,7 +14,7 @@ import numpy as np
 from domain.errors import Permanent, Transient
 from spark.codec.metadata_records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, Malformed, control_types, read_varint
 from spark.codec.metadata_schema import RecordType
-from spark.codec.record_batch import HEADER_BYTES, Batches, headers_of, pieces
+from spark.codec.record_batch import HEADER_BYTES, Batches, damaged, headers_of, pieces
 
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _SEGMENT = re.compile(r"(\d{20})\.log")
@@ -71,6 +71,15 @@ def _control(path: Path, batches: Batches, index: int) -> list[int]:
     return control_types(piece)
 
 
+def refuse_gaps(batches: Batches, reached: int) -> None:
+    """The quorum's log is never compacted: a batch begins where the one before it has ended, the first at `reached`."""
+    expected = np.concatenate([[reached], batches.last_offsets[:-1] + 1])
+    is_gap = batches.base_offsets > expected
+    if is_gap.any():
+        first = int(np.argmax(is_gap))
+        raise damaged(batches, first, f"comes right after offset {int(expected[first]) - 1}, so something is missing")
+
+
 @dataclass(frozen=True)
 class Bulk:
     """A checkpoint's batches: `pure` ones have topics and partitions only, and may be millions of records. By byte ranges."""
@@ -85,6 +94,7 @@ def bulk_of(checkpoint: Path) -> Bulk:
     whoever reads a `pure` batch has to refuse it when there is something else in it.
     """
     batches, _ = headers_of(checkpoint)
+    refuse_gaps(batches, 0)
     kinds = [_first_kind(checkpoint, batches, index) for index in range(len(batches))]
     is_pure = [a in TOPICS and b in TOPICS for a, b in zip(kinds, [*kinds[1:], None], strict=True)]
     spans = list(zip(batches.positions.tolist(), (batches.positions + batches.sizes).tolist(), strict=True))

@@ -67,11 +67,19 @@ def frames_of(piece: Piece) -> Frames:
     starts, ends, owner = _record_bounds(piece)
     octets = np.frombuffer(piece.data, dtype=np.uint8)
     try:
-        return _framed(piece, octets, starts, ends, owner)
+        frames = _framed(piece, octets, starts, ends, owner)
     except (IndexError, Malformed) as error:
-        raise Permanent(
-            f"{batches.file}: a record after byte {piece.begin} cannot be read ({error}). Copy the file anew"
-        ) from error
+        raise Permanent(f"{batches.file}: a record after byte {piece.begin} cannot be read: {error}. Copy it anew") from error
+    _refuse_unknown(frames)
+    return frames
+
+
+def _refuse_unknown(frames: Frames) -> None:
+    """Also records that nobody asks for: a newer kind or version could change what others mean."""
+    both = (frames.kinds << 32) | frames.versions
+    heads = np.flatnonzero(np.diff(both, prepend=-1))
+    for told in np.unique(both[heads]).tolist():
+        _known(place_of(frames, int(np.argmax(both == told))), told >> 32, told & 0xFFFFFFFF)
 
 
 def _refuse_compressed(batches: Batches) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from domain.errors import Permanent, Transient
-from spark.codec.metadata_files import LogFiles
+from spark.codec.metadata_files import LogFiles, refuse_gaps
 from spark.codec.metadata_partitions import Partitions, partitions_of
 from spark.codec.metadata_records import Frames, decoded, frames_of, place_of
 from spark.codec.metadata_schema import SCHEMAS, RecordType
@@ -132,17 +132,9 @@ def _refuse_cut_segment(files: LogFiles, index: int, reached: int) -> None:
 
 
 def _next(piece: Piece, reached: int) -> int:
-    """The offset after a piece. The quorum's log has no gaps: it is never compacted."""
+    """The offset after a piece."""
     batches = piece.batches
-    expected = np.concatenate([[reached], batches.last_offsets[:-1] + 1])
-    begins = batches.base_offsets
-    is_gap = begins > expected
-    if is_gap.any():
-        first = int(np.argmax(is_gap))
-        raise Permanent(
-            f"{batches.file}: at byte {int(batches.positions[first])} the log goes on at offset {int(begins[first])}, "
-            f"expected {int(expected[first])}: something is missing. Copy the directory again"
-        )
+    refuse_gaps(batches, reached)
     return max(reached, int(batches.last_offsets[-1]) + 1)
 
 
