@@ -98,7 +98,10 @@ def why_no_way_back(observation: Observation, situation: Situation, spec: Cluste
     silent = [spec.node_name(node_id) for node_id in in_mode(situation, BrokerMode.UNKNOWN, ControllerMode.UNKNOWN)]
     if silent:
         whys = "; ".join(f"{part.what}: {part.why}" for part in observation.unanswered)
-        return f"It is not known what {', '.join(silent)} runs ({whys}). Make it answer, and ask again."
+        return (
+            f"It is not known what {', '.join(silent)} runs ({whys}). Make it answer, or put an empty machine in the place of "
+            "a host that is lost for good (docs/way-back.md), and ask again."
+        )
     return ""
 
 
