@@ -19,6 +19,7 @@ from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, n
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
+from spark.settings import CheckSettings
 
 DOCS = Path(__file__).parent
 
@@ -116,6 +117,8 @@ def configuration() -> str:
         _settings(ApiSettings, "KEEPERLESS_"),
         "## `keeperless-activities`\n",
         _settings(ActivitySettings, "KEEPERLESS_"),
+        "## The consistency checks\n",
+        _settings(CheckSettings, "KEEPERLESS_"),
         "`keeperless-workflows` needs Temporal and nothing else.\n",
         POLICY_HEAD,
         _settings(MigrationPolicy, ""),
