@@ -4,15 +4,20 @@ Every call has its own time limit and raises `Transient` when the other side doe
 input can never work. Absence is an answer (`None`), never an error. All calls may be repeated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from domain.cluster import MetricsEndpoint, NodeSpec
-from domain.drift.report import CheckName, DriftReport
+from domain.drift.report import CheckName, DriftFinding, DriftReport, RecordCounts, Verdict
+from domain.drift.tolerations import Toleration
 from domain.observation import KafkaView, NodeMetrics, Process
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
+
+if TYPE_CHECKING:
+    from activities.capturing import Captured
 
 
 @dataclass(frozen=True)
@@ -263,3 +268,56 @@ class Ledger(Protocol):
 
         Progress that was true (`as_of`) before what is stored is passed over.
         """
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared: `staged`, rows of ZooKeeper, with the image that `log`, a copy of `__cluster_metadata-0`, had before
+    offset `cut`, and all versions from there to `end`. `out`: a new, private directory.
+    """
+
+    id: str
+    staged: Path
+    log: Path
+    cut: int
+    end: int
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found. `findings`: a file with all of them, below the comparison's `out`; `first`: the gravest. `tolerated`: the
+    tolerations that were used, as `comparison.names_of` names them. `engine`: who has compared.
+    """
+
+    verdict: Verdict
+    counts: dict[str, RecordCounts]
+    first: tuple[DriftFinding, ...]
+    not_read: tuple[str, ...]
+    findings: Path
+    content_hash: str
+    rules_fingerprint: str
+    tolerated: tuple[str, ...]
+    engine: str
+    seconds: dict[str, float]
+
+
+class CheckRunner(Protocol):
+    """Makes rows and compares them. A session is one comparison's, by a name (a UUID) that is known before it is opened."""
+
+    async def interrupt(self, session: str) -> None:
+        """End all that runs in a session, and close it for good. Any number of times; one that never was is fine."""
+
+    async def stage(self, captured: "Captured", directory: Path) -> None:
+        """Rows of what a live tree has, into a new directory. Secrets become digests here, before any row exists."""
+
+    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
+        """Compare. `on_progress`: stage, tasks done, tasks in all; called often, in any thread. Cancelled, it ends its work.
+
+        `Permanent`: a side is damaged, or the log before `cut` is not there any more.
+        """
+
+    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+        """`later` with those of its differences only that `earlier` had just the same, and how many others it had. They moved
+        between two looks. `asked`: has a directory of its own."""

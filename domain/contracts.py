@@ -40,7 +40,6 @@ class ActivityName(StrEnum):
     LEAVE_KRAFT = "leave_kraft"
     WIPE = "wipe_kraft"
     RUN_CHECK = "run_check"
-    CAPTURE_BASELINE = "capture_baseline"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -339,7 +338,7 @@ class Runbook(Payload):
 
 
 class CheckRequest(Payload):
-    """Compare two sides of a cluster, or take what will be compared later. Looks only, so it asks for no claim.
+    """Compare two sides of a cluster. Looks only, so it asks for no claim.
 
     `report_id` is the same for every attempt: a report is published once. Without a migration a person asked for it.
     """

@@ -31,6 +31,7 @@ class Program(StrEnum):
 
     WORKFLOWS = "workflows.worker"
     ACTIVITIES = "activities.worker"
+    CHECKS = "activities.checks_worker"
     API = "api.server"
 
 
@@ -96,7 +97,7 @@ class Services:
     def launch(self, program: Program) -> Launch:
         """How a program is started. The directory is a word that the program ignores, and by which we know it as ours."""
         directory = self.directory.absolute()
-        name = program.value.partition(".")[0]
+        name = program.name.lower()
         return Launch(
             name=f"keeperless-{name}",
             command=(sys.executable, "-m", program.value, str(directory)),
@@ -109,6 +110,7 @@ class Services:
                 "TEMPORAL_ADDRESS": self.temporal_address,
                 "KEEPERLESS_LEDGER_URL": self.ledger_url or f"sqlite:///{directory / 'ledger.db'}",
                 "KEEPERLESS_ARTEFACTS": str(directory / "artefacts"),
+                "KEEPERLESS_CHECKS_DIRECTORY": str(directory / "checks"),
                 "KEEPERLESS_SIGNAL_APPROVALS": "true",
                 "KEEPERLESS_PORT": str(self.api_port),
                 "KEEPERLESS_TEMPORAL_UI_URL": self.temporal_ui_url,

@@ -1,5 +1,7 @@
 """`Board`: what people see of a migration: phase, wait, gate, progress; in the ledger, in Temporal's UI, in `status`."""
 
+from typing import Any
+
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
@@ -10,6 +12,7 @@ from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.telling import (
+    CLUSTER,
     FINAL_PHASES,
     details_of,
     details_of_error,
@@ -114,12 +117,12 @@ class Board:
             self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
 
     def note_check(self, step: Step, number: int, outcome: CheckOutcome) -> None:
-        told = {"step": number, "action": step.action, "report": outcome.report_id, "verdict": outcome.verdict}
-        self._outbox.tell("step-done", {**told, "content_hash": outcome.content_hash, "why": outcome.why})
+        found = {"report": outcome.report_id, "verdict": outcome.verdict, "content_hash": outcome.content_hash}
+        self._outbox.tell("step-done", {**_of_cluster(step, number), **found, "why": outcome.why})
 
     def note_dropped(self, step: Step, number: int, why: str) -> None:
         """A step that had no effect yet, and never will have."""
-        self._outbox.tell("step-blocked", {"step": number, "action": step.action, "why": why})
+        self._outbox.tell("step-blocked", {**_of_cluster(step, number), "why": why})
 
     def note_stop(self) -> None:
         """Nothing newer is known of the cluster than the error that stopped us."""
@@ -211,3 +214,7 @@ class Board:
 
     def _show(self, progress: Progress) -> None:
         self._progress, self._is_progress_known = progress, True
+
+
+def _of_cluster(step: Step, number: int) -> dict[str, Any]:
+    return {"step": number, "action": step.action, "node": CLUSTER, "stage": step.stage}

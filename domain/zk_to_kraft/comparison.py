@@ -10,7 +10,7 @@ from typing import Any
 
 from domain.drift.report import DriftFinding, DriftReport, Verdict
 from domain.drift.tolerations import Toleration
-from domain.observation import ZooKeeperView
+from domain.observation import ControllerZnode, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.terms import Compared
 
@@ -24,12 +24,14 @@ COMPARED = {Verdict.CLEAN: Compared.CLEAN, Verdict.DRIFT: Compared.DRIFT, Verdic
 
 
 def claim_of(zookeeper: ZooKeeperView | None) -> str:
-    """The identity of KRaft's claim of `/controller`; empty where KRaft has none, or nobody knows.
+    """The identity of KRaft's claim of `/controller`; empty where KRaft has none, or nobody knows."""
+    return claim_in(zookeeper.controller if zookeeper is not None else None)
 
-    Kafka deletes and creates the znode with every claim, so its time of creation tells two claims of equal epochs apart: a
-    second migration's quorum counts its epochs from the beginning.
+
+def claim_in(claim: ControllerZnode | None) -> str:
+    """The same, of the znode. Kafka deletes and creates it with every claim, so its time of creation tells two claims of equal
+    epochs apart: a second migration's quorum counts its epochs from the beginning.
     """
-    claim = zookeeper.controller if zookeeper is not None else None
     if claim is None or claim.is_ephemeral:
         return ""
     since = f", since {claim.claimed_at.isoformat()}" if claim.claimed_at is not None else ""
@@ -37,8 +39,8 @@ def claim_of(zookeeper: ZooKeeperView | None) -> str:
 
 
 def names_of(tolerated: Iterable[Toleration]) -> tuple[str, ...]:
-    """Tolerations as a report names them: what is accepted, by whom and why."""
-    return tuple(f"{t.record} {t.key or '*'} {t.field or '*'}, by {t.by}: {t.reason}" for t in tolerated)
+    """Tolerations as a report names those that it has used: of which kind of rows, by whom and why."""
+    return tuple(f"{t.record}: {t.by}: {t.reason}" for t in tolerated)
 
 
 def of_this_dual_write(report: DriftReport | None, zookeeper: ZooKeeperView | None) -> DriftReport | None:

@@ -2,13 +2,16 @@
 
 import typing
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 from temporalio import activity, workflow
 
+from activities.checks_worker import checks_activities
 from activities.observe import Ports
+from activities.ports import CheckRunner
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from domain import contracts
@@ -19,6 +22,8 @@ from domain.contracts import (
     ApprovalMessage,
     Assessment,
     AssessRequest,
+    CheckOutcome,
+    CheckRequest,
     Claim,
     ClaimRequest,
     ClusterSight,
@@ -58,11 +63,13 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
     ActivityName.WIPE: (StepRequest, StepOutcome),
+    ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
 }
 
 
 def registered() -> dict[str, Callable[..., Any]]:
-    functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS)]
+    checks = checks_activities(PORTS, cast("CheckRunner", None), Path())
+    functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS), *checks]
     names = [activity._Definition.must_from_callable(function).name or "" for function in functions]
     assert len(names) == len(set(names)), "an activity is served by one queue"
     return dict(zip(names, functions, strict=True))
@@ -87,7 +94,7 @@ def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
 
 
 def test_every_action_has_its_activity() -> None:
-    assert ACTIVITY_OF.keys() == set(StepAction)
+    assert ACTIVITY_OF.keys() == set(StepAction) - {StepAction.COMPARE_METADATA}, "which is no effect, and has a queue of its own"
     assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
     assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
 
@@ -129,6 +136,8 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "AssessRequest": {"migration_id", "cluster", "generation"},
     "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
     "CarriedState": {"generation"},
+    "CheckOutcome": {"report_id", "verdict", "content_hash"},
+    "CheckRequest": {"report_id", "cluster"},
     "Claim": {"is_ours", "generation"},
     "ClaimRequest": {"migration_id", "first_run_id"},
     "ClusterSight": {"cluster", "observed_at", "phase", "nodes", "gauges", "unknown"},

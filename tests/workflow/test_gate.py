@@ -227,13 +227,14 @@ async def test_a_failover_that_is_approved_cures_dual_write_and_the_next_one_ask
     assert await dead.approve((await dead.until_gate()).evidence_hash, GateName.FAIL_OVER) == "approved"
     await dead.until_told("gate-opened", gate="finalize")
     assert dead.cluster.restarts == before | {"controller-3001": before["controller-3001"] + 1}
-    (step,) = await dead.events("step-done")
+    step, compared = await dead.events("step-done")
+    assert compared.data["action"] == "compare-metadata"
     assert (step.data["action"], step.data["node"], step.data["restarted"]) == ("fail-over", "controller-3001", True)
     assert {n.name: n.restarts for n in (await dead.progress()).nodes}["controller-3001"] == 1
     dead.cluster.faults.is_dual_write_stuck = True
     dead.cluster.advance(40)
     await dead.until_told("gate-opened", 2, gate="fail-over")
-    assert len(await dead.events("step-started")) == 1
+    assert len(await dead.events("step-started")) == 2
     assert await dead.approve((await dead.until_gate()).evidence_hash, GateName.FAIL_OVER) == "approved"
     await dead.until_told("gate-opened", 2, gate="finalize")
     assert await dead.approve_gate() == "approved"

@@ -1,0 +1,222 @@
+"""`run_check`: compare ZooKeeper as it is with KRaft as it is, and publish what was found, once.
+
+What differs in one look may have moved while it was taken (`consistent_cut`). So there is another one: a difference counts
+when it stands in two looks that follow each other, with the same values on both sides. What moves in every look makes the
+check inconclusive, as does a side that does not answer, or another claim in the middle: none of that is an error, and the
+report tells of it.
+
+The first thing that an attempt tells with its heartbeat is the session that it will use. Whoever comes after an attempt that
+died ends what that one has left running, and removes its files, before it begins. Who comes late finds the report published.
+"""
+
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from uuid import UUID, uuid4, uuid5
+
+from temporalio import activity
+
+from activities.assessing import registered
+from activities.beating import Beat
+from activities.consistent_cut import Taker
+from activities.observe import Ports
+from activities.ports import CheckRunner, Compared, Comparison
+from domain.contracts import ActivityName, CheckOutcome, CheckRequest
+from domain.drift.hashing import content_hash, rules_fingerprint
+from domain.drift.report import CheckName, Cut, DriftReport, Verdict
+from domain.errors import Permanent, Transient
+from domain.zk_to_kraft.comparison import told
+
+LOOKS = 4
+"""The first, and three more at what differed."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """`compared` is `None` where no consistent cut could be had, `why_not`."""
+
+    cut: Cut
+    asked: Comparison | None = None
+    compared: Compared | None = None
+    why_not: str = ""
+
+
+@dataclass
+class Attempt:
+    """One attempt at a check: its directory and its session. `seconds`: how long which part has taken."""
+
+    request: CheckRequest
+    taker: Taker
+    directory: Path
+    session: str
+    beat: Beat
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Checking:
+    """The activity that compares. It looks only: no claim, no approval, nothing to undo. `work`: where copies lie meanwhile."""
+
+    def __init__(self, ports: Ports, runner: CheckRunner, work: Path) -> None:
+        self._ports, self._runner, self._work = ports, runner, work
+
+    @activity.defn(name=ActivityName.RUN_CHECK)
+    async def run_check(self, request: CheckRequest) -> CheckOutcome:
+        """Compare, as the module's docstring says. The same request again gives the report that is there."""
+        published = await self._ports.ledger.report(request.report_id)
+        if published is not None:
+            return _outcome(published)
+        if request.check is not CheckName.METADATA:
+            raise Permanent(f"check {request.check}: this worker compares {CheckName.METADATA} only")
+        beat = Beat()
+        async with beat.beating():
+            session = await self._begin(beat)
+            directory = await asyncio.to_thread(_fresh, self._work, request.report_id)
+            try:
+                return _outcome(await self._check(request, directory, session, beat))
+            finally:
+                await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+
+    async def _begin(self, beat: Beat) -> str:
+        """A session of our own, told before it is opened, and an end to those of attempts that died."""
+        session = str(uuid4())
+        beat.tell(*beat.earlier_sessions, session)
+        for earlier in beat.earlier_sessions:
+            for number in range(1, LOOKS + 1):
+                await self._runner.interrupt(_session_of(earlier, number))
+        beat.tell(session)
+        return session
+
+    async def _check(self, request: CheckRequest, directory: Path, session: str, beat: Beat) -> DriftReport:
+        cluster = await registered(request.cluster, self._ports)
+        on_stage = partial(_note_stage, beat)
+        taker = Taker(cluster, self._ports, self._runner, request.policy, on_stage)
+        attempt = Attempt(request, taker, directory, session, beat)
+        look, looks = await self._look_until_sure(attempt)
+        return await self._publish(attempt, replace(look, cut=look.cut.model_copy(update={"looks": looks})))
+
+    async def _look_until_sure(self, attempt: Attempt) -> tuple[Look, int]:
+        """Until nothing differs, or the same differs twice, or there were enough of them: the look that counts."""
+        before: Look | None = None
+        for number in range(1, LOOKS + 1):
+            if number > 1:
+                await asyncio.sleep(attempt.request.policy.poll_interval.total_seconds())
+            look = await self._look(attempt, number)
+            if look.compared is not None and look.compared.verdict is not Verdict.DRIFT:
+                return look, number
+            confirmed, moved = await self._confirmed(before, look)
+            is_drift = confirmed.compared is not None and confirmed.compared.verdict is Verdict.DRIFT
+            if is_drift and (not moved or number == LOOKS):
+                return confirmed, number
+            before = look if look.compared is not None else before
+        return (look if look.compared is None else _moving(look)), LOOKS
+
+    async def _look(self, attempt: Attempt, number: int) -> Look:
+        directory = attempt.directory / f"look-{number}"
+        await asyncio.to_thread(directory.mkdir, mode=0o700)
+        begun = time.monotonic()
+        try:
+            asked, cut = await attempt.taker.take(f"{attempt.request.report_id}-{number}", directory)
+            attempt.seconds[f"look {number}: read"] = round(time.monotonic() - begun, 3)
+            compared = await self._runner.compare(
+                asked, _session_of(attempt.session, number), partial(attempt.beat.note, number)
+            )
+            attempt.seconds |= {f"look {number}: {what}": round(took, 3) for what, took in compared.seconds.items()}
+            return Look(cut, asked, compared)
+        except Transient as error:
+            return Look(Cut(), why_not=str(error))
+        finally:
+            for copied in ("log", "zookeeper"):
+                await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory / copied, ignore_errors=True))
+
+    async def _confirmed(self, before: Look | None, look: Look) -> tuple[Look, int]:
+        """What stands in both looks; of another dual write, or of no look, nothing does."""
+        if before is None or before.compared is None or look.compared is None or look.asked is None:
+            return Look(look.cut), 0
+        if before.cut.claim != look.cut.claim:
+            return Look(look.cut), 0
+        asked = replace(look.asked, out=look.asked.out.with_name("confirmed"))
+        compared, moved = await self._runner.confirm(asked, before.compared, look.compared)
+        return Look(look.cut, asked, compared), moved
+
+    async def _publish(self, attempt: Attempt, look: Look) -> DriftReport:
+        request = attempt.request
+        compared = look.compared or _nothing(request.check, look.why_not)
+        cut, findings = look.cut, None
+        if look.compared is not None:
+            findings = await self._ports.artefacts.put(await asyncio.to_thread(compared.findings.read_bytes))
+        else:
+            cut = cut.model_copy(update={"claim": await attempt.taker.claim_now()})
+        report = DriftReport(
+            id=request.report_id,
+            cluster=request.cluster,
+            migration_id=request.migration_id,
+            check=request.check,
+            verdict=compared.verdict,
+            started_at=attempt.started_at,
+            ended_at=datetime.now(UTC),
+            cut=cut,
+            counts=compared.counts,
+            first=compared.first,
+            not_read=compared.not_read,
+            tolerated=compared.tolerated,
+            rules_fingerprint=compared.rules_fingerprint,
+            content_hash=compared.content_hash,
+            findings=findings,
+            engine=compared.engine,
+            seconds=attempt.seconds,
+        )
+        manifest = await self._ports.artefacts.put(_manifest(report))
+        return await self._ports.ledger.add_report(report.model_copy(update={"manifest": manifest}))
+
+
+def _fresh(work: Path, report_id: str) -> Path:
+    """A private directory for this attempt. What a dead one has left, a copy of a log with secrets in it, goes first."""
+    directory = work / report_id
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700, parents=True)
+    return directory
+
+
+def _session_of(session: str, look: int) -> str:
+    """Each look has its own, which whoever knows the attempt's can name: a session is closed for good at its end."""
+    return str(uuid5(UUID(session), str(look)))
+
+
+def _note_stage(beat: Beat, stage: str) -> None:
+    beat.note(0, stage, 0, 1)
+
+
+def _nothing(check: CheckName, why: str) -> Compared:
+    """Nothing could be compared, and the report says why."""
+    rules = rules_fingerprint()
+    hash_ = content_hash(check, Verdict.INCONCLUSIVE, {}, (), (why,), rules)
+    return Compared(Verdict.INCONCLUSIVE, {}, (), (why,), Path(), hash_, rules, (), "", {})
+
+
+def _moving(look: Look) -> Look:
+    """Something differed in every look, and never the same: no consistent cut was had."""
+    found = look.compared
+    assert found is not None  # noqa: S101 - the caller has looked
+    moved = sum(c.missing_left + c.missing_right + c.differs for c in found.counts.values())
+    why = f"{moved} rows differed in the last of {LOOKS} looks, and others before: they move faster than they can be read"
+    not_read = (*found.not_read, why)
+    hash_ = content_hash(CheckName.METADATA, Verdict.INCONCLUSIVE, found.counts, found.first, not_read, found.rules_fingerprint)
+    return replace(look, compared=replace(found, verdict=Verdict.INCONCLUSIVE, not_read=not_read, content_hash=hash_))
+
+
+def _manifest(report: DriftReport) -> bytes:
+    """What the report is made of, for an auditor: without rows, which are the findings."""
+    told: Mapping[str, object] = report.model_dump(mode="json", exclude={"first"})
+    return json.dumps(told, sort_keys=True, indent=1).encode()
+
+
+def _outcome(report: DriftReport) -> CheckOutcome:
+    why = "" if report.verdict is Verdict.CLEAN else told(report)
+    return CheckOutcome(report_id=report.id, verdict=report.verdict, content_hash=report.content_hash, why=why[:1000])

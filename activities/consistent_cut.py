@@ -1,0 +1,142 @@
+"""One look at both sides, without stopping anything: what a comparison is made of.
+
+    1. the claim of /controller and the offset in /migration, after a sync    ZooKeeper has all up to there
+    2. the tree, crawled                                                      it goes on changing meanwhile
+    3. claim and offset again                                                 the same dual write, and it keeps up
+    4. the high watermark of the active controller                            no change that was seen is beyond it
+    5. a copy of that controller's log                                        private: it holds secrets
+
+Rows of 2 are compared with the image at 1, and with all versions of a row from there to 4: equal to any of them is equal.
+What keeps a look from being consistent is `Transient`: another look may be.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from activities.capturing import crawl
+from activities.log_copy import copy_log
+from activities.observe import Ports
+from activities.ports import CheckRunner, Comparison, ZooKeeperTree
+from activities.storage import storage_of
+from activities.zookeeper_view import claim_and_offset
+from domain.cluster import ControllerSpec
+from domain.drift.report import Cut
+from domain.errors import Transient
+from domain.observation import ControllerZnode, MigrationZnode, NodeMetrics
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.comparison import claim_in
+
+
+@dataclass(frozen=True)
+class ActiveController:
+    """The quorum's leader. `high_watermark`, `log_end`: the offsets after the last one."""
+
+    node: ControllerSpec
+    high_watermark: int
+    log_end: int
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The dual write at one moment: whose it is, and up to which offset ZooKeeper has all."""
+
+    claim: str
+    claimant: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Taker:
+    """Takes looks at one cluster. `on_stage`: is told what is read next."""
+
+    cluster: ClusterRecord
+    ports: Ports
+    runner: CheckRunner
+    policy: MigrationPolicy
+    on_stage: Callable[[str], None]
+
+    async def take(self, name: str, directory: Path) -> tuple[Comparison, Cut]:
+        """Both sides in files below `directory`, which is new. `name`: the comparison's."""
+        tree = await self.ports.zookeepers.connect(self.cluster)
+        try:
+            before, end_before = await self._moment(tree), (await self._active()).log_end
+            self.on_stage("read ZooKeeper")
+            await self.runner.stage(crawl(tree), directory / "zookeeper")
+            after = await self._moment(tree)
+        finally:
+            await tree.close()
+        self._ensure_current(before, after, end_before)
+        leader = await self._active()
+        if leader.node.id != before.claimant:
+            raise Transient(f"controller {leader.node.id} leads the quorum, and /controller is {before.claimant}'s")
+        self.on_stage("copy the quorum's log")
+        driver = self.ports.drivers.driver(leader.node)
+        log = directory / "log"
+        await copy_log(driver, (await storage_of(driver, leader.node)).metadata_log, before.offset + 1, log)
+        cut = Cut(migration_offset=before.offset, high_watermark=leader.high_watermark, claim=before.claim)
+        return self._comparison(name, directory, cut), cut
+
+    async def claim_now(self) -> str:
+        """Whose dual write it is; empty where nobody says."""
+        try:
+            tree = await self.ports.zookeepers.connect(self.cluster)
+            try:
+                controller = (await claim_and_offset(tree))["controller"]
+            finally:
+                await tree.close()
+        except Transient:
+            return ""
+        return claim_in(controller) if isinstance(controller, ControllerZnode) else ""
+
+    def _comparison(self, name: str, directory: Path, cut: Cut) -> Comparison:
+        """The offset in /migration is that of the last record that ZooKeeper has: the image before the next one is its own."""
+        return Comparison(
+            id=name,
+            staged=directory / "zookeeper",
+            log=directory / "log",
+            cut=cut.migration_offset + 1,
+            end=max(cut.high_watermark, cut.migration_offset + 1),
+            out=directory / "out",
+            tolerated=self.policy.tolerated,
+        )
+
+    def _ensure_current(self, before: Moment, after: Moment, end_before: int) -> None:
+        if before.claim != after.claim:
+            raise Transient(f"another dual write began in the middle: {after.claim} has followed {before.claim}")
+        behind = end_before - 1 - after.offset
+        if behind > self.policy.max_offset_distance:
+            raise Transient(f"ZooKeeper lacks {behind} records that the quorum had before: dual write is not current")
+
+    async def _moment(self, tree: ZooKeeperTree) -> Moment:
+        await tree.sync()
+        found = await claim_and_offset(tree)
+        controller, migration = found["controller"], found["migration"]
+        if not isinstance(controller, ControllerZnode) or not claim_in(controller):
+            raise Transient("KRaft has no claim of /controller: there is no dual write that could be compared")
+        if not isinstance(migration, MigrationZnode) or migration.offset is None or migration.offset <= 0:
+            raise Transient("/migration tells of no copy that is complete: there is nothing to compare yet")
+        return Moment(claim_in(controller), controller.broker_id, migration.offset)
+
+    async def _active(self) -> ActiveController:
+        controllers = self.cluster.spec.controllers
+        answers = await asyncio.gather(*(self._gauges(node) for node in controllers))
+        leading = [
+            (gauges.raft_epoch or 0, ActiveController(node, gauges.raft_high_watermark, gauges.raft_log_end))
+            for node, gauges in zip(controllers, answers, strict=True)
+            if gauges is not None
+            and (gauges.active_controller_count, gauges.raft_leader) == (1, node.id)
+            and gauges.raft_high_watermark is not None
+            and gauges.raft_log_end is not None
+        ]
+        if not leading:
+            raise Transient("no controller says that it is active: the quorum's log cannot be read up to a known offset")
+        return max(leading, key=lambda found: found[0])[1]
+
+    async def _gauges(self, node: ControllerSpec) -> NodeMetrics | None:
+        try:
+            return await self.ports.metrics.read(node.metrics)
+        except Transient:
+            return None
