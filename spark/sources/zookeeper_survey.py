@@ -23,11 +23,14 @@ class Survey:
     configured: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     without_id: set[str] = field(default_factory=set)
+    count: int = 0
+    """Of nodes below the chroot."""
 
     def add(self, nodes: Nodes, chroot: str) -> None:
         self.digest += digest_of(nodes)
         regions = regions_of(nodes, chroot)
         topics = nodes.taken(regions.topics)
+        self.count += len(regions.topics) + len(regions.others)
         names = [name.decode() for name in _names(topics.paths(), topics_folder(chroot))]
         self.topics.update(names)
         self.without_id.update(
@@ -61,8 +64,8 @@ def surveyed(content: Content, name: str, frame: Frame, chroot: str) -> Known:
     survey = Survey()
     for nodes in all_nodes(content, name, frame.begin, frame.end):
         survey.add(nodes, chroot)
-    if chroot and not survey.topics:
-        raise Permanent(f"{name} has no topic below {chroot}/brokers/topics: is {chroot} the chroot of this cluster?")
+    if not survey.count:
+        raise Permanent(f"{name} has nothing below {chroot}/: is {chroot} the chroot of this cluster?")
     untold = _ensure_equal(survey.digest, frame.digest, name)
     return _known(survey, untold)
 

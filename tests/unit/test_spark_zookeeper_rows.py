@@ -331,7 +331,6 @@ def acl(*entries: tuple[str, str, str, str]) -> bytes:
         ("/kafka-acl/Cluster/kafka-cluster", ("Cluster", "kafka-cluster", "LITERAL")),
         ("/kafka-acl/TransactionalId/東 x", ("TransactionalId", "東 x", "LITERAL")),
         ("/kafka-acl-extended/prefixed/Group/team-", ("Group", "team-", "PREFIXED")),
-        ("/kafka-acl-extended/prefixed/Group/team/", ("Group", "team/", "PREFIXED")),
     ],
 )
 def test_acls(path: str, resource: tuple[str, str, str]) -> None:
