@@ -9,12 +9,16 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Split:
-    """A part of a source that one task reads. `begin`, `end`: bytes of `path`; empty path: a part of another sort."""
+    """A part of a source that one task reads. `begin`, `end`: bytes of `path`; empty path: a part of another sort.
+
+    `left_out`: topics that are no rows, as other parts of the source say.
+    """
 
     name: str
     path: str = ""
     begin: int = 0
     end: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

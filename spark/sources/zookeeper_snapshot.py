@@ -10,15 +10,16 @@ access lists, nor of what is below `/zookeeper/`. A server that was restarted an
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
+from domain.drift.digests import Digester
 from domain.errors import Permanent
 from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, Positions, boundary_from, ensure_intact, frame_of, opened
+from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows, Split
 from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_regions import partition_numbers, regions_of, topics_folder
@@ -28,37 +29,34 @@ from spark.sources.zookeeper_survey import Known, all_nodes, surveyed
 
 @dataclass
 class ZooKeeperSnapshotSource:
-    """`chroot`: where Kafka's znodes are, e.g. `/kafka`; empty for the root.
+    """`splits` and `not_read` read the whole file once; `read` only its split, which brings what the others have to say."""
 
-    Pickle it after `splits` or `not_read`: then what the survey found goes along, and no task makes it again.
-    """
-
-    path: Path
-    reading: Reading
-    chroot: str = ""
+    spec: ZooKeeperSnapshot
+    digester: Digester
+    encoder_secret: bytes | None = field(default=None, repr=False)
 
     @cached_property
     def known(self) -> Known:
-        content = opened(self.path)
+        content = opened(self.spec.path)
         frame = frame_of(content, self._name)
         ensure_intact(content, self._name, frame)
-        return surveyed(content, self._name, frame, self.chroot)
+        return surveyed(content, self._name, frame, self.spec.chroot)
 
     def splits(self, wanted: int) -> Sequence[Split]:
-        """Cut where no topic is in two parts. Costs the survey, where it was not made yet."""
-        content, _ = opened(self.path), self.known
+        """Cut where no topic is in two parts."""
+        content, left_out = opened(self.spec.path), tuple(sorted(self.known.left_out))
         frame = frame_of(content, self._name)
         starts = {frame.begin}
         for part in range(1, wanted):
             starts.add(self._cut(content, frame, frame.begin + part * (frame.end - frame.begin) // wanted))
         bounds = sorted(starts | {frame.end})
-        return [Split(f"{self.path.name}-{begin}", self._name, begin, end) for begin, end in pairwise(bounds)]
+        return [Split(f"{self.spec.path.name}-{begin}", self._name, begin, end, left_out) for begin, end in pairwise(bounds)]
 
     def read(self, split: Split, kinds: frozenset[str]) -> Iterator[Rows]:
-        content, notes = opened(self.path), Notes()
-        reading = replace(self.reading, kinds=kinds & self.reading.kinds, segment=self.path.name)
-        gathered = Gathered(reading, notes, self.known.left_out)
-        columns = _Columns(gathered, self.chroot)
+        content, notes = opened(self.spec.path), Notes()
+        secret = None if self.encoder_secret is None else self.encoder_secret.decode()
+        gathered = Gathered(Reading(self.digester, secret, kinds, self.spec.path.name), notes, split.left_out)
+        columns = _Columns(gathered, self.spec.chroot)
         for nodes in all_nodes(content, self._name, split.begin, split.end):
             yield from columns.add(nodes)
             self._ensure_read(notes)
@@ -70,20 +68,21 @@ class ZooKeeperSnapshotSource:
 
     @property
     def _name(self) -> str:
-        return str(self.path)
+        return str(self.spec.path)
 
     def _cut(self, content: Content, frame: Frame, position: int) -> int:
         start = boundary_from(content, self._name, position, frame.end)
         for nodes in all_nodes(content, self._name, start, frame.end):
-            outside = np.flatnonzero(~regions_of(nodes, self.chroot).below)
+            outside = np.flatnonzero(~regions_of(nodes, self.spec.chroot).below)
             if len(outside):
                 return int(nodes.begin[outside[0]])
         return frame.end
 
     def _ensure_read(self, notes: Notes) -> None:
+        """A topic without an id is told in `not_read`; for anything else it is too late for that."""
         for unread in notes.unread:
-            if unread.path not in self.known.unreadable:
-                raise Permanent(f"{self._name}, byte {unread.position}: {self.chroot}{unread.path} {unread.why}")
+            if not unread.is_without_id:
+                raise Permanent(f"{self._name}, byte {unread.position}: {self.spec.chroot}{unread.path} {unread.why}")
 
 
 class _Columns:

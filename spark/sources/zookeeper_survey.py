@@ -9,6 +9,7 @@ from domain.errors import Permanent
 from spark.codec.zookeeper_digest import VERSION, Digest, digest_of
 from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, TreeDigest, nodes_from
 from spark.sources.zookeeper_regions import regions_of, starts_with, topics_folder
+from spark.sources.zookeeper_topics import WITHOUT_ID, is_without_id
 
 TOLD = 20
 """So many names are told one by one."""
@@ -33,9 +34,7 @@ class Survey:
         self.count += len(regions.topics) + len(regions.others)
         names = [name.decode() for name in _names(topics.paths(), topics_folder(chroot))]
         self.topics.update(names)
-        self.without_id.update(
-            name for name, content in zip(names, topics.contents(), strict=True) if b'"topic_id"' not in content
-        )
+        self.without_id.update(name for name, content in zip(names, topics.contents(), strict=True) if is_without_id(content))
         others = nodes.taken(regions.others)
         for folder, found in (("/config/topics/", self.configured), ("/admin/delete_topics/", self.deleted)):
             prefix = f"{chroot}{folder}".encode()
@@ -44,10 +43,9 @@ class Survey:
 
 @dataclass(frozen=True)
 class Known:
-    """What every part has to know. `left_out`: topics whose znodes are no rows. `unreadable`: paths told in `not_read`."""
+    """What every part has to know. `left_out`: topics whose znodes are no rows."""
 
     left_out: frozenset[str]
-    unreadable: frozenset[str]
     not_read: tuple[str, ...]
     info: tuple[str, ...]
 
@@ -87,14 +85,13 @@ def _ensure_equal(ours: Digest, theirs: TreeDigest | None, name: str) -> tuple[s
 def _known(survey: Survey, untold: tuple[str, ...]) -> Known:
     without_id = sorted(survey.without_id - survey.deleted)
     orphans = survey.configured - survey.topics
-    missing = [f"/brokers/topics/{topic} has no topic_id, so it cannot be compared" for topic in without_id]
+    missing = [f"/brokers/topics/{topic} {WITHOUT_ID}" for topic in without_id]
     being_deleted = [
         f"/brokers/topics/{topic} is being deleted, and Kafka does not copy it" for topic in sorted(survey.deleted)
     ]
     without_topic = [f"/config/topics/{topic} has no topic, and Kafka does not copy it" for topic in sorted(orphans)]
     return Known(
         frozenset(survey.deleted | orphans),
-        frozenset(f"/brokers/topics/{topic}" for topic in without_id),
         (*untold, *_few(missing)),
         (*_few(being_deleted), *_few(without_topic)),
     )

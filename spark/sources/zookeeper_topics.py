@@ -29,6 +29,7 @@ KAFKAS_SPELLING = re.compile(
 )
 """A topic's content without white space and without a reassignment. Key order is that of a Scala map: any."""
 
+WITHOUT_ID = "has no topic_id, so it cannot be compared: a controller of Kafka 2.8 or newer gives it one"
 ASSIGNMENT = pa.schema([("p", pa.int64()), ("r", pa.list_(pa.int32()))])
 STATE = pa.schema(
     [
@@ -89,6 +90,7 @@ class Unread:
     path: str
     why: str
     position: int
+    is_without_id: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def _assigned(found: Topics, quickly: Callable[[bytes], tuple[str, bytes] | None
             id_, body = quickly(content) or _spelt_otherwise(content, number, moving)
             ids[number] = uuid_bytes(id_)
         except ValueError as error:
-            unread.append(Unread(f"/brokers/topics/{found.names[number]}", str(error), found.positions[number]))
+            path = f"/brokers/topics/{found.names[number]}"
+            unread.append(Unread(path, str(error), found.positions[number], is_without_id(content)))
             continue
         if body:
             lines.append(body)
@@ -159,6 +162,11 @@ def _assigned(found: Topics, quickly: Callable[[bytes], tuple[str, bytes] | None
     table = _parsed(b"\n".join(lines), ASSIGNMENT)
     partitions: Ints = _whole(table["p"].fill_null(-1)).to_numpy()
     return Assigned(ids, np.repeat(np.arange(len(counts)), counts), partitions, _whole(table["r"]), moving)
+
+
+def is_without_id(content: bytes) -> bool:
+    """Of a controller before Kafka 2.8. Seen without reading the content."""
+    return b'"topic_id"' not in content
 
 
 def _never(_: bytes) -> tuple[str, bytes] | None:
@@ -181,8 +189,8 @@ def _spelt_otherwise(
 ) -> tuple[str, bytes]:
     """Also versions 1 and 2, and topics that are being reassigned."""
     told = _object(content)
-    if (id_ := told.get("topic_id")) is None:
-        raise ValueError("has no topic_id, so it cannot be compared: a controller of Kafka 2.8 or newer gives it one")
+    if "topic_id" not in told:
+        raise ValueError(WITHOUT_ID)
     replicas = _replicas_by_partition(told.get("partitions"), "partitions")
     adding = _replicas_by_partition(told.get("adding_replicas", {}), "adding_replicas")
     removing = _replicas_by_partition(told.get("removing_replicas", {}), "removing_replicas")
@@ -190,7 +198,7 @@ def _spelt_otherwise(
         moves = (sorted(set(adding.get(partition, []))), sorted(set(removing.get(partition, []))))
         moving[number, partition] = moves
     lines = (json.dumps({"p": partition, "r": assigned}).encode() for partition, assigned in replicas.items())
-    return str(id_), b"\n".join(lines)
+    return str(told["topic_id"]), b"\n".join(lines)
 
 
 def _replicas_by_partition(value: object, key: str) -> dict[int, list[int]]:

@@ -40,8 +40,8 @@ from playground.wire_requests import Quota, alter_quotas, set_default_broker_con
 from playground.zookeeper_files import state_json, topic_json
 from spark.codec.zookeeper_log import changes_after, last_zxid
 from spark.codec.zookeeper_snapshot import big_endian, frame_of, nodes_from, opened
+from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows
-from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_rows import Notes, rows_of
 from spark.sources.zookeeper_snapshot import ZooKeeperSnapshotSource
 
@@ -145,7 +145,7 @@ def test_the_digest_is_equal_and_the_nodes_are_the_trees(server: Ensemble, clien
         expected[path] = (data or b"", *numbers, stat.pzxid)
     restart(server)
     for snapshot in files(server, "snapshot")[1:]:
-        source = ZooKeeperSnapshotSource(snapshot, Reading(DIGESTER))
+        source = ZooKeeperSnapshotSource(ZooKeeperSnapshot(path=snapshot), DIGESTER)
         assert source.not_read() == (), "its digest was compared, and is equal"
         frame = frame_of(opened(snapshot), "snapshot")
         print(f"{snapshot.name}: digest {frame.digest}, {len(source.splits(3))} splits")
@@ -211,7 +211,7 @@ def test_a_snapshot_amid_writes_is_of_one_moment_or_refused(server: Ensemble, cl
 
 def verdict(snapshot: Path) -> str:
     try:
-        not_read = ZooKeeperSnapshotSource(snapshot, Reading(DIGESTER)).not_read()
+        not_read = ZooKeeperSnapshotSource(ZooKeeperSnapshot(path=snapshot), DIGESTER).not_read()
     except Permanent as error:
         return "not one moment" if "not the tree of one moment" in str(error) else "cut off by the kill"
     return "no digest" if not_read else "equal"
@@ -344,7 +344,7 @@ async def test_a_snapshot_says_what_the_live_tree_says(kafka: PlaygroundCluster,
     data = member.directory / "data" / "version-2"
     processes.wait_until(lambda: any(verdict(path) == "equal" for path in data.glob("snapshot.*")), "a snapshot", 30)
     snapshots = [path for path in data.glob("snapshot.*") if verdict(path) == "equal"]
-    source = ZooKeeperSnapshotSource(snapshots[-1], Reading(DIGESTER, ENCODER), CHROOT)
+    source = ZooKeeperSnapshotSource(ZooKeeperSnapshot(path=snapshots[-1], chroot=CHROOT), DIGESTER, ENCODER.encode())
     rows = [found for split in source.splits(2) for found in source.read(split, ALL)]
     print(f"{snapshots[-1].name} of {len(snapshots)}: digest equal, {sum(found.batch.num_rows for found in rows)} rows")
     for kind in ALL - {"registration"}:

@@ -13,8 +13,9 @@ from domain.drift.records import KINDS
 from domain.errors import Permanent
 from playground.zookeeper_files import FileZnode, Trimmings, in_file_order, many_topics, snapshot_bytes, state_json, topic_json
 from spark.codec import zookeeper_snapshot as codec
+from spark.job import ZooKeeperSnapshot
+from spark.sources.build import build_source
 from spark.sources.source import Rows, Source
-from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_rows import rows_of
 from spark.sources.zookeeper_snapshot import ZooKeeperSnapshotSource
 
@@ -66,7 +67,7 @@ def source(
 ) -> ZooKeeperSnapshotSource:
     file = path / "snapshot.4d"
     file.write_bytes(snapshot_bytes(znodes, trimmings))
-    return ZooKeeperSnapshotSource(file, Reading(DIGESTER), chroot)
+    return ZooKeeperSnapshotSource(ZooKeeperSnapshot(path=file, chroot=chroot), DIGESTER)
 
 
 def listed(rows: Iterable[Rows], *without: str) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -116,7 +117,7 @@ def test_many_batches_are_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_where_rows_were_read(tmp_path: Path) -> None:
     znodes = list(in_file_order(tree()))
     read = source(tmp_path, znodes)
-    content = read.path.read_bytes()
+    content = read.spec.path.read_bytes()
     by_mzxid = {znode.mzxid: znode for znode in znodes}
     for rows in all_rows(read, 3):
         for row in rows.batch.to_pylist():
@@ -143,12 +144,15 @@ def test_only_the_kinds_that_are_asked_for(tmp_path: Path) -> None:
     assert list(read.read(split, frozenset())) == []
 
 
-def test_what_the_survey_found_goes_with_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_reads_its_split_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes the source anew from the description, and has of the rest of the file what its split brings."""
     read = source(tmp_path, in_file_order(tree()))
-    splits = read.splits(2)
-    again = pickle.loads(pickle.dumps(read))  # noqa: S301 - our own
+    splits = pickle.loads(pickle.dumps(read.splits(5)))  # noqa: S301 - our own
+    expected = listed(rows for split in splits for rows in read.read(split, ALL))
     monkeypatch.setattr("spark.sources.zookeeper_snapshot.surveyed", None)
-    assert sum(len(list(again.read(split, ALL))) for split in splits)
+    found = [rows for split in splits for rows in build_source(read.spec, DIGESTER, b"secret").read(split, ALL)]
+    assert listed(found) == expected
+    assert "secret" not in repr(build_source(read.spec, DIGESTER, b"secret"))
 
 
 # ---- digests ----
@@ -204,7 +208,7 @@ def test_topics_without_an_id_are_named_before_reading_and_left_out(tmp_path: Pa
 def test_a_znode_that_cannot_be_read_stops_the_reading_with_its_place(tmp_path: Path, path: str, data: bytes) -> None:
     znodes = list(in_file_order(below("/k", {**tree(), path: data})))
     read = source(tmp_path, znodes, "/k")
-    place = read.path.read_bytes().index(next(znode for znode in znodes if znode.path == f"/k{path}").stored())
+    place = read.spec.path.read_bytes().index(next(znode for znode in znodes if znode.path == f"/k{path}").stored())
     with pytest.raises(Permanent, match=f"byte {place}: /k{path} "):
         all_rows(read)
 
@@ -219,8 +223,8 @@ def test_a_cut_in_the_wrong_place_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     read = source(tmp_path, in_file_order(tree()))
-    content = bytearray(read.path.read_bytes())
+    content = bytearray(read.spec.path.read_bytes())
     content[len(content) // 2] ^= 1
-    read.path.write_bytes(content)
+    read.spec.path.write_bytes(content)
     with pytest.raises(Permanent, match="checksum"):
         read.splits(2)
