@@ -71,9 +71,14 @@ def main(words: Sequence[str]) -> int:
     ended: list[Entry] = []
     with ThreadPoolExecutor(asked.lanes) as lanes:
         running = [lanes.submit(run, tests, arguments) for tests in entries_of(collected(asked.tests, arguments))]
-        for future in as_completed(running):
-            ended.append(future.result())
-            print(ended[-1].output, flush=True)
+        try:
+            for future in as_completed(running):
+                ended.append(future.result())
+                print(ended[-1].output, flush=True)
+        except KeyboardInterrupt:
+            # What runs has got the same signal, and cleans up: it is waited for, and nothing else begins.
+            lanes.shutdown(cancel_futures=True)
+            raise
     for entry in ended:
         print(f"{'passed' if entry.is_passed else 'FAILED'} {entry.seconds:6.0f} s  {' '.join(entry.tests)}")
     print(f"{len(ended)} runs, {sum(e.seconds for e in ended):.0f} s one after the other, {time.monotonic() - began:.0f} s so")

@@ -1,5 +1,6 @@
 """The lanes of the slow tests: who runs with whom, and that a failure is one."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,20 @@ def test_one_failure_fails_all_and_everything_is_printed(
         "passed": "tests/cluster/test_good.py::test_good",
         "FAILED": "tests/cluster/test_bad.py::test_bad",
     }
+
+
+def test_nothing_begins_any_more_once_somebody_has_interrupted_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[str, ...]] = []
+
+    def run(tests: tuple[str, ...], _: object) -> lanes.Entry:
+        begun.append(tests)
+        if len(begun) == 1:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        return lanes.Entry(tests)
+
+    monkeypatch.setattr(lanes, "collected", lambda *_: [f"tests/cluster/test_x.py::test_{number}" for number in range(20)])
+    monkeypatch.setattr(lanes, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        lanes.main(["--lanes", "1", "tests/cluster"])
+    assert len(begun) < 20
