@@ -23,6 +23,7 @@ BUCKETS = 4096
 _BUCKET_SHIFT = np.uint64(64 - 12)
 _KEY_SALT = np.uint64(0x243F6A8885A308D3)
 _ROW_SALT = np.uint64(0x13198A2E03707344)
+_SUM_SALT = np.uint64(0xA4093822299F31D0)
 _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _PRESENT = np.uint64(1 << 32)
@@ -36,7 +37,9 @@ def key_hashes(kind: Kind, batch: pa.RecordBatch | pa.Table) -> Words:
 def row_hashes(kind: Kind, batch: pa.RecordBatch | pa.Table, keys: Words) -> Words:
     """Of what is compared, salted otherwise than `keys`: the two together are 128 bits of a row."""
     compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
-    return _absorb_all(keys ^ _ROW_SALT, compared, batch)
+    state = keys.copy()
+    _mix(state, np.full(len(keys), _ROW_SALT))
+    return _absorb_all(state, compared, batch)
 
 
 def buckets_of(keys: Words) -> npt.NDArray[np.int32]:
@@ -46,8 +49,9 @@ def buckets_of(keys: Words) -> npt.NDArray[np.int32]:
 
 def digest_of(keys: Words, rows: Words) -> tuple[int, int, int]:
     """Of a set of rows, whatever their order: how many, and a sum and an exclusive or of 64 bits each."""
-    mixed = keys.copy()
-    _mix(mixed, rows)
+    mixed = np.full(len(keys), _SUM_SALT)
+    for words in (keys, rows):
+        _mix(mixed, words)
     return len(mixed), int(mixed.sum(dtype=np.uint64)), int(np.bitwise_xor.reduce(mixed * _FIRST, initial=np.uint64(0)))
 
 
