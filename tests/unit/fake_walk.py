@@ -165,6 +165,9 @@ class LedgerInMemory:
         self._answering()._reports.append(report)
         return report
 
+    async def report(self, report_id: str) -> DriftReport | None:
+        return next((report for report in self._answering()._reports if report.id == report_id), None)
+
     async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
         return max(self._answering()._reports, key=lambda report: report.ended_at, default=None)
 

@@ -94,7 +94,7 @@ def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
 
 
 def test_every_action_has_its_activity() -> None:
-    assert ACTIVITY_OF.keys() == set(StepAction) - {StepAction.COMPARE_METADATA}, "which is no effect, and has a queue of its own"
+    assert ACTIVITY_OF.keys() == set(StepAction) - {StepAction.COMPARE_METADATA}, "that is no effect, and has its own queue"
     assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
     assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
 

@@ -1,0 +1,78 @@
+"""A `CheckRunner` that finds what it is told to find, look by look."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from activities.capturing import Captured
+from activities.ports import Compared, Comparison
+from domain.drift.records import Severity
+from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
+
+Found = Sequence[str] | Exception
+
+
+def difference(key: str) -> DriftFinding:
+    """A topic that ZooKeeper lacks."""
+    return DriftFinding(record="topic", finding=FindingKind.MISSING_LEFT, severity=Severity.BLOCK, rule="missing-row", key=key)
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass
+class FakeCheckRunner:
+    """`looks`: keys of the topics that differ in each look, or what is raised; after the last none does. `while_reading`: what
+    happens after the tree was read. `delay`: seconds that a comparison takes.
+    """
+
+    looks: list[Found] = field(default_factory=list)
+    while_reading: Callable[[], Awaitable[None]] = _nothing
+    delay: float = 0.0
+    asked: list[Comparison] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    is_comparing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def interrupt(self, session: str) -> None:
+        self.interrupted.append(session)
+
+    async def stage(self, captured: Captured, directory: object) -> None:
+        async for chunk in captured:
+            self.paths |= {znode.path for znode in chunk}
+        await self.while_reading()
+
+    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
+        self.asked.append(asked)
+        self.sessions.append(session)
+        on_progress("compare", 0, 1)
+        self.is_comparing.set()
+        await asyncio.sleep(self.delay)
+        found = self.looks.pop(0) if self.looks else ()
+        if isinstance(found, Exception):
+            raise found
+        return _compared(asked, tuple(difference(key) for key in found))
+
+    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+        kept = tuple(finding for finding in later.first if finding in earlier.first)
+        return _compared(asked, kept), len(later.first) - len(kept)
+
+
+def _compared(asked: Comparison, first: tuple[DriftFinding, ...]) -> Compared:
+    asked.out.mkdir(mode=0o700)
+    findings = asked.out / "findings.parquet"
+    findings.write_text("\n".join(finding.key for finding in first))
+    return Compared(
+        verdict=Verdict.DRIFT if first else Verdict.CLEAN,
+        counts={"topic": RecordCounts(left=2, right=2 + len(first), missing_left=len(first), equal=2)},
+        first=first,
+        not_read=(),
+        findings=findings,
+        content_hash=f"content of {[finding.key for finding in first]}",
+        rules_fingerprint="rules",
+        tolerated=(),
+        engine="fake",
+        seconds={"compare": 0.0},
+    )

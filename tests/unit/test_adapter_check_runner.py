@@ -1,0 +1,193 @@
+"""`EngineRunner`: a captured tree and a log of the same cluster, staged, compared and confirmed without Spark."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from activities.adapters.check_runner import EngineRunner
+from activities.adapters.connected_spark import ConnectedSpark
+from activities.capturing import CapturedZnode
+from activities.ports import Compared, Comparison
+from domain.drift.normalise import uuid_text
+from domain.drift.report import Verdict
+from domain.drift.tolerations import Toleration
+from domain.errors import Permanent, Transient
+from domain.zk_to_kraft.comparison import names_of
+from playground.metadata_files import SyntheticCluster, write_log
+
+KEY = "a key of sixteen bytes and more"
+CLUSTER = SyntheticCluster(topics=3, partitions=2)
+SESSION = str(uuid4())
+
+
+def ignore(*_: object) -> None:
+    pass
+
+
+def znodes(**changed: str) -> list[CapturedZnode]:
+    """The tree of `CLUSTER`, in the order of a capture; `changed`: values of the topics' configs, by topic."""
+    topics, configs = [], []
+    for topic in range(CLUSTER.topics):
+        name = CLUSTER.name(topic)
+        replicas = CLUSTER.replicas[topic * CLUSTER.partitions : (topic + 1) * CLUSTER.partitions].tolist()
+        assigned = {str(number): ids for number, ids in enumerate(replicas)}
+        told = {"version": 2, "topic_id": uuid_text(CLUSTER.ids[topic].tobytes()), "partitions": assigned}
+        topics.append(znode(f"/brokers/topics/{name}", told | {"adding_replicas": {}, "removing_replicas": {}}))
+        for number, ids in enumerate(replicas):
+            epoch = int(CLUSTER.leader_epochs[topic * CLUSTER.partitions + number])
+            state = {"controller_epoch": 1, "leader": ids[0], "version": 1, "leader_epoch": epoch, "isr": ids}
+            topics.append(znode(f"/brokers/topics/{name}/partitions/{number}/state", state))
+        key, value = CLUSTER.config(0)
+        configs.append(znode(f"/config/topics/{name}", {"version": 1, "config": {key: changed.get(f"t{topic}", value)}}))
+    return [*topics, *configs]
+
+
+def znode(path: str, content: dict[str, Any]) -> CapturedZnode:
+    return CapturedZnode(path, json.dumps(content).encode(), 7)
+
+
+async def captured(found: list[CapturedZnode]) -> AsyncIterator[tuple[CapturedZnode, ...]]:
+    for each in found:
+        yield (each,)
+
+
+@pytest.fixture(autouse=True)
+def digest_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIGEST_KEY", KEY)
+
+
+@pytest.fixture
+def runner() -> EngineRunner:
+    return EngineRunner("env:DIGEST_KEY")
+
+
+async def compared(
+    runner: EngineRunner, directory: Path, found: list[CapturedZnode], *tolerated: Toleration
+) -> tuple[Comparison, Compared]:
+    directory.mkdir()  # noqa: ASYNC240
+    end = write_log(directory / "log", CLUSTER)
+    await runner.stage(captured(found), directory / "zookeeper")
+    asked = Comparison("check-1", directory / "zookeeper", directory / "log", end, end, directory / "out", tolerated)
+    return asked, await runner.compare(asked, SESSION, ignore)
+
+
+async def test_both_sides_say_the_same(runner: EngineRunner, tmp_path: Path) -> None:
+    _, same = await compared(runner, tmp_path / "look", znodes())
+    assert (same.verdict, same.first, same.engine) == (Verdict.CLEAN, (), "local")
+    assert (same.counts["partition"].equal, same.counts["topic"].equal) == (6, 3)
+    assert same.findings.exists()
+
+
+async def test_a_difference_is_named(runner: EngineRunner, tmp_path: Path) -> None:
+    _, drifted = await compared(runner, tmp_path / "look", znodes(t1="edited"))
+    (finding,) = drifted.first
+    assert drifted.verdict is Verdict.DRIFT
+    assert (finding.record, finding.left, finding.right) == ("topic-config", "edited", "1000000")
+    assert "/config/topics/topic-0000001" in finding.left_at
+
+
+async def test_only_what_stands_in_both_looks_is_confirmed(runner: EngineRunner, tmp_path: Path) -> None:
+    _, earlier = await compared(runner, tmp_path / "1", znodes(t1="edited", t2="moving"))
+    asked, later = await compared(runner, tmp_path / "2", znodes(t1="edited", t2="moving on", t0="new"))
+    asked = Comparison(**(vars(asked) | {"out": tmp_path / "confirmed"}))
+    confirmed, moved = await runner.confirm(asked, earlier, later)
+    assert moved == 2
+    assert [finding.left for finding in confirmed.first] == ["edited"]
+    assert (confirmed.verdict, confirmed.counts["topic-config"].differs) == (Verdict.DRIFT, 1)
+    _, alone = await compared(runner, tmp_path / "3", znodes(t1="edited"))
+    assert confirmed.content_hash == alone.content_hash, "what moved beside it is not material"
+
+
+async def test_rows_that_one_side_lacks_are_matched_too(runner: EngineRunner, tmp_path: Path) -> None:
+    """Their values are null, which no join matches."""
+    without = [each for each in znodes() if not each.path.startswith("/brokers/topics/topic-0000002")]
+    _, earlier = await compared(runner, tmp_path / "1", [each for each in without if "config" not in each.path])
+    asked, later = await compared(runner, tmp_path / "2", without)
+    confirmed, moved = await runner.confirm(Comparison(**(vars(asked) | {"out": tmp_path / "c"})), earlier, later)
+    assert moved == 0
+    assert {finding.finding for finding in confirmed.first} == {"missing_left"}
+    assert confirmed.counts["partition"].missing_left == 2
+
+
+async def test_the_same_looks_confirm_each_other(runner: EngineRunner, tmp_path: Path) -> None:
+    _, earlier = await compared(runner, tmp_path / "1", znodes(t1="edited"))
+    asked, later = await compared(runner, tmp_path / "2", znodes(t1="edited"))
+    assert await runner.confirm(asked, earlier, later) == (later, 0)
+
+
+async def test_tolerations_that_were_used_are_named_as_the_policy_names_them(runner: EngineRunner, tmp_path: Path) -> None:
+    used = Toleration(record="topic-config", by="anna", reason="known")
+    unused = Toleration(record="acl", by="anna", reason="never seen")
+    _, tolerated = await compared(runner, tmp_path / "look", znodes(t1="edited"), used, unused)
+    assert tolerated.verdict is Verdict.CLEAN
+    assert tolerated.tolerated == names_of((used,))
+
+
+class AwaySpark:
+    """A Spark that begins, and is gone."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def run(self, job: Any, session: str, on_progress: Any) -> Any:
+        job.out.mkdir()
+        (job.out / "half").write_text("written")
+        raise self._error
+
+    async def interrupt(self, session: str) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [Transient("gone"), Permanent("no Java for it")])
+async def test_a_spark_that_is_away_never_closes_the_way(error: Exception, tmp_path: Path) -> None:
+    runner = EngineRunner("env:DIGEST_KEY", spark=AwaySpark(error))
+    await runner.interrupt(SESSION)
+    _, same = await compared(runner, tmp_path / "look", znodes())
+    assert (same.verdict, same.engine) == (Verdict.CLEAN, "local")
+
+
+async def test_without_pyspark_the_comparison_is_made_here(tmp_path: Path) -> None:
+    spark = ConnectedSpark(lambda: None)
+    _, same = await compared(EngineRunner("env:DIGEST_KEY", spark=spark), tmp_path / "look", znodes())
+    assert same.engine == "local"
+    await spark.close()
+
+
+async def test_a_damaged_log_is_permanent(runner: EngineRunner, tmp_path: Path) -> None:
+    write_log(tmp_path / "log", CLUSTER)
+    segment = next((tmp_path / "log").glob("*.log"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+    await runner.stage(captured(znodes()), tmp_path / "zookeeper")
+    asked = Comparison("check-1", tmp_path / "zookeeper", tmp_path / "log", 30, 30, tmp_path / "out")
+    with pytest.raises(Permanent):
+        await runner.compare(asked, SESSION, ignore)
+
+
+async def test_a_cancelled_capture_ends_and_leaves_no_rows(runner: EngineRunner, tmp_path: Path) -> None:
+    is_reading = asyncio.Event()
+
+    async def endless() -> AsyncIterator[tuple[CapturedZnode, ...]]:
+        while True:
+            is_reading.set()
+            yield tuple(znodes())
+            await asyncio.sleep(0)
+
+    staging = asyncio.create_task(runner.stage(endless(), tmp_path / "zookeeper"))
+    await is_reading.wait()
+    staging.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await staging
+    assert not (tmp_path / "zookeeper").exists()
+
+
+async def test_a_key_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIGEST_KEY", "short")
+    with pytest.raises(Permanent, match="too short"):
+        await EngineRunner("env:DIGEST_KEY").stage(captured(znodes()), tmp_path / "zookeeper")

@@ -1,0 +1,191 @@
+"""What a report is worth now: of which dual write it is, how old, and what it does to gate, evidence, waits and a rollback."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.contracts import Assessment
+from domain.decisions import Gate, GateName, Step, StepAction, Wait, WaitReason
+from domain.drift.records import Severity
+from domain.drift.report import DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
+from domain.drift.tolerations import Toleration
+from domain.observation import ControllerZnode, Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import GivenApproval, Ruling, assess
+from domain.zk_to_kraft.comparison import NO_REPORT, claim_of, names_of
+from domain.zk_to_kraft.losses import DRIFT
+from domain.zk_to_kraft.preview import preview_of
+from tests.unit.conftest import LEADER, NOW, Point, cluster_spec, observation, report_of, with_zookeeper
+
+SPEC = cluster_spec()
+POLICY = MigrationPolicy()
+SOAK = observation(Point.SOAK)
+COMPARES = Step(action=StepAction.COMPARE_METADATA, stage="migration")
+FINDING = DriftFinding(
+    record="acl", finding=FindingKind.MISSING_LEFT, severity=Severity.BLOCK, rule="missing-row", key="Topic orders User:anna"
+)
+
+
+def drifted(seen: Observation = SOAK, age: timedelta = timedelta(seconds=1), **fields: Any) -> DriftReport:
+    counts = {"acl": RecordCounts(right=1, missing_left=1)}
+    return report_of(seen, Verdict.DRIFT, age, **({"first": (FINDING,), "counts": counts} | fields))
+
+
+def judged(report: DriftReport | None, seen: Observation = SOAK, policy: MigrationPolicy = POLICY, **ruled: Any) -> Assessment:
+    return assess(seen, SPEC, policy, Ruling(report=report, **ruled), "artefact")
+
+
+def claimed(broker: int = LEADER, epoch: int = 7, **fields: Any) -> Observation:
+    claim = ControllerZnode(broker_id=broker, kraft_epoch=epoch, is_ephemeral=False, **fields)
+    return with_zookeeper(SOAK, controller=claim)
+
+
+# ---- of which dual write ----
+
+
+def test_a_claim_is_told_by_controller_epoch_and_time() -> None:
+    sights = [
+        claimed(),
+        claimed(epoch=8),
+        claimed(broker=3001),
+        claimed(claimed_at=NOW),
+        claimed(claimed_at=NOW + timedelta(1)),
+    ]
+    assert len({claim_of(seen.zookeeper) for seen in sights}) == len(sights)
+    ephemeral = with_zookeeper(SOAK, controller=ControllerZnode(broker_id=1, kraft_epoch=None, is_ephemeral=True))
+    nobody = with_zookeeper(SOAK, controller=None)
+    assert {claim_of(seen.zookeeper) for seen in (ephemeral, nobody)} | {claim_of(None)} == {""}
+
+
+@pytest.mark.parametrize("report", [None, report_of(claimed(epoch=6)), drifted(claimed(epoch=6))])
+def test_without_a_report_of_this_dual_write_it_is_compared(report: DriftReport | None) -> None:
+    assessment = judged(report)
+    assert (assessment.decision, assessment.stands, assessment.gate) == (COMPARES, None, None)
+
+
+def test_a_failover_makes_a_clean_report_worth_nothing() -> None:
+    report = report_of(SOAK)
+    assert isinstance(judged(report).decision, Gate)
+    assert judged(report, claimed(epoch=8)).decision == COMPARES
+
+
+# ---- how old ----
+
+
+def test_a_clean_report_opens_the_gate_until_it_is_old() -> None:
+    young, old = (report_of(SOAK, age=POLICY.max_report_age - timedelta(seconds=s)) for s in (1, 0))
+    opened, again = judged(young), judged(old)
+    assert isinstance(opened.decision, Gate)
+    assert again.decision == COMPARES
+    assert again.stands == opened.decision, "whoever sees the gate goes on seeing it, with the same hash"
+    assert again.gate == opened.gate
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason"), [(Verdict.DRIFT, WaitReason.DRIFT_FOUND), (Verdict.INCONCLUSIVE, WaitReason.CHECK_INCONCLUSIVE)]
+)
+def test_what_is_not_clean_is_waited_for_and_compared_again(verdict: Verdict, reason: WaitReason) -> None:
+    young, old = (report_of(SOAK, verdict, POLICY.recheck_interval - timedelta(seconds=s)) for s in (1, 0))
+    waiting, again = judged(young), judged(old)
+    assert isinstance(waiting.decision, Wait)
+    assert waiting.decision.reason is reason
+    assert again.decision == COMPARES
+    assert isinstance(again.stands, Wait)
+    assert again.stands.reason is reason
+
+
+def test_an_approval_does_not_end_it_on_an_old_report_or_a_drift() -> None:
+    gate = judged(report_of(SOAK)).gate
+    assert gate is not None
+    ruled = {"approvals": {GateName.FINALIZE: GivenApproval(evidence_hash=gate.evidence_hash)}}
+    ends = judged(report_of(SOAK), **ruled).decision
+    assert isinstance(ends, Step)
+    assert ends.gate is GateName.FINALIZE
+    old = judged(report_of(SOAK, age=POLICY.max_report_age), **ruled)
+    assert (old.decision, old.stands) == (COMPARES, None)
+    assert isinstance(judged(drifted(), **ruled).decision, Wait)
+
+
+# ---- nobody compares ----
+
+
+def test_a_missing_worker_is_a_wait_and_is_asked_again_later() -> None:
+    missed = SOAK.ended_at - timedelta(seconds=1)
+    waiting = judged(None, unchecked_since=missed).decision
+    assert waiting == Wait(reason=WaitReason.CHECKS_WORKER_MISSING)
+    again = judged(None, unchecked_since=SOAK.ended_at - POLICY.recheck_interval)
+    assert (again.decision, again.stands) == (COMPARES, waiting)
+    assert isinstance(judged(report_of(SOAK), unchecked_since=missed).decision, Gate), "somebody else had it compared"
+
+
+def test_a_drift_stays_told_where_nobody_compares_any_more() -> None:
+    report = drifted(age=POLICY.recheck_interval)
+    decision = judged(report, unchecked_since=SOAK.ended_at - timedelta(seconds=1)).decision
+    assert isinstance(decision, Wait)
+    assert (decision.reason, decision.objects) == (WaitReason.CHECKS_WORKER_MISSING, ("acl Topic orders User:anna",))
+
+
+# ---- what it says ----
+
+
+def test_a_drift_names_its_first_objects_and_stays_small() -> None:
+    many = tuple(FINDING.model_copy(update={"key": f"{'long ' * 500}{i}"}) for i in range(100))
+    assessment = judged(drifted(first=(FINDING, *many)))
+    assert isinstance(assessment.decision, Wait)
+    assert assessment.decision.objects[0] == "acl Topic orders User:anna"
+    assert len(assessment.decision.objects) <= 20
+    assert len(assessment.model_dump_json()) < 64 * 1024
+
+
+def test_another_look_at_the_same_clusters_changes_no_evidence() -> None:
+    gates = [judged(report_of(SOAK, age=timedelta(minutes=m), id=f"r{m}")).gate for m in (1, 9)]
+    assert gates[0] is not None
+    assert gates[1] is not None
+    assert gates[0].evidence == gates[1].evidence
+    assert gates[0].evidence["report"]["content_hash"] == "content of clean"
+
+
+@pytest.mark.parametrize("change", [{"content_hash": "another"}, {"rules_fingerprint": "others"}])
+def test_another_report_is_other_evidence(change: dict[str, Any]) -> None:
+    first, second = judged(report_of(SOAK)).gate, judged(report_of(SOAK, **change)).gate
+    assert first is not None
+    assert second is not None
+    assert first.evidence_hash != second.evidence_hash
+
+
+def test_a_report_that_tolerates_more_than_the_policy_does_is_none() -> None:
+    toleration = Toleration(record="acl", by="anna", reason="known")
+    report = report_of(SOAK, tolerated=names_of((toleration,)))
+    assert judged(report).decision == COMPARES
+    assert isinstance(judged(report, policy=MigrationPolicy(tolerated=(toleration,))).decision, Gate)
+
+
+def test_where_zookeeper_is_given_up_the_evidence_says_that_nothing_was_compared() -> None:
+    silent = SOAK.model_copy(update={"zookeeper": None})
+    policy = MigrationPolicy(min_zookeeper_silence=timedelta(0))
+    assessment = judged(report_of(SOAK), silent, policy)
+    assert isinstance(assessment.decision, Gate)
+    assert assessment.decision.name is GateName.FINALIZE_WITHOUT_RETURN
+    assert assessment.gate is not None
+    assert assessment.gate.evidence["report"] == NO_REPORT
+
+
+# ---- a rollback ----
+
+
+def test_a_rollback_would_lose_what_zookeeper_lacks() -> None:
+    preview = preview_of(SOAK, SPEC, POLICY, {}, drifted())
+    (loss,) = [loss for loss in preview.losses if loss.name == DRIFT]
+    assert "acl Topic orders User:anna" in loss.what
+    for none in (None, report_of(SOAK), drifted(claimed(epoch=6))):
+        assert DRIFT not in {loss.name for loss in preview_of(SOAK, SPEC, POLICY, {}, none).losses}
+
+
+def test_who_accepts_a_drift_has_not_accepted_the_next() -> None:
+    hashes = [
+        preview_of(SOAK, SPEC, POLICY, {}, report).preview_hash
+        for report in (drifted(), drifted(age=timedelta(minutes=5), id="again"), drifted(content_hash="more"), None)
+    ]
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 3
