@@ -8,6 +8,7 @@ Every client is closed, whatever happens: one that is not asks its server once m
 minutes for a server that is dead by then.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
@@ -23,6 +24,7 @@ from pyspark.sql.connect.shell.progress import StageInfo
 
 from domain.errors import KeeperlessError, Permanent, Transient
 from spark.session.endpoint import Endpoint
+from spark.session.shipping import ship_code
 
 USER = "keeperless"
 """The same in every attempt: a session is known by user and id."""
@@ -36,6 +38,9 @@ MAX_BACKOFF_MILLISECONDS = 3000
 INTERRUPT_SECONDS = 10.0
 
 CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
+BETWEEN_TWO_STATES = (
+    "SPARK_CONNECT_ILLEGAL_STATE.STATE_CONSISTENCY_EXECUTION_STATE_TRANSITION_INVALID_OPERATION_STATUS_MISMATCH"
+)
 REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
@@ -55,6 +60,8 @@ def session(endpoint: Endpoint, session_id: str, progress: Progress | None = Non
             spark.client.set_retry_policies([_patience()])
             if progress is not None:
                 spark.registerProgressHandler(_handler(progress))
+            if not endpoint.has_our_code:
+                ship_code(spark)
             if tag:
                 spark.addTag(tag)
             yield spark
@@ -68,15 +75,32 @@ def interrupt_attempt(endpoint: Endpoint, session_id: str) -> None:
     The first request makes the session known to the server, should the attempt not have come so far. One that the server never
     saw cannot be closed, and a request of the attempt's that is still under way would open it.
     """
+    deadline = time.monotonic() + INTERRUPT_SECONDS
     with translated(endpoint), _client(endpoint, session_id, INTERRUPT_SECONDS) as client:
         client.set_retry_policies([_patience()])
-        try:
-            client.get_configs("spark.app.name")
-            client.interrupt_all()
-            client.release_session()
-        except SparkConnectGrpcException as error:
-            if error.getCondition() != CLOSED:
-                raise
+        while not _is_closed_now(client):
+            if time.monotonic() > deadline:
+                raise Transient(f"Spark at {endpoint.url} does not close session {session_id}; its work may still run there")
+            time.sleep(0.05)
+
+
+def _is_closed_now(client: SparkConnectClient) -> bool:
+    """Whether the session is closed by this, or was before. False: asking again says more.
+
+    Spark 4.3 fails to close a session in the very moment in which an operation of it is about to begin: interrupted, but
+    neither finished nor cancelled yet. The session is gone by then as a rule, and the next question tells.
+    """
+    try:
+        client.get_configs("spark.app.name")
+        client.interrupt_all()
+        client.release_session()
+    except SparkConnectGrpcException as error:
+        if error.getCondition() == CLOSED:
+            return True
+        if error.getCondition() != BETWEEN_TWO_STATES:
+            raise
+        return False
+    return True
 
 
 def is_answering(endpoint: Endpoint, seconds: float) -> bool:

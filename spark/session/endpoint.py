@@ -6,10 +6,14 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`url`: `sc://host:port`, with the parameters of Spark Connect but without its token, which is never shown."""
+    """`url`: `sc://host:port`, with the parameters of Spark Connect but without its token, which is never shown.
+
+    `has_our_code`: its Python processes can import us. Where they cannot, each session brings our code along.
+    """
 
     url: str
     token: str = field(default="", repr=False)
+    has_our_code: bool = True
 
 
 class SparkProvider(Protocol):

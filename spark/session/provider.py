@@ -21,7 +21,7 @@ class ForeignSpark:
         self._token = token
 
     def endpoint(self) -> Endpoint:
-        return Endpoint(self._url, self._token())
+        return Endpoint(self._url, self._token(), has_our_code=False)
 
     def close(self) -> None:
         """It is not ours."""

@@ -72,6 +72,7 @@ class ServerPlan:
     master: str = "local[*]"
     driver_memory: str = "1g"
     profile: Profile = Profile.SMALL
+    python: Path = Path(sys.executable)
     conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -108,7 +109,7 @@ def command(plan: ServerPlan) -> list[str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.connect.progress.reportInterval": "500ms",
-        # How long a Python process may go on after its task was cancelled. The default is two seconds.
+        # Spark looks every two seconds whether a Python process works for a task that was cancelled, then waits for so long.
         "spark.python.task.killTimeout": "200ms",
         **plan.conf,
     }
@@ -124,14 +125,15 @@ def command(plan: ServerPlan) -> list[str]:
     ]
 
 
-def environment(token: str, ours: Mapping[str, str]) -> dict[str, str]:
+def environment(plan: ServerPlan, token: str, ours: Mapping[str, str]) -> dict[str, str]:
     """Ours, as `env:…` secrets are read in Spark's Python processes too; but nothing that is meant for another Spark."""
     kept = {name: value for name, value in ours.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     root = Path(__file__).parent.parent.parent
     return kept | {
         TOKEN_VARIABLE: token,
         "SPARK_HOME": str(spark_home()),
-        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": str(plan.python),
         "PYTHONPATH": str(root),
     }
 
@@ -152,7 +154,7 @@ class ConnectServer:
             stdout=log,
             stderr=log,
             cwd=plan.scratch,
-            env=environment(self._token, os.environ),
+            env=environment(plan, self._token, os.environ),
             start_new_session=True,
         )
 

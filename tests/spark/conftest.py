@@ -6,16 +6,24 @@ from typing import Any
 
 import pytest
 
+from playground.ports import PortLease
 from spark.session.connect import is_answering, new_session_id, session
 from spark.session.embedded import EmbeddedSpark
 from spark.session.endpoint import Endpoint
-from tests.spark.slow_jobs import Beats, plan
+from tests.spark.slow_jobs import Beats, RunningJobs, plan
 
 
 @pytest.fixture(scope="session")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedSpark]:
-    """Tests do not stop it."""
-    spark = EmbeddedSpark(plan(tmp_path_factory.mktemp("spark")), is_answering)
+def jobs() -> Iterator[RunningJobs]:
+    """What Spark itself says that it runs."""
+    with PortLease(1) as lease:
+        yield RunningJobs(lease.take())
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory, jobs: RunningJobs) -> Iterator[EmbeddedSpark]:
+    """Tests do not stop it. Its web interface is on, unlike in earnest, to see its jobs."""
+    spark = EmbeddedSpark(plan(tmp_path_factory.mktemp("spark"), conf=jobs.conf), is_answering)
     yield spark
     spark.close()
 

