@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-TOPIC_ID = "AAAAAAAAAAAAAAAAA{:05x}"
+TOPIC_ID = "AAAAAAAAAAAAAAAA{:05x}A"
 
 
 @dataclass(frozen=True)
