@@ -7,6 +7,7 @@ last record: Kafka renames it when it is whole, but a copy of the directory may 
 import re
 import struct
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +45,9 @@ def files_before(directory: Path, cut: int | None) -> LogFiles:
     begin, checkpoint = next(((end, path) for end, path in usable if is_whole(path)), (0, None))
     if not segments and checkpoint is None:
         raise Transient(f"{directory} has neither a segment nor a whole checkpoint of the quorum's log: copy it again")
-    needed = [
-        path for (_, path), after in zip(segments, [*segments[1:], None], strict=True) if after is None or after[0] > begin
-    ]
-    if segments and min(first for first, path in segments if path in needed) > begin:
+    following = [first for first, _ in segments[1:]]
+    needed = [path for (_, path), after in zip_longest(segments, following) if after is None or after > begin]
+    if segments and segments[-len(needed)][0] > begin:
         raise Permanent(
             f"{directory}: the log begins after offset {begin}, which the newest whole checkpoint up to offset {cut} ends at: "
             "what is between them has been deleted. Compare at a later offset"
