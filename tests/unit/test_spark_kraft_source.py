@@ -254,8 +254,8 @@ def write_image(directory: Path, log: Sequence[Told], end: int, luck: random.Ran
         values += [_partition(key, row) for key, row in oracle.rows.items() if key[:2] == (PARTITION.name, id_)]
     for (kind, *key), row in oracle.rows.items():
         if kind == TOPIC_CONFIG.name:
-            told = {"resourceType": 2, "resourceName": key[0], "name": key[1], "value": row[0]}
-            values.append(encoded((RecordType.CONFIG, told)))
+            config = {"resourceType": 2, "resourceName": key[0], "name": key[1], "value": row[0]}
+            values.append(encoded((RecordType.CONFIG, config)))
     path = directory / f"{end:020}-0000000001.checkpoint"
     path.write_bytes(checkpoint_of(values, luck))
     return path
@@ -359,7 +359,7 @@ def test_files_that_are_cut_or_changed_never_give_other_rows(
 
 
 def test_a_checkpoint_is_split_and_its_parts_are_the_whole(tmp_path: Path) -> None:
-    cluster = SyntheticCluster(topics=300, partitions=20, version=1)
+    cluster = SyntheticCluster(topics=600, partitions=20, version=1)
     write_checkpoint(tmp_path, cluster, end=50)
     splits = source_of(tmp_path).splits(4)
     assert [split.name for split in splits] == ["tail", "base-0000", "base-0001", "base-0002", "base-0003"]
