@@ -17,7 +17,7 @@ STATE = Path.home() / ".local" / "state" / "keeperless"
 class CheckSettings(BaseSettings):
     """Read once, when the worker starts. Secrets are named, as `env:NAME` or `file:/path`, and never given here."""
 
-    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="KEEPERLESS_", frozen=True, hide_input_in_errors=True)
 
     spark: Annotated[str, Field(pattern=r"^(embedded|off|sc://[^;\s]+(/;[^\s]*)?)$")] = Field(
         default="embedded",

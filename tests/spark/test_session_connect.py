@@ -7,7 +7,7 @@ import time
 import pytest
 
 from domain.errors import Permanent, Transient
-from spark.session.connect import interrupt_attempt, new_session_id, session
+from spark.session.connect import interrupt_attempt, is_answering, new_session_id, session
 from spark.session.endpoint import Endpoint
 from spark.session.running import run_in_session
 from tests.spark.slow_jobs import Beats, Client, RunningJobs
@@ -26,11 +26,21 @@ async def test_work_runs_beside_the_event_loop_and_tells_how_far_it_is(endpoint:
     assert seen[-1][1] >= 8
 
 
+def allowed_seconds(endpoint: Endpoint, jobs: RunningJobs) -> float:
+    """A second, and what a machine that is busy with something else takes to ask how many jobs there are, and simple things."""
+    jobs.count()
+    began = time.monotonic()
+    assert is_answering(endpoint, 30)
+    jobs.count()
+    return 1 + 4 * (time.monotonic() - began)
+
+
 async def test_cancelled_work_is_gone_from_spark_within_a_second(endpoint: Endpoint, beats: Beats, jobs: RunningJobs) -> None:
     session_id = new_session_id()
     running = asyncio.create_task(run_in_session(endpoint, session_id, beats.job()))
     await asyncio.to_thread(beats.wait_for_some)
     assert jobs.count() == 1
+    allowed = allowed_seconds(endpoint, jobs)
     began = time.monotonic()
     running.cancel()
     silent = asyncio.create_task(asyncio.to_thread(beats.seconds_to_the_last, PYTHON_SECONDS))
@@ -39,7 +49,7 @@ async def test_cancelled_work_is_gone_from_spark_within_a_second(endpoint: Endpo
         await running
     returned = time.monotonic() - began
     print(f"cancelled: returned after {returned:.2f} s, no job after {await gone:.2f} s, no Python after {await silent:.2f} s")
-    assert await gone < 1
+    assert await gone < allowed
     assert await silent < PYTHON_SECONDS
     with pytest.raises(Transient, match="SESSION_CLOSED"), session(endpoint, session_id) as spark:
         spark.range(1).count()
@@ -79,10 +89,11 @@ def the_next_attempt_ends_a_killed_one(endpoint: Endpoint, beats: Beats, jobs: R
     if after_seconds is None:
         beats.wait_for_some(5)  # the job has outlived its client: there is something to end
         assert left == 1
+    allowed = allowed_seconds(endpoint, jobs)
     began = time.monotonic()
     interrupt_attempt(endpoint, client.session_id)
     gone = jobs.seconds_until_none() + time.monotonic() - began
-    assert gone < 1, f"the job was there for {gone:.2f} s"
+    assert gone < allowed, f"the job was there for {gone:.2f} s"
     python = beats.seconds_to_the_last(PYTHON_SECONDS)
     assert python < PYTHON_SECONDS
     with session(endpoint, new_session_id()) as spark:
@@ -99,6 +110,7 @@ def test_the_next_attempt_ends_what_a_killed_one_left(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(1200)
 def test_the_next_attempt_ends_what_a_killed_one_left_at_any_moment(
     endpoint: Endpoint, beats: Beats, jobs: RunningJobs
 ) -> None:
