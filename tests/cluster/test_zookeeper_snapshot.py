@@ -1,6 +1,7 @@
 """Real snapshots and a real tree: what ZooKeeper's own digest says of our reading, and what Kafka writes into znodes."""
 
 import json
+import re
 import subprocess
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
@@ -37,7 +38,7 @@ from playground.ensemble import Ensemble, mode_of, plan_ensemble, write_configur
 from playground.ports import PortLease
 from playground.seed import Topic, create_topics
 from playground.wire_requests import Quota, alter_quotas, set_default_broker_configs
-from playground.zookeeper_files import state_json, topic_json
+from playground.zookeeper_files import Trimmings, in_file_order, snapshot_bytes, state_json, topic_json
 from spark.codec.zookeeper_log import changes_after, last_zxid
 from spark.codec.zookeeper_snapshot import big_endian, frame_of, nodes_from, opened
 from spark.job import ZooKeeperSnapshot
@@ -94,6 +95,24 @@ def files(ensemble: Ensemble, kind: str) -> list[Path]:
     """Newest last."""
     found = (ensemble.servers[0].directory / "data" / "version-2").glob(f"{kind}.*")
     return sorted(found, key=lambda path: int(path.name.split(".")[1], 16))
+
+
+def test_a_server_takes_a_generated_snapshot_for_its_own(tmp_path: Path) -> None:
+    """It loads it, and finds the digest in it equal to that of the tree: the generator writes what servers write."""
+    with PortLease(3) as lease:
+        ensemble = plan_ensemble(tmp_path, lease, prepared_runtime(tmp_path, silent), size=1)
+        write_configuration(ensemble.servers[0], ())
+        data = ensemble.servers[0].directory / "data" / "version-2"
+        data.mkdir()
+        content = snapshot_bytes(in_file_order(ODD), Trimmings(digest_zxid=0x4D, has_last_zxid=False))
+        (data / "snapshot.4d").write_bytes(content)
+        try:
+            start(ensemble)
+        finally:
+            stop_everything_in(tmp_path)
+    told = (ensemble.servers[0].directory / "zookeeper.log").read_text()
+    (written,) = re.findall(r"zxid as 0x4d, and digest value as (-?\d+)", told)
+    assert f"highest zxid is 0x4d, digest is {written} " in told
 
 
 @pytest.fixture
