@@ -6,9 +6,9 @@ of Kafka 3.9. Empty data is no content where Kafka takes it so.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from domain.drift import normalise
 from domain.drift.digests import Digester
@@ -25,6 +25,8 @@ from domain.drift.records import (
     TOPIC_CONFIG,
 )
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
+
+T = TypeVar("T")
 
 Row = tuple[str, tuple[object, ...]]
 """Name of the kind; its keys and values without the origin."""
@@ -229,7 +231,7 @@ def _long(content: dict[str, Any], key: str) -> int:
     return _of(content.get(key), int, key, "number")
 
 
-def _of(value: object, type_: Callable[..., Any], what: str, name: str) -> Any:  # noqa: ANN401 - of the type that was asked for
-    if not isinstance(value, type_):  # type: ignore[arg-type]
+def _of(value: object, type_: type[T], what: str, name: str) -> T:
+    if not isinstance(value, type_) or isinstance(value, bool):
         raise ValueError(f"{what} is no {name}")  # noqa: TRY004 - told as the znode's fault
     return value
