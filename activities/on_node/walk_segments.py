@@ -169,6 +169,12 @@ class Log:
     def path(self, segment: int, suffix: str) -> str:
         return f"{self.directory}/{segment:020}.{suffix}"
 
+    def size(self, segment: int) -> int:
+        try:
+            return os.stat(self.path(segment, "log")).st_size  # noqa: PTH116
+        except FileNotFoundError as error:
+            raise Moved(self.directory) from error
+
     def topic_id(self) -> str:
         try:
             with open(f"{self.directory}/partition.metadata", encoding="ascii") as file:  # noqa: PTH123
@@ -193,15 +199,18 @@ class Log:
         return segment
 
     def index(self, segment: int) -> Iterator[tuple[int, int]]:
-        """Offsets of batches, with where they are in the file, ascending. What is behind the last entry is zeros."""
+        """Offsets of batches, with where they are in the file, ascending. What is behind the last entry is zeros, and what
+        lies beyond the file's end is of a file that was longer.
+        """
+        size = self.size(segment)
         try:
             with open(self.path(segment, "index"), "rb") as file:  # noqa: PTH123
                 content = file.read()
         except FileNotFoundError:
             return
-        before = 0
+        before = -1
         for offset, position in INDEX_ENTRY.iter_unpack(content[: len(content) // INDEX_ENTRY.size * INDEX_ENTRY.size]):
-            if offset <= before and position <= 0:
+            if offset <= before or not 0 <= position < size:
                 return
             yield segment + offset, position
             before = offset
@@ -212,17 +221,15 @@ class Log:
         return segment, max((position for last, position in self.index(segment) if last <= offset), default=0)
 
     def recent_place(self, recent_bytes: int) -> tuple[int, int]:
-        """From where the last bytes are read: at most so many, or a segment without an index."""
-        left = recent_bytes
+        """From where the last bytes are read: at most so many, or the newest segment where it has no index."""
+        left, newer = recent_bytes, self.segments[-1]
         for segment in reversed(self.segments):
-            try:
-                size = os.stat(self.path(segment, "log")).st_size  # noqa: PTH116
-            except FileNotFoundError as error:
-                raise Moved(self.directory) from error
+            size = self.size(segment)
             if size > left:
-                return segment, min((at for _, at in self.index(segment) if at >= size - left), default=0)
-            left -= size
-        return self.segments[0], 0
+                places = [at for _, at in self.index(segment) if at >= size - left]
+                return (segment, places[0]) if places else (newer, 0)
+            left, newer = left - size, segment
+        return newer, 0
 
     def from_place(self, segment: int, position: int, is_verifying: Callable[[], bool]) -> Iterator[Batch]:
         """All batches from there on. An index that points between batches is not believed: then from the segment's begin."""
