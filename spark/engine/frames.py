@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from types import ModuleType
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -11,7 +11,7 @@ from domain.drift.tolerations import Toleration
 from spark.findings import DRIFTS, DUPLICATE_RULE, GRAVITY, ORDER, TOLERATED_GRAVITY, UNVERIFIABLE_GRAVITY, named
 
 
-def functions_for(frame: DataFrame) -> ModuleType:
+def functions_for(frame: DataFrame) -> Any:  # noqa: ANN401
     """Connect has functions of its own, and takes no others."""
     if type(frame).__module__.startswith("pyspark.sql.connect."):
         from pyspark.sql.connect.functions import builtin

@@ -27,11 +27,11 @@ DEFAULT_TASKS = "2"
 
 
 @dataclass
-class SplitPartition(InputPartition):
+class SplitPartition(InputPartition):  # type: ignore[misc]
     split: Split
 
 
-class RowsDataSource(DataSource):
+class RowsDataSource(DataSource):  # type: ignore[misc]
     @classmethod
     def name(cls) -> str:
         return "keeperless"
@@ -45,14 +45,14 @@ class RowsDataSource(DataSource):
         return RowsReader(recipe, self._kind(), int(self.options.get("tasks", DEFAULT_TASKS)))
 
     def _kind(self) -> str:
-        kind = self.options.get("kind", "")
+        kind = str(self.options.get("kind"))
         if kind not in KINDS:
             raise Permanent(f"the option kind is {kind!r}, it has to be one of {', '.join(KINDS)}")
         return kind
 
 
 @dataclass
-class RowsReader(DataSourceReader):
+class RowsReader(DataSourceReader):  # type: ignore[misc]
     recipe: Recipe
     kind: str
     tasks: int

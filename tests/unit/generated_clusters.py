@@ -172,7 +172,7 @@ def _shifts(random: Random, kind: Kind, row: Row) -> tuple[list[Row], list[Row]]
         nullable = [one for one in kind.values if one.type is FieldType.TEXT and one.rule is Rule.EXACT]
         return [{**row, **{one.name: "" for one in nullable}}], [{**row, **{one.name: None for one in nullable}}]
     first, second = pair[0].name, pair[1].name
-    empty = [] if pair[0].type is FieldType.INTS else None
+    empty: Any = [] if pair[0].type is FieldType.INTS else None
     value = row[first] or row[second]
     return [{**row, first: value, second: empty}], [{**row, first: empty, second: value}]
 

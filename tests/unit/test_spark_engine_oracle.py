@@ -4,12 +4,16 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.drift.tolerations import Toleration
+from spark import staging
+from spark.digest import key_hashes
+from spark.engine import tasks
 from spark.engine.local import LocalEngine
 from spark.job import CheckJob, CheckResult, StagedRows
 from tests.unit.drift_oracle import Answer, Told, ask_oracle
@@ -51,7 +55,7 @@ def assert_same(result: CheckResult, answer: Answer) -> None:
 
 
 @given(seed=st.integers(0, 2**32), most=st.integers(0, 4), is_copy=st.booleans())
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 def test_one_cluster(tmp_path_factory: pytest.TempPathFactory, seed: int, most: int, is_copy: bool) -> None:
     """Drawn from a seed, for speed; what shrinks is how many rows there are."""
     random = Random(seed)  # noqa: S311
@@ -61,13 +65,36 @@ def test_one_cluster(tmp_path_factory: pytest.TempPathFactory, seed: int, most: 
     assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, is_copy))
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_many_clusters_at_once(tmp_path: Path, seed: int) -> None:
-    """Of each job so many clusters that its buckets and hashes have something to do."""
-    random = Random(seed)  # noqa: S311
+def many_clusters(random: Random, count: int = CLUSTERS_IN_A_JOB) -> Cluster:
     cluster = generate(random)
-    for number in range(1, CLUSTERS_IN_A_JOB):
+    for number in range(1, count):
         cluster.add(generate(random, tag=f"c{number:02}"))
+    return cluster
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_many_clusters_at_once(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)  # noqa: S311
+    cluster = many_clusters(random)
     tolerated = tolerations(random, cluster)
     result = compare_locally(cluster, tmp_path, tolerated, is_copy=seed % 2 == 0)
     assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, is_copy=seed % 2 == 0))
+
+
+@pytest.mark.parametrize("seed", range(100, 105))
+def test_many_row_groups_and_ranges_of_buckets(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a few rows were very many."""
+    monkeypatch.setattr(staging, "ROWS_PER_GROUP", 8)
+    monkeypatch.setattr(tasks, "ROWS_PER_TASK", 20)
+    cluster = many_clusters(Random(seed))  # noqa: S311
+    result = compare_locally(cluster, tmp_path)
+    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal))
+
+
+@pytest.mark.parametrize("seed", range(200, 210))
+def test_keys_with_the_same_hash(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 64 values for all keys nearly each of them collides; the hash is never the last word."""
+    monkeypatch.setattr(staging, "key_hashes", lambda kind, batch: key_hashes(kind, batch) & np.uint64(0xFC00000000000000))
+    cluster = many_clusters(Random(seed))  # noqa: S311
+    result = compare_locally(cluster, tmp_path)
+    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal))

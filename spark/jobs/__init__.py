@@ -1,0 +1,1 @@
+"""Entry points for people and for `spark-submit`."""
