@@ -7,6 +7,7 @@ read: by whichever split has the partition's `PartitionRecord`. A topic's id is 
 from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -85,8 +86,9 @@ class Ops:
             key, state, origin = state_of(partitions, row)
             self.by_key[key].append(Op(origin, is_after=True, state=state, change=None))
 
+    @cached_property
     def marks(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Of the partitions that have ops, and of the topics that are removed."""
+        """Of the partitions that have ops, and of the topics that are removed. To be asked for when all of them are there."""
         ids = np.frombuffer(b"".join(key[0] for key in self.by_key), dtype=np.uint8).reshape(-1, UUID_BYTES)
         numbers = np.array([key[1] for key in self.by_key], dtype=np.int32)
         removed = np.frombuffer(b"".join(self.removed), dtype=np.uint8).reshape(-1, UUID_BYTES)
@@ -119,7 +121,7 @@ class Settled:
 
 def settled(partitions: Partitions, ops: Ops) -> Settled:
     """The partitions as they are at the cut, and what becomes of them."""
-    of_partitions, of_topics = ops.marks()
+    of_partitions, of_topics = ops.marks
     is_touched = np.isin(partitions.marks(), of_partitions) | np.isin(partitions.topic_marks(), of_topics)
     rows: list[Version] = []
     journal: list[Version] = []
