@@ -38,11 +38,11 @@ class RunningJobs:
         (application,) = self._ask("")
         return len(self._ask(f"/{application['id']}/jobs?status=running"))
 
-    def seconds_until_none(self, deadline_seconds: float = 10) -> float:
+    def seconds_until_none(self, deadline_seconds: float = 30) -> float:
         return wait_until(lambda: self.count() == 0, "no job is left in Spark", deadline_seconds, every_seconds=0.02)
 
     def _ask(self, what: str) -> list[dict[str, Any]]:
-        answer = httpx.get(f"http://127.0.0.1:{self.port}/api/v1/applications{what}", timeout=10, trust_env=False)
+        answer = httpx.get(f"http://127.0.0.1:{self.port}/api/v1/applications{what}", timeout=60, trust_env=False)
         return list(answer.raise_for_status().json())
 
 
