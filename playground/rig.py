@@ -175,7 +175,7 @@ class Rig:
         self.await_event(
             migration_id, lambda _: waypoint.is_reached(self.seen), f"what leads to {waypoint.name}", FORWARD_SECONDS
         )
-        last = [event["data"] for event in self.seen if event["kind"] == "step-started"][-1]
+        last = [e["data"] for e in self.seen if e["kind"] == "step-started" and e["data"]["node"] != "cluster"][-1]
         wait_until(lambda: self._is_begun(last), f"the first write of step {last}", 60, every_seconds=0.05)
         if not waypoint.can_hold:
             return

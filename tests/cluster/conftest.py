@@ -16,6 +16,9 @@ from playground.seed import seed
 from playground.services import Program, Services
 from playground.temporal import TemporalPorts, TemporalServer
 
+SPARK = os.environ.get("KEEPERLESS_SPARK", "off")
+"""Comparisons are made without Spark, unless somebody asks for it: a JVM more is much beside a cluster, on two cores."""
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
@@ -27,7 +30,13 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         lease = PortLease(5)
         stack.callback(lease.close)
         temporal = stack.enter_context(TemporalServer(tmp_path / "temporal", TemporalPorts.leased(lease)))
-        services = Services(tmp_path / "services", temporal.address, lease.take(), temporal.ui_url)
+        services = Services(
+            tmp_path / "services",
+            temporal.address,
+            lease.take(),
+            temporal.ui_url,
+            extra_environment={"KEEPERLESS_SPARK": SPARK},
+        )
         stack.callback(services.stop)
         services.start(*Program)  # They come up while the cluster does.
         cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print))
