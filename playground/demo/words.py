@@ -31,6 +31,7 @@ WORK: dict[str, str] = {
     StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
     "/migration and /controller go in one transaction, a broker takes over",
     StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
+    StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say",
 }
 """What a step does."""
 
@@ -51,6 +52,8 @@ def work_of(data: dict[str, Any]) -> str:
 
 
 def _done(data: dict[str, Any]) -> Telling:
+    if data["action"] == StepAction.COMPARE_METADATA:
+        return f"compared: {data['verdict']} {data['why']}".rstrip(), Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT
     again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
     what = DONE.get(data["action"], "{action} {node}: done").format(**data)
     gap = [f", {change}" for change in data.get("changes", ()) if change.endswith(GAP)]
