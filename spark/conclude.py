@@ -4,15 +4,16 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from domain.drift.hashing import content_hash, rules_fingerprint
-from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
+from domain.drift.report import CheckName, DriftFinding, FindingKind, RecordCounts, Verdict
 from spark.findings import FINDINGS_SCHEMA, GRAVITY, as_models, finding_counts, gravity_of
-from spark.job import CheckJob, CheckResult
+from spark.job import CheckResult
 
 FINDINGS_FILE = "findings.parquet"
 FIRST_FINDINGS = 100
@@ -24,6 +25,19 @@ def verdict_of(has_drift: bool, not_read: tuple[str, ...]) -> Verdict:
     if has_drift:
         return Verdict.DRIFT
     return Verdict.INCONCLUSIVE if not_read else Verdict.CLEAN
+
+
+class Asked(Protocol):
+    """What a conclusion needs of a job. `kinds`: of the rows that were compared."""
+
+    @property
+    def check(self) -> CheckName: ...
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+    @property
+    def out(self) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -53,14 +67,16 @@ class _Tally:
         self.total += findings.num_rows
 
 
-def conclude(job: CheckJob, findings: Iterable[pa.Table], measured: Measured) -> CheckResult:
-    """`findings`: in order, see `findings.in_order`, in parts of any size."""
+def conclude(job: Asked, findings: Iterable[pa.Table], measured: Measured, fingerprint: str | None = None) -> CheckResult:
+    """`findings`: in order, see `findings.in_order`, in parts of any size. `fingerprint`: of the rules, where they are not
+    those of metadata.
+    """
     tally = _Tally()
     path = job.out / FINDINGS_FILE
     _write(path, findings, tally)
     verdict = verdict_of(tally.has_drift, measured.not_read)
     counts = _counts(job, measured, tally)
-    fingerprint = rules_fingerprint()
+    fingerprint = fingerprint or rules_fingerprint()
     return CheckResult(
         verdict=verdict,
         counts=counts,
@@ -103,7 +119,7 @@ def _in_equal_parts(findings: Iterable[pa.Table]) -> Iterable[pa.Table]:
         yield waiting.combine_chunks()
 
 
-def _counts(job: CheckJob, measured: Measured, tally: _Tally) -> dict[str, RecordCounts]:
+def _counts(job: Asked, measured: Measured, tally: _Tally) -> dict[str, RecordCounts]:
     counts = {}
     for kind in job.kinds:
         left, right, equal = measured.rows.get(kind, (0, 0, 0))

@@ -1,0 +1,101 @@
+"""One comparison of messages, in this process: the rules on what two looks say, the kernel on their batches, and the result.
+
+Another engine differs in who compares the batches only: `Compare`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from domain.drift.messages import (
+    BATCH,
+    GROUP_OFFSET,
+    PARTITION_LOG,
+    REPLICA_LOG,
+    Judged,
+    Sight,
+    Span,
+    judge,
+    rules_fingerprint,
+)
+from domain.drift.report import CheckName, DriftFinding
+from domain.drift.tolerations import Toleration
+from spark.checks.messages import ComparedBatches, compare_batches, finding_table, span_table
+from spark.codec.segment_manifest import BATCH_SCHEMA
+from spark.conclude import Measured, conclude
+from spark.findings import in_order, tolerate
+from spark.job import CheckResult
+
+KINDS = (PARTITION_LOG, REPLICA_LOG, BATCH, GROUP_OFFSET)
+
+
+@dataclass(frozen=True)
+class MessageJob:
+    """Two looks. Batches are Parquet files, any number of them. `out`: a new, private directory.
+
+    `not_read`: what should have been looked at, and did not answer.
+    """
+
+    id: str
+    before: Sight
+    after: Sight
+    before_batches: tuple[Path, ...]
+    after_batches: tuple[Path, ...]
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+    not_read: tuple[str, ...] = ()
+    check: CheckName = CheckName.MESSAGES
+    kinds: tuple[str, ...] = KINDS
+
+
+Compare = Callable[[MessageJob, tuple[Span, ...]], ComparedBatches]
+
+
+def compare_here(job: MessageJob, spans: tuple[Span, ...]) -> ComparedBatches:
+    """All in memory: some 100 bytes for each batch."""
+    return compare_batches(read_batches(job.before_batches), read_batches(job.after_batches), span_table(spans))
+
+
+def read_batches(files: Sequence[Path]) -> pa.Table:
+    if not files:
+        return BATCH_SCHEMA.empty_table()
+    return ds.dataset([str(file) for file in files], schema=BATCH_SCHEMA, format="parquet").to_table()
+
+
+def run(job: MessageJob, compare: Compare = compare_here, engine: str = "local") -> CheckResult:
+    """The findings, as a file in `job.out` and in short."""
+    job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    begun = time.monotonic()
+    judged = judge(job.before, job.after)
+    batches = compare(job, judged.spans)
+    found = pa.concat_tables([finding_table(judged.findings), batches.findings.cast(finding_table(()).schema)])
+    seconds = {"compare": time.monotonic() - begun}
+    rows = {**_rows(job, judged), BATCH: (batches.left, batches.right, batches.equal)}
+    measured = Measured(engine, rows, job.not_read, seconds)
+    return conclude(job, [in_order(tolerate(found, job.tolerated))], measured, rules_fingerprint())
+
+
+def _rows(job: MessageJob, judged: Judged) -> dict[str, tuple[int, int, int]]:
+    """Left, right and equal ones of the kinds that are not batches."""
+    before, after, found = job.before, job.after, _keys(judged.findings)
+    partitions = [(one.topic, f"{one.topic}-{one.partition}") for one in before.partitions]
+    replicas = [(one.topic, f"{one.topic}-{one.partition} broker-{one.broker}") for one in before.replicas]
+    groups = [(one.topic, f"{one.group} {one.topic}-{one.partition}") for one in before.groups]
+    return {
+        PARTITION_LOG: (len(partitions), len(after.partitions), _equal(PARTITION_LOG, partitions, found)),
+        REPLICA_LOG: (len(replicas), len(after.replicas), _equal(REPLICA_LOG, replicas, found)),
+        GROUP_OFFSET: (len(groups), len(after.groups), _equal(GROUP_OFFSET, groups, found)),
+    }
+
+
+def _keys(findings: Sequence[DriftFinding]) -> set[tuple[str, str]]:
+    return {(one.record, one.key) for one in findings if one.field != "batches" or one.record != PARTITION_LOG}
+
+
+def _equal(record: str, rows: Sequence[tuple[str, str]], found: set[tuple[str, str]]) -> int:
+    """Those of which nothing was found, nor of their topic. A compacted topic's partitions may be equal all the same."""
+    return sum((record, key) not in found and (PARTITION_LOG, topic) not in found for topic, key in rows)
