@@ -72,7 +72,7 @@ def session(endpoint: Endpoint, session_id: str, progress: Progress | None = Non
 def interrupt_attempt(endpoint: Endpoint, session_id: str) -> None:
     """Ends all that runs in this session, and closes it: afterwards nothing of it runs, or ever will. Safe any number of times.
 
-    The first request makes the session known to the server, should the attempt not have come so far. One that the server never
+    To interrupt it makes the session known to the server, should the attempt not have come so far. One that the server never
     saw cannot be closed, and a request of the attempt's that is still under way would open it.
     """
     deadline = time.monotonic() + INTERRUPT_SECONDS
@@ -91,7 +91,6 @@ def _is_closed_now(client: SparkConnectClient) -> bool:
     neither finished nor cancelled yet. The session is gone by then as a rule, and the next question tells.
     """
     try:
-        client.get_configs("spark.app.name")
         client.interrupt_all()
         client.release_session()
     except SparkConnectGrpcException as error:
