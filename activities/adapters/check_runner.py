@@ -18,7 +18,7 @@ import structlog
 from activities.capturing import Captured, CapturedZnode
 from activities.ports import Compared, Comparison
 from domain.drift.digests import DIGEST_BYTES, Digester
-from domain.drift.records import KINDS, Severity
+from domain.drift.records import CLAIM, KINDS, Severity
 from domain.drift.report import FindingKind
 from domain.errors import Permanent, Superseded, Transient
 from spark.conclude import Measured, conclude
@@ -34,6 +34,9 @@ T = TypeVar("T")
 
 SAME = ("record", "finding", "key", "field", "left", "right")
 """What a difference is known by in another look."""
+
+COMPARED_KINDS = tuple(name for name in KINDS if name != CLAIM.name)
+"""All that both sides have rows of. The claim is no row of the quorum's log: who takes a look has judged it."""
 
 ABSENT = "\x00"
 """Stands for null where two looks are matched: no value has it, for Arrow's joins match no nulls."""
@@ -84,7 +87,7 @@ class EngineRunner:
             raise Permanent(f"the digest key of {self._digest_key} is too short: it needs {DIGEST_BYTES} bytes or more")
         secret = resolve_secret(self._encoder_secret).decode() if self._encoder_secret else None
         notes = Notes()
-        rows = rows_of(znodes, frozenset(KINDS), Digester(key), secret, notes)
+        rows = rows_of(znodes, frozenset(COMPARED_KINDS), Digester(key), secret, notes)
         # The notes are complete when the rows are: the list is read after them.
         write_rows(directory, rows, notes.not_read)
 
@@ -132,6 +135,7 @@ class EngineRunner:
             id=asked.id,
             left=StagedRows(directory=asked.staged),
             right=KraftFiles(directory=asked.log, end=asked.end, cut=asked.cut),
+            kinds=COMPARED_KINDS,
             out=asked.out,
             digest_key=self._digest_key,
             encoder_secret=self._encoder_secret,

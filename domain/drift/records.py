@@ -41,7 +41,8 @@ class Rule(StrEnum):
     DIGEST = "digest"
     """A secret's keyed digest; shown as redacted. Null: cannot be known on that side, so `unverifiable`."""
     PRODUCER_BLOCK = "producer-block"
-    """Right after the copy KRaft's next id is the end of ZooKeeper's block plus one, in dual write its start. Lower: block."""
+    """After the copy KRaft's next id is the end of ZooKeeper's block plus one; from the next block that KRaft hands out on dual
+    write makes it the block's start. Both are right in dual write, anything else blocks."""
     NOT_COMPARED = "not-compared"
     """Carried for the reader of a report: what has no counterpart."""
 

@@ -18,7 +18,8 @@ from domain.drift.report import Verdict
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent, Transient
 from domain.zk_to_kraft.comparison import names_of
-from playground.metadata_files import SyntheticCluster, write_log
+from playground.metadata_files import SyntheticCluster, append, message, write_log
+from spark.codec.metadata_schema import RecordType
 
 KEY = "a key of sixteen bytes and more"
 CLUSTER = SyntheticCluster(topics=3, partitions=2)
@@ -81,6 +82,27 @@ async def test_both_sides_say_the_same(runner: EngineRunner, tmp_path: Path) -> 
     assert (same.verdict, same.first, same.engine) == (Verdict.CLEAN, (), "local")
     assert (same.counts["partition"].equal, same.counts["topic"].equal) == (6, 3)
     assert same.findings.exists()
+
+
+async def test_what_only_zookeeper_has_rows_of_is_no_difference(runner: EngineRunner, tmp_path: Path) -> None:
+    """The cluster's id is in the log of no quorum."""
+    claims = [znode("/cluster/id", {"version": "1", "id": "abc"})]
+    _, same = await compared(runner, tmp_path / "look", [*znodes(), *claims])
+    assert same.verdict is Verdict.CLEAN
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(0, "clean"), (1000, "clean"), (2000, "drift")])
+async def test_producer_ids_are_as_the_copy_left_them_or_as_dual_write_did(
+    runner: EngineRunner, tmp_path: Path, first: int, verdict: str
+) -> None:
+    """ZooKeeper's newest block, where KRaft hands out 1000 next: the one before it, until KRaft has handed out one itself."""
+    block = {"version": 1, "broker": 1, "block_start": str(first), "block_end": str(first + 999)}
+    end = write_log(tmp_path / "log", CLUSTER)
+    told = {"brokerId": 1, "brokerEpoch": -1, "nextProducerId": 1000}
+    end = append(next((tmp_path / "log").glob("*.log")), end, [message(RecordType.PRODUCER_IDS, 0, told)])
+    await runner.stage(captured([*znodes(), znode("/latest_producer_id_block", block)]), tmp_path / "zookeeper")
+    asked = Comparison("check-1", tmp_path / "zookeeper", tmp_path / "log", end, end, tmp_path / "out")
+    assert (await runner.compare(asked, SESSION, ignore)).verdict == verdict
 
 
 async def test_a_difference_is_named(runner: EngineRunner, tmp_path: Path) -> None:
