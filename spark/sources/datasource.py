@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pydantic import TypeAdapter
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from domain.drift.records import KINDS
@@ -42,7 +42,7 @@ class RowsDataSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> "RowsReader":
         spec = TypeAdapter[SourceSpec](SourceSpec).validate_json(self.options["source"])
         recipe = Recipe(spec, self.options.get("digest_key", ""), self.options.get("encoder_secret"))
-        return RowsReader(recipe, self._kind(), int(self.options.get("tasks", DEFAULT_TASKS)))
+        return RowsReader(recipe, self._kind(), int(self.options.get("tasks", DEFAULT_TASKS)), to_arrow_schema(schema))
 
     def _kind(self) -> str:
         kind = str(self.options.get("kind"))
@@ -53,9 +53,12 @@ class RowsDataSource(DataSource):  # type: ignore[misc]
 
 @dataclass
 class RowsReader(DataSourceReader):  # type: ignore[misc]
+    """`columns`: as Spark wants them, which knows no binary of a fixed size."""
+
     recipe: Recipe
     kind: str
     tasks: int
+    columns: pa.Schema
 
     def partitions(self) -> list[InputPartition]:
         return [SplitPartition(split) for split in self.recipe.build().splits(self.tasks)]
@@ -64,4 +67,4 @@ class RowsReader(DataSourceReader):  # type: ignore[misc]
         """A source may have several kinds in a split: it is asked for this one only."""
         for rows in self.recipe.build().read(partition.split, frozenset([self.kind])):
             if not rows.is_journal:
-                yield rows.batch
+                yield rows.batch.cast(self.columns)
