@@ -21,6 +21,7 @@ import pytest
 from activities.node_files import METADATA_LOG, before_path, original_path, read_mark, sha256_of
 from domain.cluster import Role
 from domain.decisions import GateName, NodeStage, Step, StepAction
+from domain.drift.report import Verdict
 from domain.errors import Superseded, Unsafe
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
 from ledger.database import Database
@@ -372,3 +373,21 @@ async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scen
     assert cluster.nodes[scene.request.step.node].process.identity == before
     monkeypatch.undo()
     assert (await scene.attempt(cluster, KillAfter())).is_done
+
+
+async def test_a_drift_that_is_found_after_the_approval_keeps_the_end_from_beginning(scene: Scene) -> None:
+    """Whoever asked for that comparison: the look right before the effect sees it. Once the end has begun it goes on."""
+    step = scene.request.step
+    if step.gate is None:
+        return
+    checks = FakeChecks(Walk(scene.ledger, scene.cluster).copy().ports, Verdict.DRIFT)
+    await checks.publish("orders", "by-hand")
+    cluster, calls = scene.copy(), KillAfter()
+    outcome = await scene.attempt(cluster, calls)
+    has_begun = step.node_id != 3002
+    assert outcome.is_done is has_begun
+    if not has_begun:
+        assert "drift-found" in (outcome.blocked or "")
+        assert not EFFECTS & {call.rpartition(" ")[2] for call in calls.calls}
+        command = await scene.ledger.command("approval")
+        assert command.consumed_at is None
