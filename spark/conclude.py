@@ -84,12 +84,17 @@ def conclude(job: Asked, findings: Iterable[pa.Table], measured: Measured, finge
         finding_count=tally.total,
         not_read=measured.not_read,
         findings=path,
-        findings_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        findings_sha256=_sha256(path),
         rules_fingerprint=fingerprint,
         material_hash=content_hash(job.check, verdict, counts, _all_in(path), measured.not_read, fingerprint),
         engine=measured.engine,
         seconds=dict(measured.seconds),
     )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as written:
+        return hashlib.file_digest(written, "sha256").hexdigest()
 
 
 def _write(path: Path, findings: Iterable[pa.Table], tally: _Tally) -> None:
