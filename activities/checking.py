@@ -35,6 +35,8 @@ from domain.zk_to_kraft.comparison import told
 
 LOOKS = 4
 """The first, and three more at what differed."""
+IN_VAIN = 2
+"""Looks in a row that came to nothing: whoever is silent is not waited for here, but by name in the migration."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,14 @@ class Checking:
     async def _look_until_sure(self, attempt: Attempt) -> tuple[Look, int]:
         """Until nothing differs, or the same differs twice, or there were enough of them: the look that counts."""
         before: Look | None = None
+        vain = 0
         for number in range(1, LOOKS + 1):
             if number > 1:
                 await asyncio.sleep(attempt.request.policy.poll_interval.total_seconds())
             look = await self._look(attempt, number)
+            vain = vain + 1 if look.compared is None else 0
+            if vain == IN_VAIN:
+                return look, number
             if look.compared is not None and look.compared.verdict is not Verdict.DRIFT:
                 return look, number
             confirmed, moved = await self._confirmed(before, look)

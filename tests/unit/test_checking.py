@@ -11,7 +11,7 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.checking import LOOKS, Checking
+from activities.checking import IN_VAIN, LOOKS, Checking
 from activities.observe import observe
 from domain.contracts import CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
@@ -163,7 +163,8 @@ async def test_a_side_that_does_not_answer_is_told(walk: Walk, runner: FakeCheck
         walk.cluster.faults.silent_metrics |= set(walk.cluster.controller_ids)
     else:
         walk.cluster.faults.silent_nodes |= set(walk.cluster.controller_ids)
-    assert (await check(walk, runner, tmp_path)).verdict is Verdict.INCONCLUSIVE
+    report = await check(walk, runner, tmp_path)
+    assert (report.verdict, report.cut.looks) == (Verdict.INCONCLUSIVE, IN_VAIN), "nobody is waited for in silence"
     assert not runner.asked
 
 
