@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from domain.cluster import MetricsEndpoint, NodeSpec
+from domain.drift.message_manifest import NodeWalked
+from domain.drift.messages import ReplicaLog, Sight
 from domain.drift.report import CheckName, DriftFinding, DriftReport, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observation import KafkaView, NodeMetrics, Process
+from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 
 if TYPE_CHECKING:
@@ -182,6 +185,12 @@ class KafkaAdmin(Protocol):
 
     async def view(self, cluster: ClusterRecord) -> KafkaView: ...
 
+    async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
+        """Of every partition, as its leader says. `Transient` while one has none."""
+
+    async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
+        """All that consumer groups have committed. `Transient` while a group's coordinator cannot tell."""
+
 
 class ClusterMetrics(Protocol):
     """Reads one node's gauges. `Transient` when the endpoint does not answer: unknown, never zero."""
@@ -321,3 +330,37 @@ class CheckRunner(Protocol):
     async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
         """`later` with those of its differences only that `earlier` had just the same, and how many others it had. They moved
         between two looks. `asked`: has a directory of its own."""
+
+
+@dataclass(frozen=True)
+class WalkedNode:
+    """What the walk of one broker's segments has told. `batches`: a Parquet file. `moved`: logs that did not hold still."""
+
+    replicas: tuple[ReplicaLog, ...]
+    batches: bytes
+    moved: tuple[str, ...]
+    walked: NodeWalked
+
+
+@dataclass(frozen=True)
+class MessageComparison:
+    """Two looks at clients' data, their batches as Parquet files. `out`: a new, private directory."""
+
+    id: str
+    before: Sight
+    after: Sight
+    before_batches: tuple[Path, ...]
+    after_batches: tuple[Path, ...]
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+    not_read: tuple[str, ...] = ()
+
+
+class MessageRunner(Protocol):
+    """Makes rows of what a node told, and compares them with earlier ones."""
+
+    async def read_walk(self, broker: int, output: str) -> WalkedNode:
+        """`Transient`: the answer is not whole."""
+
+    async def compare(self, asked: MessageComparison, session: str) -> Compared:
+        """`session`: as in `CheckRunner.compare`."""

@@ -5,11 +5,14 @@ Nothing of PySpark is imported before it is used: it may not be installed, or be
 
 import asyncio
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from domain.errors import Transient
 from spark.engine.progress import OnProgress
 from spark.job import CheckJob, CheckResult
 from spark.session.endpoint import Endpoint, SparkProvider
+
+T = TypeVar("T")
 
 
 class ConnectedSpark:
@@ -27,6 +30,13 @@ class ConnectedSpark:
         return await run_in_session(
             endpoint, session, lambda spark: SparkEngine(spark, job.id).run(job, on_progress=on_progress), tag=job.id
         )
+
+    async def run_with(self, work: Callable[[Any], T], session: str, tag: str) -> T:
+        """Any work that needs a session, in one of its own. Cancelled, it ends what it has begun in Spark."""
+        endpoint = await asyncio.to_thread(self._endpoint)
+        from spark.session.running import run_in_session
+
+        return await run_in_session(endpoint, session, work, tag=tag)
 
     async def interrupt(self, session: str) -> None:
         endpoint = await asyncio.to_thread(self._endpoint)

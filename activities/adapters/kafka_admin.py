@@ -10,7 +10,8 @@ between two views, and every broker that the answer lists must itself name the s
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,18 +27,28 @@ from kafka.errors import (
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from activities.ports import SecretStore
 from domain.cluster import KafkaClientSpec
 from domain.errors import Permanent, Transient
 from domain.observation import KafkaView, PartitionFault
+from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
 
 logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
 
 MIN_ISR = "min.insync.replicas"
+CLEANUP = "cleanup.policy"
+EARLIEST, LATEST = -2, -1
+"""Timestamps that mean a log's first offset and its high watermark (ListOffsetsRequest)."""
+OFFSETS_BATCH = 5000
+"""Partitions whose offsets are asked for in one request."""
+GROUPS_BATCH = 200
+GROUP_COORDINATION = "__consumer_offsets"
+NO_TOPIC_ID = bytes(16)
 TOPIC_RESOURCE = 2
 CONFIG_BATCH = 1000
 """Topics whose `min.insync.replicas` is asked for in one request: about 100 KiB of answer."""
@@ -80,11 +91,42 @@ class BrokerAdmin:
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         return await asyncio.to_thread(self._view, cluster.spec.kafka)
 
-    def _view(self, spec: KafkaClientSpec) -> KafkaView:
+    async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
+        return await asyncio.to_thread(self._offsets, cluster.spec.kafka)
+
+    async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
+        return await asyncio.to_thread(self._group_offsets, cluster.spec.kafka)
+
+    def _offsets(self, spec: KafkaClientSpec) -> tuple[PartitionOffsets, ...]:
+        with self._agreed(spec) as (client, metadata):
+            starts, ends = (_ask_leaders(client, metadata, when) for when in (EARLIEST, LATEST))
+            policies = client.topic_configs([topic.name for topic in metadata.topics], CLEANUP)
+            return tuple(
+                PartitionOffsets(topic.name, _topic_id(topic), number, *bounds, "compact" in policies.get(topic.name, ""))
+                for topic in sorted(metadata.topics, key=lambda found: found.name)
+                for number in sorted(partition.partition_index for partition in topic.partitions)
+                for bounds in [(starts[topic.name, number], ends[topic.name, number])]
+            )
+
+    def _group_offsets(self, spec: KafkaClientSpec) -> tuple[GroupOffset, ...]:
+        """Each broker lists the groups that it coordinates, and so tells their offsets."""
+        with self._agreed(spec) as (client, metadata):
+            leaders_of(metadata, lambda topic: topic == GROUP_COORDINATION)
+            brokers = sorted(broker.node_id for broker in metadata.brokers)
+            found = {one for broker in brokers for one in client.committed(broker, client.groups(broker))}
+            return tuple(sorted(found, key=lambda one: (one.group, one.topic, one.partition)))
+
+    @contextmanager
+    def _agreed(self, spec: KafkaClientSpec) -> Iterator[tuple["_Client", MetadataResponse]]:
+        """Metadata of all topics that every broker agrees with, as far as brokers go."""
         settings = _settings(spec, self._secrets)
         with _errors(spec), _connected(spec, settings, self._seconds) as client:
             metadata = client.metadata(topics=None)
             ensure_agreement(spec, client, metadata)
+            yield client, metadata
+
+    def _view(self, spec: KafkaClientSpec) -> KafkaView:
+        with self._agreed(spec) as (client, metadata):
             return view_of(metadata, client.min_isr([topic.name for topic in metadata.topics]))
 
 
@@ -139,15 +181,92 @@ class _Client:
         return self._manager.run(self._manager.send, request, node_id)
 
     def min_isr(self, topics: Sequence[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+        return {topic: int(value) for topic, value in self.topic_configs(topics, MIN_ISR).items()}
+
+    def topic_configs(self, topics: Sequence[str], wanted: str) -> dict[str, str]:
+        """One config of many topics, the default where a topic has none of its own."""
+        found: dict[str, str] = {}
         for start in range(0, len(topics), CONFIG_BATCH):
-            resources = [(TOPIC_RESOURCE, name, [MIN_ISR]) for name in topics[start : start + CONFIG_BATCH]]
+            resources = [(TOPIC_RESOURCE, name, [wanted]) for name in topics[start : start + CONFIG_BATCH]]
             answer = self._manager.run(self._manager.send, DescribeConfigsRequest(resources=resources))
             for result in answer.results:
                 if result.error_code:
                     raise for_code(result.error_code)(f"configuration of topic {result.resource_name}")
-                found.update((result.resource_name, int(entry.value)) for entry in result.configs if entry.name == MIN_ISR)
+                found.update((result.resource_name, entry.value) for entry in result.configs if entry.name == wanted)
         return found
+
+    def offsets(self, leader: int, partitions: Sequence[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
+        """From the partitions' leader."""
+        asked: dict[str, list[object]] = {}
+        topic_type = ListOffsetsRequest.ListOffsetsTopic
+        for topic, number in partitions:
+            asked.setdefault(topic, []).append(topic_type.ListOffsetsPartition(partition_index=number, timestamp=when))
+        topics = [topic_type(name=name, partitions=found) for name, found in asked.items()]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+        answer = self._manager.run(self._manager.send, request, leader)
+        return {
+            (topic.name, one.partition_index): _told(one, f"offsets of {topic.name}-{one.partition_index}").offset
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    def groups(self, broker: int) -> list[str]:
+        """Groups that this broker coordinates."""
+        answer = _told(self._manager.run(self._manager.send, ListGroupsRequest(), broker), f"groups of broker {broker}")
+        return sorted(group.group_id for group in answer.groups)
+
+    def committed(self, broker: int, groups: Sequence[str]) -> Iterator[GroupOffset]:
+        """Of groups that this broker coordinates. Kafka 3.0 or later."""
+        for start in range(0, len(groups), GROUPS_BATCH):
+            asked = [
+                OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
+                for group in groups[start : start + GROUPS_BATCH]
+            ]
+            request = OffsetFetchRequest(groups=asked, require_stable=False, min_version=8, max_version=9)
+            for group in self._manager.run(self._manager.send, request, broker).groups:
+                yield from _committed(group)
+
+
+def _told(answer: Any, what: str) -> Any:  # noqa: ANN401 - kafka-python has no types
+    if answer.error_code:
+        raise for_code(answer.error_code)(what)
+    return answer
+
+
+def _committed(group: Any) -> Iterator[GroupOffset]:  # noqa: ANN401
+    for topic in _told(group, f"group {group.group_id}").topics:
+        for one in topic.partitions:
+            _told(one, f"group {group.group_id} on {topic.name}-{one.partition_index}")
+            if one.committed_offset >= 0:
+                yield GroupOffset(group.group_id, topic.name, one.partition_index, one.committed_offset)
+
+
+def leaders_of(metadata: MetadataResponse, is_wanted: Callable[[str], bool]) -> dict[int, list[tuple[str, int]]]:
+    """Partitions by leader. `Transient` where one has none that is alive: what it holds cannot be known now."""
+    _, alive = _brokers(metadata)
+    found: dict[int, list[tuple[str, int]]] = {}
+    for topic in metadata.topics:
+        if not is_wanted(topic.name):
+            continue
+        for partition in topic.partitions:
+            if topic.error_code or partition.leader_id not in alive:
+                raise Transient(f"partition {topic.name}-{partition.partition_index}: has no leader now; look again")
+            found.setdefault(partition.leader_id, []).append((topic.name, partition.partition_index))
+    return found
+
+
+def _ask_leaders(client: _Client, metadata: MetadataResponse, when: int) -> dict[tuple[str, int], int]:
+    found: dict[tuple[str, int], int] = {}
+    for leader, partitions in leaders_of(metadata, lambda _: True).items():
+        for start in range(0, len(partitions), OFFSETS_BATCH):
+            found |= client.offsets(leader, partitions[start : start + OFFSETS_BATCH], when)
+    return found
+
+
+def _topic_id(topic: Any) -> str:  # noqa: ANN401
+    """22 characters of base 64 for URLs, as Kafka writes it; empty where it has none."""
+    given = topic.topic_id.bytes if topic.topic_id is not None else NO_TOPIC_ID
+    return "" if given == NO_TOPIC_ID else urlsafe_b64encode(given).rstrip(b"=").decode()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from domain.cluster import ClusterSpec, MetricsEndpoint, NodeSpec
 from domain.errors import Transient
 from domain.observation import KafkaView, NodeMetrics
+from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
@@ -47,6 +48,10 @@ class FakeCluster:
         self.quorum = Quorum()
         ids = tuple(b.id for b in self.spec.brokers)
         self.topics = topics if topics is not None else (spread("orders", 6, ids), spread("payments", 3, ids))
+        self.log_ends: dict[tuple[str, int], int] = {}
+        """How many records a partition has; none by default."""
+        self.compacted: set[str] = set()
+        self.groups: tuple[GroupOffset, ...] = ()
         self.deleted_topics: list[str] = []
         """Topics that clients had, and that whoever is in charge now knows nothing of."""
         self.metadata_log: Callable[[int], bytes] | None = None
@@ -130,6 +135,25 @@ class FakeCluster:
         if self.faults.silent_kafka or not serving:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
         return kafka_view(self.spec.cluster_id, self.topics, serving, self._in_sync())
+
+    async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
+        self._answer_or_silence(cluster)
+        return tuple(
+            PartitionOffsets(
+                topic.name, topic.topic_id or "", number, 0, self.log_ends.get((topic.name, number), 0), is_compacted
+            )
+            for topic in sorted(self.topics, key=lambda found: found.name)
+            for number in range(len(topic.assignment))
+            for is_compacted in [topic.name in self.compacted]
+        )
+
+    async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
+        self._answer_or_silence(cluster)
+        return tuple(sorted(self.groups, key=lambda one: (one.group, one.topic, one.partition)))
+
+    def _answer_or_silence(self, cluster: ClusterRecord) -> None:
+        if self.faults.silent_kafka or not self._serving():
+            raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
 
     async def read(self, endpoint: MetricsEndpoint) -> NodeMetrics:
         node = next(node for node in self.nodes.values() if node.spec.metrics == endpoint)

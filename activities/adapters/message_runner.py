@@ -1,0 +1,105 @@
+"""What nodes told of their segments as rows, and their comparison on Spark, or in this process where Spark is away."""
+
+import asyncio
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import structlog
+
+from activities.ports import Compared, MessageComparison, WalkedNode
+from domain.drift.message_manifest import NodeWalked
+from domain.drift.report import FindingKind
+from domain.errors import Permanent, Transient
+from spark.codec.segment_manifest import read_walk
+from spark.engine.messages import MessageJob, run
+from spark.job import CheckResult
+
+T = TypeVar("T")
+
+TASKS = 16
+"""Tasks of Spark's that rows are spread over. Few: a batch is 100 bytes of memory."""
+
+
+class SparkSessions(Protocol):
+    """Spark as this adapter needs it."""
+
+    async def run_with(self, work: Callable[[Any], T], session: str, tag: str) -> T: ...
+
+
+class MessageEngine:
+    """`MessageRunner`. Without `spark` all is done here."""
+
+    def __init__(self, spark: SparkSessions | None = None) -> None:
+        self._spark = spark
+        self._log = structlog.get_logger()
+
+    async def read_walk(self, broker: int, output: str) -> WalkedNode:
+        return await asyncio.to_thread(_read_walk, broker, output)
+
+    async def compare(self, asked: MessageComparison, session: str) -> Compared:
+        job = MessageJob(
+            id=asked.id,
+            before=asked.before,
+            after=asked.after,
+            before_batches=asked.before_batches,
+            after_batches=asked.after_batches,
+            out=asked.out,
+            tolerated=asked.tolerated,
+            not_read=asked.not_read,
+        )
+        on_spark = await self._on_spark(job, session)
+        return _compared(on_spark if on_spark is not None else await asyncio.to_thread(_run_here, job))
+
+    async def _on_spark(self, job: MessageJob, session: str) -> CheckResult | None:
+        """`None`: Spark is away, or will not do it, which never closes the way."""
+        if self._spark is None:
+            return None
+        try:
+            return await self._spark.run_with(partial(_run_on_spark, job), session, job.id)
+        except (Transient, Permanent) as error:
+            self._log.warning("Spark has not compared: comparing in this process", check=job.id, why=str(error))
+            return None
+
+
+def _run_here(job: MessageJob) -> CheckResult:
+    return run(job)
+
+
+def _run_on_spark(job: MessageJob, session: Any) -> CheckResult:  # noqa: ANN401 - PySpark may be absent
+    from spark.engine.messages_on_spark import compare_on_spark
+
+    return run(job, partial(compare_on_spark, session, TASKS), "spark")
+
+
+def _read_walk(broker: int, output: str) -> WalkedNode:
+    found = read_walk(broker, output)
+    file = io.BytesIO()
+    pq.write_table(found.batches, file, compression="zstd")
+    told = {name: found.told[name] for name in NodeWalked.model_fields if name != "broker"}
+    return WalkedNode(found.replicas, file.getvalue(), found.moved, NodeWalked(broker=broker, **told))
+
+
+def _compared(result: CheckResult) -> Compared:
+    return Compared(
+        verdict=result.verdict,
+        counts=result.counts,
+        first=result.first,
+        not_read=result.not_read,
+        findings=result.findings,
+        content_hash=result.material_hash,
+        rules_fingerprint=result.rules_fingerprint,
+        tolerated=_tolerated(pq.read_table(result.findings, columns=["record", "tolerated_by", "finding"])),
+        engine=result.engine,
+        seconds=result.seconds,
+    )
+
+
+def _tolerated(findings: pa.Table) -> tuple[str, ...]:
+    """As `domain.zk_to_kraft.comparison.names_of` names them."""
+    used = findings.filter(pc.equal(findings.column("finding"), str(FindingKind.TOLERATED)))
+    return tuple(sorted({f"{row['record']}: {row['tolerated_by']}" for row in used.to_pylist()}))
