@@ -1,0 +1,49 @@
+"""ZooKeeper and KRaft of a real cluster, compared under continuous writes before anybody may finalise."""
+
+from typing import Any
+
+import pytest
+
+from playground.rig import FORWARD_SECONDS, PLANNED_RESTARTS, Rig
+from playground.seed import TOPICS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+CONFIG = "/config/topics/orders"
+EDITED = {"version": 1, "config": {"min.insync.replicas": "1", "compression.type": "zstd"}}
+
+
+def report_of(rig: Rig, migration_id: str) -> dict[str, Any]:
+    newest = rig.answer("GET", f"/migrations/{migration_id}/reports")["items"][0]
+    print(f"--- {newest['verdict']} by {newest['engine']} in {newest['seconds']}: {newest['first']} {newest['not_read']}")
+    return dict(newest)
+
+
+def test_a_znode_edited_behind_kafkas_back_closes_the_gate_until_it_is_repaired(rig: Rig) -> None:
+    name = rig.register()
+    migration_id = rig.migrate(recheck_interval="PT5S")
+    rig.await_event(migration_id, lambda event: event["kind"] == "report-published", "a report", FORWARD_SECONDS)
+    report = report_of(rig, migration_id)
+    gate = rig.await_gate(migration_id)
+    assert gate["evidence"]["report"]["content_hash"] == report["content_hash"]
+    assert (report["verdict"], report["not_read"]) == ("clean", [])
+    counts = report["counts"]
+    assert counts["topic"]["equal"] >= len(TOPICS)
+    assert counts["partition"]["equal"] >= sum(topic.partitions for topic in TOPICS)
+    assert all(counts[kind]["equal"] for kind in ("topic-config", "broker-config", "quota", "scram", "acl"))
+
+    before = rig.by_hand.znode(CONFIG)
+    assert before is not None
+    rig.by_hand.put_znode(CONFIG, EDITED)
+    rig.answer("POST", f"/clusters/{name}/checks", {})
+    waiting = rig.await_wait(migration_id, "drift-found")
+    assert waiting["objects"] == ["topic-config orders/min.insync.replicas"]
+    assert rig.approve(migration_id, gate["evidence_hash"]).status_code == 409
+    assert "drift" in {loss["name"] for loss in rig.preview(migration_id)["losses"]}
+
+    rig.by_hand.put_znode(CONFIG, before)
+    again = rig.await_gate(migration_id)
+    assert again["evidence_hash"] == gate["evidence_hash"]
+    assert rig.approve(migration_id, again["evidence_hash"]).is_success
+    assert rig.await_end(migration_id)["state"] == "succeeded"
+    assert rig.restarts(migration_id) == PLANNED_RESTARTS
