@@ -30,8 +30,9 @@ MIB = 1024 * 1024
 class WalkLimits:
     """What one look may cost a broker's machine.
 
-    `recent_mib`: of each log, from its end. `mib_per_second`: read from disk or cache. `verify_seconds`: computing checksums,
-    for all logs together; what does not fit is told as not verified. `seconds`: in all; what does not fit, as not walked.
+    `recent_mib`: of each log, from its end. `mib_per_second`: read from disk or cache. `verify_seconds`: of the processor, for
+    the checksums of all logs together; what does not fit is told as not verified. `seconds`: in all; what does not fit is told
+    as not walked.
     """
 
     recent_mib: float = 16.0

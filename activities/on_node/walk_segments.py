@@ -35,6 +35,9 @@ ROW = struct.Struct("<qiIiqhiqiqqB")
 first offset), position in it, state."""
 NOT_VERIFIED, VERIFIED, DAMAGED = 0, 1, 2
 PIECE = 1 << 20
+STEP = 1 << 16
+"""The page cache is asked, and told to forget, this much at a time."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
 INDEX_ENTRY = struct.Struct(">ii")
 """Last offset of a batch, relative to the segment; the batch's position (OffsetIndex.java)."""
 SEGMENT = re.compile(r"(\d{20})\.log")
@@ -71,7 +74,7 @@ class Batch(NamedTuple):
 
 
 def checksum() -> tuple[str, Callable[[bytes], int]]:
-    """The fastest there is on this machine. Python's own takes a second for some 20 MB."""
+    """The fastest there is on this machine. Python alone computes some 11 MB in a second."""
     for module, name in (("crc32c", "crc32c"), ("google_crc32c", "value")):
         try:
             return module, getattr(importlib.import_module(module), name)
@@ -119,16 +122,32 @@ class Reader:
 
     def read(self, file: int, at: int, length: int) -> bytes:
         """Fewer bytes at the file's end."""
-        cached = self._cached(file, at, length)
-        data = cached if len(cached) == length else cached + os.pread(file, length - len(cached), at + len(cached))
-        if self.can_ask and len(data) > len(cached):
-            os.posix_fadvise(file, at + len(cached), len(data) - len(cached), os.POSIX_FADV_DONTNEED)
-            self.forgotten += len(data) - len(cached)
-        self.bytes += len(data)
+        parts, end = [], at + length
+        while at < end:
+            wanted = min(end, (at // STEP + 1) * STEP) - at
+            part = self._step(file, at, wanted)
+            parts.append(part)
+            at += len(part)
+            if len(part) < wanted:
+                break
+        self.bytes += sum(map(len, parts))
         early = self.bytes / self._rate - (time.monotonic() - self._began)
         if early > 0.01:
             time.sleep(early)
-        return data
+        return b"".join(parts)
+
+    def _step(self, file: int, at: int, length: int) -> bytes:
+        """Forgotten are whole pages, from the first that had to be read: the kernel keeps what is asked for in part."""
+        cached = self._cached(file, at, length)
+        if len(cached) == length:
+            return cached
+        fresh_at = at + len(cached)
+        fresh = os.pread(file, length - len(cached), fresh_at)
+        if self.can_ask and fresh:
+            begin, end = fresh_at // PAGE * PAGE, -(-(fresh_at + len(fresh)) // PAGE) * PAGE
+            os.posix_fadvise(file, begin, end - begin, os.POSIX_FADV_DONTNEED)
+            self.forgotten += len(fresh)
+        return cached + fresh
 
     def _cached(self, file: int, at: int, length: int) -> bytes:
         """As much of it as needs no disk."""
@@ -393,9 +412,9 @@ class Walk:
         if not batch.data:
             self.totals["not_verified"] += 1
             return NOT_VERIFIED
-        began = time.monotonic()
+        began = time.process_time()
         is_right = self._crc(batch.data[CRC_FROM:]) == crc or self._crc(log.again(batch)[CRC_FROM:]) == crc
-        self._verifying += time.monotonic() - began
+        self._verifying += time.process_time() - began
         self.totals["verified" if is_right else "damaged"] += 1
         self.totals["verified_bytes"] += batch.size
         return VERIFIED if is_right else DAMAGED

@@ -1,7 +1,10 @@
 """The walk of segments as a node runs it: a program of its own, held against the batches that were written."""
 
 import ast
+import ctypes
 import json
+import mmap
+import os
 import random
 import struct
 import subprocess
@@ -260,3 +263,39 @@ def test_reading_is_slow_on_request(disk: Disk) -> None:
 def test_an_answer_that_was_cut_is_not_believed() -> None:
     with pytest.raises(Transient, match="broker-7"):
         read_walk(7, '{"log":"orders-0","moved":true}\n')
+
+
+def cached_pages(path: Path) -> tuple[int, int]:
+    """How many of a file's pages the page cache has, of how many. Asking brings none in, unlike reading without waiting."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+        pages = -(-len(mapped) // mmap.PAGESIZE)
+        found = (ctypes.c_ubyte * pages)()
+        first = ctypes.c_char.from_buffer(mapped)
+        failed = ctypes.CDLL(None).mincore(ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(len(mapped)), found)
+        del first
+        assert not failed
+        return sum(state & 1 for state in found), pages
+
+
+def forget(path: Path) -> None:
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
+
+
+def test_the_page_cache_is_left_as_it_was(disk: Disk) -> None:
+    """What the broker's page cache has stays there, and what it has not does not come in."""
+    cold, warm = (disk.write(log, 0, segment(0, 300, 1000)) for log in ("cold-0", "warm-0"))
+    for path in (cold, warm):
+        forget(path)
+    warm.read_bytes()
+    (cold_before, pages), (warm_before, _) = cached_pages(cold), cached_pages(warm)
+    assert (cold_before, warm_before) == (0, pages)
+    found = disk.here()
+    assert found.told["verified"] == 600
+    assert found.told["forgotten_bytes"] >= cold.stat().st_size / 2
+    assert cached_pages(warm)[0] == pages
+    assert cached_pages(cold)[0] < pages / 10
