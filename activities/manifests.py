@@ -191,7 +191,13 @@ async def compare_messages(ports: Ports, runner: MessageRunner, check: MessageCh
 
 
 def _not_read(before: MessageManifest, after: MessageManifest) -> tuple[str, ...]:
-    return (*(f"before: {what}" for what in before.not_read), *(f"now: {what}" for what in after.not_read))
+    """A machine that could look at its segments before and cannot now may have lost them: that is never clean."""
+    lost = {broker: why for broker, why in after.sight.offsets_only.items() if broker not in before.sight.offsets_only}
+    return (
+        *(f"before: {what}" for what in before.not_read),
+        *(f"now: {what}" for what in after.not_read),
+        *(f"now: segments of broker-{broker}: {why}" for broker, why in sorted(lost.items())),
+    )
 
 
 async def _fetch(artefacts: ArtefactStore, names: Iterable[str], directory: Path) -> tuple[Path, ...]:

@@ -11,7 +11,6 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit
 
 from domain.drift.messages import Span
 from spark.checks.messages import REPLICA, ComparedBatches, compare_batches, span_table
@@ -41,7 +40,7 @@ def _side(session: SparkSession, files: Iterable[object], is_after: bool) -> Dat
     names = {"int32": "int", "int64": "bigint", "string": "string", "bool": "boolean"}
     ddl = ", ".join(f"`{one.name}` {names[str(one.type)]}" for one in BATCH_SCHEMA)
     rows = session.read.schema(ddl).parquet(*paths) if paths else session.createDataFrame([], ddl)
-    return rows.withColumn(SIDE, lit(is_after))
+    return rows.selectExpr("*", f"{str(is_after).lower()} AS {SIDE}")
 
 
 def _compare(spans: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
