@@ -7,7 +7,7 @@ Its batches come as packed rows, so that a node needs no library: here they beco
 import base64
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,14 +100,3 @@ def batch_table(topic: str, partition: int, broker: int, rows: "np.ndarray[Any, 
 
 def _array(column: object, kind: pa.DataType) -> pa.Array:
     return (column if isinstance(column, pa.Array) else pa.array(np.ascontiguousarray(column))).cast(kind)
-
-
-def unverified(tables: Iterable[pa.Table]) -> tuple[int, int]:
-    """Batches whose checksum was not computed, of how many."""
-    found = [(table.num_rows, _count(table, "is_verified") + _count(table, "is_damaged")) for table in tables]
-    total = sum(rows for rows, _ in found)
-    return total - sum(computed for _, computed in found), total
-
-
-def _count(table: pa.Table, flag: str) -> int:
-    return int(table.column(flag).to_numpy().sum())

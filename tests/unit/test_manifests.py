@@ -145,7 +145,7 @@ async def test_the_second_look_reads_the_offsets_of_the_first(orders: Field) -> 
     assert second == {"from": 0, "until": 15, "is_bounds_only": False}
     assert (report.counts["batch"].left, report.counts["batch"].equal) == (3, 3)
     assert report.verdict is Verdict.CLEAN
-    assert not list(path.parents[2].rglob("walk-*")), "nothing is left on a node"
+    assert not list(orders.work.rglob("walk-*")), "nothing is left on a node"
     about = json.loads(await orders.ports.artefacts.get(report.manifest or ""))
     assert about["before"]["manifest"] == before
     assert [walk["verified"] for walk in about["after"]["walks"]] == [3]

@@ -69,6 +69,7 @@ def test_every_loss_is_found_and_named_and_nothing_else(loss: object) -> None:
     def holds(story: Story) -> None:
         result = result_of(story)
         assert drifts(result.first) == story.expected
+        assert {one.rule for one in result.first if one.finding is FindingKind.UNVERIFIABLE} <= {MessageRule.COMPACTED}
         assert result.verdict is (Verdict.DRIFT if story.expected else Verdict.CLEAN)
         met.append(bool(story.expected))
 

@@ -171,13 +171,14 @@ def test_what_is_being_written_is_not_there_yet(disk: Disk) -> None:
     }
 
 
-def test_nothing_at_or_beyond_the_high_watermark_is_told(disk: Disk) -> None:
+@pytest.mark.parametrize(("until", "told"), [(15, [5, 10]), (16, [5, 10]), (14, [5]), (20, [5, 10, 15])])
+def test_nothing_at_or_beyond_the_high_watermark_is_told(disk: Disk, until: int, told: list[int]) -> None:
     disk.write("orders-0", 0, segment(0, 4))
-    disk.request["logs"]["orders-0"] = {"from": 7, "until": 15}
+    disk.request["logs"]["orders-0"] = {"from": 7, "until": until}
     found = disk.here()
-    assert offsets(found) == [5, 10], "the batch with the offset belongs to it"
+    assert offsets(found) == told, "the batch with the first offset belongs to it"
     (log,) = found.replicas
-    assert (log.start, log.end, log.walked_from, log.walked_until) == (0, 20, 5, 15)
+    assert (log.start, log.end, log.walked_from, log.walked_until) == (0, 20, 5, told[-1] + RECORDS)
 
 
 def entries(*pairs: tuple[int, int]) -> bytes:
