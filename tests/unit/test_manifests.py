@@ -16,7 +16,7 @@ from activities.adapters.nodes.local import LocalMachine
 from activities.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
 from activities.observe import Ports
 from activities.ports import Completed, FileContent
-from activities.segment_walks import wanted_of
+from activities.segment_walks import WalkLimits, wanted_of
 from domain.cluster import NodeSpec
 from domain.drift.messages import ReplicaLog
 from domain.drift.report import DriftReport, FindingKind, Verdict
@@ -161,6 +161,17 @@ async def test_a_byte_that_turned_is_named_with_its_place(orders: Field) -> None
     (found,) = [one for one in report.first if one.finding is FindingKind.DIFFERS]
     assert (found.rule, found.key) == ("checksum", "orders-0 broker-1 offset 10")
     assert found.right_at == f"{0:020}.log byte {len(content) // 3 * 2}"
+
+
+async def test_checksums_that_found_no_time_are_counted(orders: Field) -> None:
+    orders.put(1, "orders-0", batches(3))
+    before = await orders.capture()
+    limits = WalkLimits(verify_seconds=0)
+    after = await capture_messages(orders.ports, orders.runner, orders.fake.record(), since=before, limits=limits)
+    report = await orders.report(before, after)
+    told = [(one.key, one.right) for one in report.first if one.rule == "not-verified"]
+    assert told == [("broker-1", "not computed for 3 of 3 batches")]
+    assert (report.verdict, report.counts["batch"].equal) == (Verdict.CLEAN, 3), "headers are the same"
 
 
 async def test_an_answer_that_was_cut_counts_as_none(orders: Field) -> None:

@@ -28,7 +28,7 @@ from spark.findings import as_models
 from spark.job import CheckResult
 from tests.unit.message_cases import LOSSES, TOPIC_ID, Look, Story, expected_batches, looks, rows_of, stories
 
-RELAXED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def result_of(story: Story, **changes: object) -> CheckResult:
@@ -64,7 +64,7 @@ def test_what_is_lawful_is_no_finding(story: Story) -> None:
 def test_every_loss_is_found_and_named_and_nothing_else(loss: object) -> None:
     met: list[bool] = []
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(stories((loss,)))
     def holds(story: Story) -> None:
         result = result_of(story)
