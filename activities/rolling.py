@@ -142,21 +142,24 @@ class Rolling:
         return process.identity != mark.before_identity
 
     async def _stop(self, request: StepRequest, target: Target, identity: str) -> None:
-        """Stop it cleanly. Only a controller that is to get its flag back is killed if that takes long.
+        """Stop it cleanly. A controller is killed if that takes long, a broker never.
 
-        As long as it runs without the flag, one election makes the migration final. And a kill costs it nothing: a member of
-        the quorum flushes its log before a record counts, and raft is made for members that vanish. A broker is never killed:
-        its clean stop moves leaders away and closes its logs, without which partitions wait and recovery takes minutes.
+        As long as a controller runs without its flag, one election makes the migration final. And where ZooKeeper is lost, the
+        active one never ends by itself: closing, it waits for a write whose ZooKeeper client it has closed (3.9.2, seen:
+        KRaftMigrationDriver.close, KafkaZkClient.retryRequestsUntilConnected). A kill costs it nothing: a member of the quorum
+        flushes its log before a record counts, and raft is made for members that vanish. A broker's clean stop moves leaders
+        away and closes its logs, without which partitions wait and recovery takes minutes.
         """
-        is_alarm = target.cluster.spec.role(target.node.id) is Role.CONTROLLER and request.step.stage is NodeStage.MIGRATION
-        deadline = min(request.policy.stop_deadline, FLAGLESS_STOP_DEADLINE) if is_alarm else request.policy.stop_deadline
+        is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
+        patience = FLAGLESS_STOP_DEADLINE if request.step.stage is NodeStage.MIGRATION else CONTROLLER_STOP_DEADLINE
+        deadline = min(request.policy.stop_deadline, patience) if is_controller else request.policy.stop_deadline
         begun = time.monotonic()
         try:
             await target.driver.stop(identity, deadline)
         except Transient as error:
             if time.monotonic() - begun < deadline.total_seconds():
                 raise
-            if not is_alarm:
+            if not is_controller:
                 raise Unsafe(f"{target.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
             await ensure_not_superseded(request, self._ports)
             await target.driver.kill(identity, KILL_DEADLINE)
@@ -214,6 +217,9 @@ def is_old(looked_at: float) -> bool:
 
 FLAGLESS_STOP_DEADLINE = timedelta(seconds=10)
 """A controller's clean stop takes one second; ten are for a machine that is busy."""
+
+CONTROLLER_STOP_DEADLINE = timedelta(seconds=30)
+"""The same where nothing is urgent: the others rule meanwhile."""
 
 KILL_DEADLINE = timedelta(seconds=10)
 """A killed process is gone at once, unless it hangs in the kernel."""

@@ -294,6 +294,21 @@ async def test_a_controller_without_the_flag_that_does_not_stop_is_killed(soak: 
     assert node.process.mode is Mode.MIGRATION_CONTROLLER
 
 
+async def test_a_controller_that_does_not_stop_in_finalisation_is_killed(
+    road: dict[str, Walk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ZooKeeper is lost for good the active one never ends by itself: its migration driver waits for ZooKeeper."""
+    monkeypatch.setattr("activities.rolling.CONTROLLER_STOP_DEADLINE", timedelta(microseconds=1))
+    walk = road["soak"].copy()
+    step = await walk.decision()
+    assert isinstance(step, Step)
+    assert is_roll(step, NodeStage.KRAFT, of_controller=True)
+    walk.cluster.faults.ignores_stop.add(step.node)
+    calls = KillAfter()
+    assert (await Scene(walk.cluster, walk.ledger, walk.request(step, "m1/final")).attempt(walk.cluster, calls)).is_done
+    assert "node kill" in calls.calls
+
+
 async def test_a_driver_that_fails_at_once_is_no_reason_to_kill(soak: Walk) -> None:
     take_flag(soak.cluster, 3002, restart=True)
     soak.cluster.advance(2)
