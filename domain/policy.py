@@ -41,7 +41,8 @@ class MigrationPolicy(BaseModel):
         default=timedelta(minutes=6),
         gt=timedelta(0),
         description="How long a clean stop may take. Kafka's own controlled shutdown may use five minutes. "
-        "A node that has not stopped by then is left alone and reported: it is never killed.",
+        "A broker that has not stopped by then is left alone and reported: it is never killed. A controller is, after half a "
+        "minute, because that costs it nothing; only a failover waits for it.",
     )
     max_offset_distance: int = Field(
         default=16,
