@@ -57,8 +57,12 @@ dependencies: setup ## Every import has its dependency, every dependency its imp
 audit: setup ## Known vulnerabilities of the locked packages (asks the package index's advisory service)
 	@$(RUN) pip_audit --strict --require-hashes --disable-pip -r requirements.lock -r requirements-checks.lock
 
+.PHONY: bench
+bench: setup-checks ## How fast the checks are, beside DuckDB, Polars and datacompy on Spark (ARGS="--sizes 1000 --rounds 5")
+	@$(RUN) bench.compare $(ARGS)
+
 .PHONY: lock
-lock: ## Write requirements.lock and requirements-checks.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
+lock: ## Write all requirements*.lock from pyproject.toml (ARGS=--upgrade takes newer versions)
 	@$(PYTHON) -m setup.lock $(ARGS)
 
 .PHONY: docs

@@ -31,6 +31,9 @@ class Lock:
 MAIN = Lock("requirements.lock", ("--group", "dev", "pyproject.toml"))
 CHECKS = Lock("requirements-checks.lock", ("--group", "checks", "--constraint", MAIN.name))
 """The two are installed side by side, so what both have is of the same version. The first is to be current."""
+BENCH = Lock("requirements-bench.lock", ("--group", "bench", "--constraint", CHECKS.name))
+"""Before the others on the path of whoever is measured: again nothing is there in two versions."""
+LOCKS = (MAIN, CHECKS, BENCH)
 
 
 def compiled(lock: Lock, *, is_upgrade: bool) -> str:
@@ -68,8 +71,8 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         if arguments.check:
-            return 0 if min([is_current(lock) for lock in (MAIN, CHECKS)]) else 1  # both are told of
-        for lock in (MAIN, CHECKS):
+            return 0 if min([is_current(lock) for lock in LOCKS]) else 1  # all are told of
+        for lock in LOCKS:
             write(lock, is_upgrade=arguments.upgrade)
     except SetupError as error:
         sys.exit(f"lock: {error}")

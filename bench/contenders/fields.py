@@ -1,0 +1,7 @@
+"""What of a kind is compared, for those who do it in their own way."""
+
+from domain.drift.records import Kind, Rule
+
+
+def compared(kind: Kind) -> list[str]:
+    return [field.name for field in kind.values if field.rule is not Rule.NOT_COMPARED]

@@ -1,0 +1,69 @@
+"""The bench at its smallest, without what only it needs: it still runs, believes no wrong result, and reads what it wrote."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.compare import groups, lines, run
+from bench.contenders import BY_NAME
+from bench.inputs import cluster_inputs, segment_inputs
+from bench.measuring import BenchError, running
+from bench.raw import RawCluster
+
+WITHOUT_PACKAGES = ["ours-raw-local", "ours-local", "plain-reading", "walk"]
+
+
+def test_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = run(list(groups([1000], WITHOUT_PACKAGES, 4)), 2, tmp_path / "inputs", tmp_path / "results")
+    told = json.loads(written.read_text())
+    assert [[one["name"] for one in group["contenders"]] for group in told["groups"]] == [
+        ["ours-raw-local"],
+        ["ours-local"],
+        ["plain-reading", "walk"],
+    ]
+    for group in told["groups"]:
+        assert group["contenders"][0]["ratio"] == 1
+        for one in group["contenders"]:
+            assert len(one["seconds"]) == 2
+            assert min(one["seconds"]) > 0
+            assert one["peak_mebibytes"] > 10
+    assert told["groups"][0]["truth"]["differs"] == 3
+    assert capsys.readouterr().out.splitlines() == [
+        line for group in told["groups"] for one in lines(group) for line in one.split("\n")
+    ]
+
+
+def test_a_wrong_result_ends_the_run(tmp_path: Path) -> None:
+    inputs, truth = cluster_inputs(tmp_path, 500)
+    with (
+        running(BY_NAME["ours-local"], inputs, tmp_path / "own", truth | {"differs": 2}) as runner,
+        pytest.raises(BenchError, match=r"ours-local found .*'differs': 3.*, which is wrong"),
+    ):
+        runner.play()
+
+
+def test_who_fails_is_told_with_his_words(tmp_path: Path) -> None:
+    inputs, truth = segment_inputs(tmp_path, 1)
+    segment = min(inputs.glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-1] + b"!")
+    with (
+        running(BY_NAME["walk"], inputs, tmp_path / "own", truth) as runner,
+        pytest.raises(BenchError, match=r"(?s)walk has ended.*has a wrong checksum"),
+    ):
+        runner.play()
+
+
+def test_inputs_are_made_once_and_are_the_same_again(tmp_path: Path) -> None:
+    inputs, truth = cluster_inputs(tmp_path, 200)
+    before = {path: path.stat().st_mtime_ns for path in inputs.rglob("*")}
+    assert cluster_inputs(tmp_path, 200) == (inputs, truth)
+    assert {path: path.stat().st_mtime_ns for path in inputs.rglob("*")} == before
+    again, _ = cluster_inputs(tmp_path / "again", 200)
+    for name in ("snapshot.4d", "kraft/00000000000010000000.log"):
+        assert (again / name).read_bytes() == (inputs / name).read_bytes()
+
+
+def test_so_much_differs_as_is_promised() -> None:
+    truth = RawCluster.of(1_000_000).truth()
+    assert truth["missing_left"] + truth["missing_right"] + truth["differs"] == 300
