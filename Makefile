@@ -30,8 +30,8 @@ test: setup-checks ## The whole suite, real clusters and Spark included (ARGS="-
 	@$(RUN) pytest $(ARGS)
 
 .PHONY: chaos
-chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them)
-	@$(RUN) playground.lanes $(or $(TESTS),tests/cluster tests/spark tests/unit/test_model.py) -- $(ARGS)
+chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them; LANES=1 one at a time)
+	@$(RUN) playground.lanes $(if $(LANES),--lanes $(LANES)) $(or $(TESTS),tests/cluster tests/spark tests/unit/test_model.py) -- $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing
