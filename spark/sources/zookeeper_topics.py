@@ -2,7 +2,8 @@
 
 A topic's znode has the assignment of all its partitions, each partition's state is a znode of its own. Nearly all that there
 is to read is of these two forms, in Kafka's own spelling, so that spelling is read with few calls for many znodes. What is
-spelt otherwise is read the slow way, and what cannot be read at all is named.
+spelt otherwise is read the slow way, and what cannot be read at all is named. Arrow's JSON reader sees nothing but that
+spelling: it believes much that is no JSON, and on `null` it takes the process down.
 """
 
 import json
@@ -23,11 +24,23 @@ from spark.rows import schema_of
 
 Ints = npt.NDArray[np.int64]
 
+_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_BROKERS = rf"\[(?:{_NUMBER}(?:,{_NUMBER})*)?\]"
+_NEXT = r'(?:,(?=")|(?=\}))'
 KAFKAS_SPELLING = re.compile(
-    rb'\{(?:(?:"(?:adding|removing)_replicas":\{\}|"version":3|"topic_id":"(?P<id>[\w-]{22})"'
-    rb'|"partitions":\{(?P<partitions>[^{}\s]*)\})(?:,(?=")|(?=\})))*\}'
+    (
+        r'\{(?:(?:"(?:adding|removing)_replicas":\{\}|"version":3|"topic_id":"(?P<id>[\w-]{22})"'
+        rf'|"partitions":\{{(?P<partitions>(?:"{_NUMBER}":{_BROKERS}{_NEXT})*)\}}){_NEXT})*\}}'
+    ).encode()
 )
 """A topic's content without white space and without a reassignment. Key order is that of a Scala map: any."""
+KAFKAS_STATE = re.compile(
+    (
+        rf'\{{(?:"(?:(?:version|controller_epoch|leader_epoch|leader_recovery_state)":{_NUMBER}'
+        rf'|leader":(?:-1|{_NUMBER})|isr":{_BROKERS}){_NEXT})+\}}'
+    ).encode()
+)
+"""A partition's state without white space, its keys in any order."""
 
 WITHOUT_ID = "has no topic_id, so it cannot be compared: a controller of Kafka 2.8 or newer gives it one"
 ASSIGNMENT = pa.schema([("p", pa.int64()), ("r", pa.list_(pa.int32()))])
@@ -226,15 +239,24 @@ def _object(content: bytes) -> dict[str, Any]:
 
 def _states(found: Topics, unread: list[Unread]) -> tuple[pa.Table, Ints]:
     """Rows of `STATE`, and of which of the states they are: those that can be read, and are not empty."""
-    which = [number for number, content in enumerate(found.states) if content]
-    whole = b"\n".join([found.states[number] for number in which])
+    told = [number for number, content in enumerate(found.states) if content]
+    quick = [number for number in told if KAFKAS_STATE.fullmatch(found.states[number])]
+    table = _states_quickly(found, quick)
+    if table is None:
+        return _states_one_by_one(found, told, unread)
+    if len(quick) == len(told):
+        return table, np.array(quick, np.int64)
+    others, read = _states_one_by_one(found, sorted(set(told) - set(quick)), unread)
+    return pa.concat_tables([table, others]), np.append(np.array(quick, np.int64), read)
+
+
+def _states_quickly(found: Topics, quick: Sequence[int]) -> pa.Table | None:
+    """`None` where one of the states lacks a key, or has one twice: the last counts then."""
     try:
-        table = _parsed(whole, STATE)
-        if len(table) == len(which) and not _has_nulls(table):
-            return table, np.array(which, np.int64)
+        table = _parsed(b"\n".join([found.states[number] for number in quick]), STATE)
     except pa.ArrowInvalid:
-        pass  # one of them is: found out below, one by one
-    return _states_one_by_one(found, which, unread)
+        return None
+    return table if len(table) == len(quick) and not _has_nulls(table) else None
 
 
 def _has_nulls(table: pa.Table) -> bool:

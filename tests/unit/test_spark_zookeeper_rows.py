@@ -20,7 +20,7 @@ from domain.drift.records import KINDS
 from playground.zookeeper_files import state_json, topic_json
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
 from spark.rows import schema_of
-from spark.sources import zookeeper_rows
+from spark.sources import zookeeper_rows, zookeeper_topics
 from spark.sources.zookeeper_rows import Notes, rows_of
 
 DIGESTER = Digester(b"0123456789abcdef")
@@ -151,6 +151,15 @@ def test_a_topic_that_cannot_be_read_is_named_and_the_others_are_read(content: b
         b"{}",
         b" ",
         b"[1]",
+        b"null",
+        b"\nnull",
+        b"null}",
+        b"[" * 100_000,
+        b'{"isr":' + b"[" * 100_000,
+        state_json(1, [1]) * 2,
+        b'{"controller_epoch":1,"leader":01,"version":1,"leader_epoch":0,"isr":[1]}',
+        b'{"controller_epoch":1,"leader":NaN,"version":1,"leader_epoch":0,"isr":[1]}',
+        b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":null}',
         b'{"leader":1}\n{"leader":2}',
         b'{"controller_epoch":1,"leader":1.5,"version":1,"leader_epoch":0,"isr":[1]}',
         b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[null]}',
@@ -164,6 +173,56 @@ def test_a_state_that_cannot_be_read_is_named_and_the_others_are_read(content: b
     assert found["partition"][1]["isr"] == [2]
     (told,) = notes.not_read
     assert told.startswith("/brokers/topics/t/partitions/0/state ")
+
+
+def test_states_that_only_pieces_of_json_make() -> None:
+    """Arrow's reader, asked for `null` alone, takes the process down."""
+    notes = Notes()
+    assert len(rows([topic("t", {0: [1]}), state("t", 0, b"null")], notes=notes)["partition"]) == 1
+    assert len(notes.not_read) == 1
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*b'{}[]",:0123456789-.eEn\\\n\r\x00\xff ']).map(lambda byte: bytes([byte]))
+        | st.sampled_from(
+            [b"null", b"NaN", b"true", b'"leader":1', b'"leader_epoch":2', b'"isr":[1]', b'"isr":[', state_json(1, [1])]
+        ),
+        max_size=9,
+    ).map(b"".join)
+)
+def test_a_state_is_what_pythons_reader_makes_of_it(content: bytes) -> None:
+    """Whatever stands there: alone or among others, of Kafka's own spelling or not."""
+    notes, known = Notes(), state_json(1, [1], 6)
+    znodes = [state("t", 0, content), state("t", 1, known)]
+    found = partition_of([topic("t", {0: [1], 1: [1]}), *znodes], notes=notes)
+    assert found[1] == (1, [1], [], [], 1, [1], 6, 0)
+    try:
+        told = json.loads(content)
+        is_read = isinstance(told, dict) and {"leader", "leader_epoch", "isr"} <= told.keys()
+    except ValueError:
+        is_read = False
+    if content and not is_read:
+        assert len(notes.not_read) == 1
+
+
+def test_keys_that_come_twice() -> None:
+    """The last one counts, as for Kafka."""
+    twice = b'{"controller_epoch":1,"leader":1,"leader":2,"version":1,"leader_epoch":3,"isr":[1],"isr":[2]}'
+    assert partition_of([topic("t", {0: [1]}), state("t", 0, twice)]) == [(0, [1], [], [], 2, [2], 3, 0)]
+
+
+def test_kafkas_own_spelling_is_read_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a real tree is never read one by one: any order of keys, no leader, a recovery."""
+    monkeypatch.setattr(zookeeper_topics, "_object", None)
+    contents = [
+        b'{"controller_epoch":71,"leader":-1,"version":1,"leader_epoch":0,"isr":[]}',
+        b'{"isr":[100,7],"leader":7,"leader_epoch":123456789,"leader_recovery_state":1,"controller_epoch":0,"version":1}',
+    ]
+    moved = b'{"removing_replicas":{},"partitions":{"1":[],"0":[100,7]},"topic_id":"%s","adding_replicas":{},"version":3}'
+    znodes = [Read("/brokers/topics/t", moved % ID.encode()), *(state("t", n, content) for n, content in enumerate(contents))]
+    assert partition_of(znodes) == [(1, [], [], [], 7, [7, 100], 123456789, 1), (0, [100, 7], [], [], -1, [], 0, 0)]
 
 
 def test_a_state_over_several_lines() -> None:
