@@ -1,11 +1,11 @@
 """What comes in, besides `ClusterSpec`."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.decisions import GateName
 from domain.drift.report import CheckName
@@ -81,10 +81,16 @@ class RollbackRequest(Incoming):
         return self
 
 
-class CheckOrder(Incoming):
-    """`POST /clusters/{name}/checks`."""
+def _refuse_what_no_worker_makes(check: object) -> object:
+    if check in list(CheckName) and check != CheckName.METADATA:
+        raise ValueError(f"No worker makes this check: only {CheckName.METADATA} can be asked for")
+    return check
 
-    check: CheckName = CheckName.METADATA
+
+class CheckOrder(Incoming):
+    """`POST /clusters/{name}/checks`. Only what keeperless-checks compares: it refuses every other check."""
+
+    check: Annotated[Literal[CheckName.METADATA], BeforeValidator(_refuse_what_no_worker_makes)] = CheckName.METADATA
 
 
 class HoldRequest(Incoming):

@@ -154,11 +154,10 @@ async def test_an_ended_migration_is_not_asked(api: Any, checker: MakeChecker, e
 async def test_two_at_once_are_two_checks(api: Any, checker: MakeChecker) -> None:
     spec = await api.registered()
     async with checker() as worker:
-        first, second = await post(api, spec.name), await post(api, spec.name, check="copy")
+        first, second = await post(api, spec.name), await post(api, spec.name)
         ended = [await until(api, told["links"]["self"], is_over) for told in (first, second)]
     assert len({told["id"] for told in ended}) == 2
-    assert [told["report"]["check"] for told in ended] == ["metadata", "copy"]
-    assert sorted(asked.check for asked in worker.asked) == [CheckName.COPY, CheckName.METADATA]
+    assert sorted(asked.report_id for asked in worker.asked) == sorted(told["id"] for told in ended)
 
 
 async def test_a_check_that_fails_says_why_unless_nobody_worded_it(
@@ -265,6 +264,15 @@ async def test_an_order_that_makes_no_sense_is_refused(api: Any, expect_problem:
     answer = await api.http.post(f"/clusters/{spec.name}/checks", json=body)
     expect_problem(answer, 422, "invalid-request")
     assert "hunter2" not in answer.text
+
+
+@pytest.mark.parametrize("check", [check for check in CheckName if check is not CheckName.METADATA])
+async def test_a_check_that_no_worker_makes_is_refused_at_the_door(api: Any, expect_problem: Expect, check: CheckName) -> None:
+    spec = await api.registered()
+    answer = await api.http.post(f"/clusters/{spec.name}/checks", json={"check": check})
+    (error,) = expect_problem(answer, 422, "invalid-request")["errors"]
+    assert error["field"] == "check"
+    assert "only metadata can be asked for" in error["message"]
 
 
 async def test_without_temporal_nothing_starts_and_what_is_published_is_still_found(
