@@ -55,7 +55,7 @@ def tolerate(findings: pa.Table, tolerations: Sequence[Toleration]) -> pa.Table:
 
 
 def named(toleration: Toleration) -> str:
-    return f"{toleration.by}: {toleration.reason}"
+    return toleration.named
 
 
 def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:

@@ -1,5 +1,6 @@
 """Differences that people have accepted."""
 
+import json
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,3 +16,10 @@ class Toleration(BaseModel):
     field: Annotated[str, Field(description="The field; empty for all, and for rows that are missing on one side.")] = ""
     by: Annotated[str, Field(min_length=1)]
     reason: Annotated[str, Field(min_length=1)]
+
+    @property
+    def named(self) -> str:
+        """Of which rows, by whom and why. Key and field are quoted, so that no other toleration has the same text."""
+        key = f"key {json.dumps(self.key)}" if self.key else "any key"
+        field = f"field {json.dumps(self.field)}" if self.field else "any field"
+        return f"{key}, {field}: {self.by}: {self.reason}"

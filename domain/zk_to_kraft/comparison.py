@@ -39,8 +39,8 @@ def claim_in(claim: ControllerZnode | None) -> str:
 
 
 def names_of(tolerated: Iterable[Toleration]) -> tuple[str, ...]:
-    """Tolerations as a report names those that it has used: of which kind of rows, by whom and why."""
-    return tuple(f"{t.record}: {t.by}: {t.reason}" for t in tolerated)
+    """Tolerations as a report names those that it has used: of which rows, by whom and why."""
+    return tuple(f"{t.record}: {t.named}" for t in tolerated)
 
 
 def of_this_dual_write(report: DriftReport | None, zookeeper: ZooKeeperView | None) -> DriftReport | None:

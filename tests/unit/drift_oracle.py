@@ -172,5 +172,5 @@ def _tolerate(told: Told, tolerated: Sequence[Toleration]) -> Told:
         return told
     for one in tolerated:
         if one.record == told.record and one.key in ("", told.key) and one.field in ("", told.field):
-            return replace(told, finding="tolerated", tolerated_by=f"{one.by}: {one.reason}")
+            return replace(told, finding="tolerated", tolerated_by=one.named)
     return told

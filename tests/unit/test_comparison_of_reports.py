@@ -161,6 +161,14 @@ def test_a_report_that_tolerates_more_than_the_policy_does_is_none() -> None:
     assert isinstance(judged(report, policy=MigrationPolicy(tolerated=(toleration,))).decision, Gate)
 
 
+@pytest.mark.parametrize("lax", [{}, {"key": "Topic orders User:anna"}, {"field": "host"}])
+def test_a_toleration_of_more_rows_by_the_same_person_for_the_same_reason_is_another(lax: dict[str, str]) -> None:
+    given = {"record": "acl", "by": "anna", "reason": "known"}
+    strict = Toleration(**{**given, "key": "Topic orders User:anna", "field": "host"})
+    report = report_of(SOAK, tolerated=names_of((Toleration(**{**given, **lax}),)))
+    assert judged(report, policy=MigrationPolicy(tolerated=(strict,))).decision == COMPARES
+
+
 def test_where_zookeeper_is_given_up_the_evidence_says_that_nothing_was_compared() -> None:
     silent = SOAK.model_copy(update={"zookeeper": None})
     policy = MigrationPolicy(min_zookeeper_silence=timedelta(0))
