@@ -6,7 +6,8 @@ check inconclusive, as does a side that does not answer, or another claim in the
 report tells of it.
 
 The first thing that an attempt tells with its heartbeat is the session that it will use. Whoever comes after an attempt that
-died ends what that one has left running, and removes its files, before it begins. Who comes late finds the report published.
+died ends what that one has left running, and removes its files, before it begins. One that lives, and was only cut off from
+Temporal, keeps its files until it ends (`workplace`). Who comes late finds the report published.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from activities.beating import Beat
 from activities.consistent_cut import Taker
 from activities.observe import Ports
 from activities.ports import CheckRunner, Compared, Comparison
+from activities.workplace import enter, sweep
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.report import CheckName, Cut, DriftReport, Verdict
@@ -79,19 +81,20 @@ class Checking:
         beat = Beat()
         async with beat.beating():
             session = await self._begin(beat)
-            directory = await asyncio.to_thread(_fresh, self._work, request.report_id)
+            place = await asyncio.to_thread(enter, self._work, request.report_id, session)
             try:
-                return _outcome(await self._check(request, directory, session, beat))
+                return _outcome(await self._check(request, place.directory, session, beat))
             finally:
-                await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+                await asyncio.shield(asyncio.to_thread(place.leave))
 
     async def _begin(self, beat: Beat) -> str:
-        """A session of our own, told before it is opened, and an end to those of attempts that died."""
+        """A session of our own, told before it is opened, and an end to those of attempts that died, then to their files."""
         session = str(uuid4())
         beat.tell(*beat.earlier_sessions, session)
         for earlier in beat.earlier_sessions:
             for number in range(1, LOOKS + 1):
                 await self._runner.interrupt(_session_of(earlier, number))
+        await asyncio.to_thread(sweep, self._work)
         beat.tell(session)
         return session
 
@@ -180,14 +183,6 @@ class Checking:
         )
         manifest = await self._ports.artefacts.put(_manifest(report))
         return await self._ports.ledger.add_report(report.model_copy(update={"manifest": manifest}))
-
-
-def _fresh(work: Path, report_id: str) -> Path:
-    """A private directory for this attempt. What a dead one has left, a copy of a log with secrets in it, goes first."""
-    directory = work / report_id
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(mode=0o700, parents=True)
-    return directory
 
 
 def _session_of(session: str, look: int) -> str:

@@ -1,9 +1,7 @@
 """`keeperless-checks`: the worker that compares. Its queue is its own, so that no comparison delays an effect."""
 
 import asyncio
-import shutil
 import signal
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -30,6 +28,7 @@ from activities.failures import FailureTranslator
 from activities.observe import Ports
 from activities.ports import CheckRunner
 from activities.settings import ActivitySettings
+from activities.workplace import sweep
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
@@ -44,19 +43,10 @@ THREADS = 32
 """For blocking calls: files, ZooKeeper, metrics, and each comparison's own."""
 CHECKS_AT_ONCE = 4
 HEARTBEAT_THROTTLE = timedelta(seconds=2)
-LEFT_OVER_SECONDS = 2 * 3600.0
-"""Older than any attempt can be: a copy of a log that nobody will ask for any more. It holds secrets."""
 
 
 def work_directory(settings: CheckSettings) -> Path:
     return settings.checks_directory.absolute() / "work"
-
-
-def remove_left_overs(work: Path) -> None:
-    """What a killed worker has left, and no other attempt at the same check has removed."""
-    for directory in work.glob("*"):
-        if time.time() - directory.stat().st_mtime > LEFT_OVER_SECONDS:
-            shutil.rmtree(directory, ignore_errors=True)
 
 
 def checks_activities(ports: Ports, runner: CheckRunner, work: Path) -> list[Callable[..., Any]]:
@@ -72,7 +62,7 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
     config.setdefault("target_host", "localhost:7233")
     secrets = EnvironmentAndFileSecrets()
     await asyncio.to_thread(checks.make_digest_key)
-    await asyncio.to_thread(remove_left_overs, work_directory(checks))
+    await asyncio.to_thread(sweep, work_directory(checks))
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

@@ -178,16 +178,50 @@ async def test_the_same_check_again_gives_the_report_that_is_there(walk: Walk, r
 async def test_what_a_dead_attempt_has_left_is_ended_and_removed(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:
     """Its sessions are ended before anything of our own begins, and are told until then."""
     dead, beats = str(uuid4()), []
-    (tmp_path / ASKED.report_id).mkdir()
-    (tmp_path / ASKED.report_id / "log").write_text("secrets")
+    left = tmp_path / ASKED.report_id / dead / "look-1" / "log"
+    left.mkdir(parents=True)
+    (left / "0.log").write_text("secrets")
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, heartbeat_details=[{"sessions": [dead]}], attempt=2)
     environment.on_heartbeat = lambda *details: beats.append((details[0]["sessions"], len(runner.interrupted)))
+    runner.while_reading = gone = Gone(left)
     await environment.run(Checking(walk.ports, runner, tmp_path).run_check, ASKED)
     assert runner.interrupted == [str(uuid5(UUID(dead), str(number))) for number in range(1, LOOKS + 1)]
     (ours,) = {session for sessions, _ in beats for session in sessions} - {dead}
     assert beats[0] == ((dead, ours), 0)
     assert runner.sessions == [str(uuid5(UUID(ours), "1"))]
+    assert gone.was_seen
+    assert is_empty(tmp_path)
+
+
+class Gone:
+    """Whether a directory is away when it is asked."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self.was_seen = directory, False
+
+    async def __call__(self) -> None:
+        self.was_seen = not self._directory.exists()
+
+
+async def test_an_attempt_that_was_only_cut_off_takes_nothing_from_the_next_one(walk: Walk, tmp_path: Path) -> None:
+    """Its heartbeat timed out, its worker lives: both have files at the same time, and each removes its own."""
+    cut_off, after = FakeCheckRunner(delay=60.0), FakeCheckRunner(delay=0.5)
+    old, new = ActivityEnvironment(), ActivityEnvironment()
+    first = asyncio.create_task(old.run(Checking(walk.ports, cut_off, tmp_path).run_check, ASKED))
+    await cut_off.is_comparing.wait()
+    (told,) = (path.name for path in (tmp_path / ASKED.report_id).iterdir())
+    new.info = replace(new.info, heartbeat_details=[{"sessions": [told]}], attempt=2)
+    second = asyncio.create_task(new.run(Checking(walk.ports, after, tmp_path).run_check, ASKED))
+    await after.is_comparing.wait()
+    (theirs,), (ours,) = cut_off.asked, after.asked
+    assert theirs.log.exists(), "it lives: its files are its own"
+    old.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert not theirs.log.parent.parent.exists()
+    assert list(ours.log.iterdir())
+    assert (await second).verdict is Verdict.CLEAN
     assert is_empty(tmp_path)
 
 
