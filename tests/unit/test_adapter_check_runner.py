@@ -1,7 +1,10 @@
 """`EngineRunner`: a captured tree and a log of the same cluster, staged, compared and confirmed without Spark."""
 
 import asyncio
+import errno
 import json
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from activities.adapters import connected_spark
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
 from activities.capturing import CapturedZnode
@@ -20,6 +24,7 @@ from domain.errors import Permanent, Transient
 from domain.zk_to_kraft.comparison import names_of
 from playground.metadata_files import SyntheticCluster, append, message, write_log
 from spark.codec.metadata_schema import RecordType
+from spark.session.endpoint import Endpoint
 
 KEY = "a key of sixteen bytes and more"
 CLUSTER = SyntheticCluster(topics=3, partitions=2)
@@ -178,6 +183,48 @@ async def test_without_pyspark_the_comparison_is_made_here(tmp_path: Path) -> No
     _, same = await compared(EngineRunner("env:DIGEST_KEY", spark=spark), tmp_path / "look", znodes())
     assert same.engine == "local"
     await spark.close()
+
+
+class NotWhole:
+    """An importer that lacks grpc, and knows who has asked for it."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "grpc":
+            self.threads.append(threading.current_thread())
+            raise ImportError("libgrpc.so: file too short")
+
+
+class NoServer:
+    """A provider whose server cannot be started."""
+
+    def endpoint(self) -> Endpoint:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        pass
+
+
+async def test_a_spark_that_is_half_installed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = NotWhole()
+    monkeypatch.setattr(sys, "meta_path", [half, *sys.meta_path])
+    for name in ("grpc", "spark.session.connect", "spark.session.running"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    runner = EngineRunner("env:DIGEST_KEY", spark=ConnectedSpark(NoServer))
+    await runner.interrupt(SESSION)
+    _, same = await compared(runner, tmp_path / "look", znodes())
+    assert same.engine == "local"
+    assert len(half.threads) == 2
+    assert threading.main_thread() not in half.threads, "an import of seconds would stop heartbeats"
+
+
+async def test_a_spark_that_cannot_be_started_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connected_spark, "USED", ())
+    runner = EngineRunner("env:DIGEST_KEY", spark=ConnectedSpark(NoServer))
+    _, same = await compared(runner, tmp_path / "look", znodes())
+    assert same.engine == "local"
 
 
 async def test_a_damaged_log_is_permanent(runner: EngineRunner, tmp_path: Path) -> None:
