@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import DriftFinding, DriftReport, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observation import ControllerZnode, ZooKeeperView
@@ -50,11 +51,21 @@ def of_this_dual_write(report: DriftReport | None, zookeeper: ZooKeeperView | No
 
 
 def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
-    """What a report of this dual write says. One that tolerates more than this migration's policy does is none."""
+    """What a report of this dual write says. One that tolerates more than this migration's policy does is none.
+
+    Clean by other rules than ours is as good as unknown; what differs by them may well differ by ours.
+    """
     if report is None:
         return Compared.NONE
     is_laxer = not set(report.tolerated) <= set(names_of(policy.tolerated))
-    return Compared.NONE if is_laxer and report.verdict is Verdict.CLEAN else COMPARED[report.verdict]
+    if report.verdict is Verdict.CLEAN and is_laxer:
+        return Compared.NONE
+    is_foreign = report.verdict is Verdict.CLEAN and not is_of_our_rules(report)
+    return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
+
+
+def is_of_our_rules(report: DriftReport) -> bool:
+    return report.rules_fingerprint == rules_fingerprint()
 
 
 def is_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
@@ -94,5 +105,7 @@ def told(report: DriftReport) -> str:
     when = f"report {report.id} of {report.ended_at:%Y-%m-%d %H:%M:%S} UTC"
     if report.verdict is Verdict.INCONCLUSIVE:
         return f"{when}: {'; '.join(report.not_read) or 'no consistent cut could be had'}"
+    if report.verdict is Verdict.CLEAN and not is_of_our_rules(report):
+        return f"{when} was made by other rules: is the worker keeperless-checks of the same version as this one?"
     where = "; ".join(f"{_object(f)}: {f.finding}{f' {f.field}' if f.field else ''}" for f in report.first[:5])
     return f"{when}: {found} differences. {where}"

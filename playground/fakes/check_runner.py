@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from activities.capturing import Captured
 from activities.ports import Compared, Comparison
+from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
 
@@ -71,7 +72,7 @@ def _compared(asked: Comparison, first: tuple[DriftFinding, ...]) -> Compared:
         not_read=(),
         findings=findings,
         content_hash=f"content of {[finding.key for finding in first]}",
-        rules_fingerprint="rules",
+        rules_fingerprint=rules_fingerprint(),
         tolerated=(),
         engine="fake",
         seconds={"compare": 0.0},

@@ -9,6 +9,7 @@ from temporalio import activity
 from activities.observe import Ports
 from activities.zookeeper_view import view_of
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
+from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.comparison import claim_of
@@ -76,7 +77,7 @@ class FakeChecks:
             counts={"topic-config": RecordCounts(left=1, right=1, differs=int(is_drift), equal=int(not is_drift))},
             first=(DRIFTED,) if is_drift else (),
             not_read=("zookeeper did not answer",) if self.verdict is Verdict.INCONCLUSIVE else (),
-            rules_fingerprint="rules",
+            rules_fingerprint=rules_fingerprint(),
             content_hash=f"content of {self.verdict}",
         )
         return await self.ports.ledger.add_report(report)

@@ -25,6 +25,7 @@ from domain.cluster import (
     ZooKeeperSpec,
 )
 from domain.decisions import NodeStage
+from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Cut, DriftReport, Verdict
 from domain.observation import (
     OBSERVED_PROPERTIES,
@@ -317,7 +318,7 @@ def report_of(
         "started_at": ended_at,
         "ended_at": ended_at,
         "cut": Cut(claim=claim_of(seen.zookeeper)),
-        "rules_fingerprint": "rules",
+        "rules_fingerprint": rules_fingerprint(),
         "content_hash": f"content of {verdict}",
     }
     return DriftReport.model_validate(given | fields)

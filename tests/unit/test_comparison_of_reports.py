@@ -146,9 +146,26 @@ def test_another_look_at_the_same_clusters_changes_no_evidence() -> None:
     assert gates[0].evidence["report"]["content_hash"] == "content of clean"
 
 
-@pytest.mark.parametrize("change", [{"content_hash": "another"}, {"rules_fingerprint": "others"}])
-def test_another_report_is_other_evidence(change: dict[str, Any]) -> None:
-    first, second = judged(report_of(SOAK)).gate, judged(report_of(SOAK, **change)).gate
+def test_a_clean_report_of_other_rules_opens_no_gate() -> None:
+    """It is told, and compared again: after an upgrade, or while a worker of the checks is still an older one."""
+    young, old = (
+        report_of(SOAK, age=age, rules_fingerprint="others") for age in (timedelta(seconds=1), POLICY.recheck_interval)
+    )
+    waiting = judged(young).decision
+    assert isinstance(waiting, Wait)
+    assert waiting.reason is WaitReason.CHECK_INCONCLUSIVE
+    assert "other rules" in waiting.detail
+    assert judged(old).decision == COMPARES
+
+
+def test_a_drift_of_other_rules_is_a_drift_still() -> None:
+    waiting = judged(drifted(rules_fingerprint="others")).decision
+    assert isinstance(waiting, Wait)
+    assert waiting.reason is WaitReason.DRIFT_FOUND
+
+
+def test_another_report_is_other_evidence() -> None:
+    first, second = judged(report_of(SOAK)).gate, judged(report_of(SOAK, content_hash="another")).gate
     assert first is not None
     assert second is not None
     assert first.evidence_hash != second.evidence_hash

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
+from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Verdict
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase
@@ -31,7 +32,7 @@ async def test_the_evidence_names_the_report(soaking: Any) -> None:
     assert gate.evidence["report"] == {
         "verdict": "clean",
         "content_hash": "content of clean",
-        "rules_fingerprint": "rules",
+        "rules_fingerprint": rules_fingerprint(),
         "tolerated": [],
     }
     assert soaking.checks.asked == [f"{soaking.migration_id}.1"]
