@@ -41,7 +41,8 @@ PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 _OPERATION_OF = {name.replace("_", ""): name for name in OPERATIONS.values()}
-_JAVA_DOUBLE = re.compile(r"\s*([+-]?)(NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?\s*", re.ASCII)
+_JAVA_DOUBLE = re.compile(r"\s*([+-]?)(NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?\s*", re.ASCII)
+_DIGITS = re.compile(r"[0-9]{1,19}")
 _UUID = re.compile(r"[\w-]{22}(==)?", re.ASCII)
 _ENDPOINT = re.compile(r"([^:/]+)://(?:\[(.*)\]|(.*)):(-?\d+)")
 _SECRET_PART = re.compile(
@@ -129,7 +130,7 @@ def set_text(values: Iterable[str]) -> str:
 def scram_parts(text: str) -> dict[str, bytes]:
     """`salt=…,stored_key=…,server_key=…,iterations=n`, decoded; iterations as digits. `ValueError` without what is in it."""
     parts = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    if parts.keys() != {"salt", "stored_key", "server_key", "iterations"} or not parts["iterations"].isdecimal():
+    if parts.keys() != {"salt", "stored_key", "server_key", "iterations"} or not _DIGITS.fullmatch(parts["iterations"]):
         raise ValueError("not the four parts of a SCRAM credential")
     iterations = parts.pop("iterations").encode()
     try:

@@ -21,6 +21,9 @@ PARTS = frozenset({"keyFactoryAlgorithm", "cipherAlgorithm", "keyLength", "salt"
 KEY_FACTORY = "PBKDF2WithHmac"
 CBC, GCM = "AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"
 AES_BLOCK_BITS = 128
+KEY_BITS = (128, 192, 256)
+MOST_ITERATIONS = 10_000_000
+"""Kafka's default is 4096. A damaged number must not keep a worker busy for days."""
 
 
 class Undecodable(ValueError):
@@ -66,10 +69,11 @@ def _key(parts: Mapping[str, str], secret: str) -> bytes:
     factory = parts["keyFactoryAlgorithm"]
     if not factory.startswith(KEY_FACTORY):
         raise Undecodable(f"the key factory {factory} is not known here")
-    size = int(parts["keyLength"]) // 8
-    return hashlib.pbkdf2_hmac(
-        factory.removeprefix(KEY_FACTORY).lower(), secret.encode(), _bytes(parts["salt"]), int(parts["iterations"]), size
-    )
+    bits, iterations = int(parts["keyLength"]), int(parts["iterations"])
+    if bits not in KEY_BITS or iterations > MOST_ITERATIONS:
+        raise Undecodable("the key is longer than any of AES, or takes longer to make than any of Kafka's")
+    digest = factory.removeprefix(KEY_FACTORY).lower()
+    return hashlib.pbkdf2_hmac(digest, secret.encode(), _bytes(parts["salt"]), iterations, bits // 8)
 
 
 def _bytes(text: str) -> bytes:

@@ -28,6 +28,9 @@ from spark.codec.encoded_password import Undecodable, decoded, is_encoded
 
 T = TypeVar("T")
 
+INT_BITS, LONG_BITS = 32, 64
+HALF = re.compile("[\ud800-\udfff]")
+
 Row = tuple[str, tuple[object, ...]]
 """Name of the kind; its keys and values without the origin."""
 
@@ -126,7 +129,7 @@ def _scram(user: str, mechanism: str, value: str, reading: Reading) -> Row:
         normalise.scram_digest(reading.digester, user, mechanism, name, parts[name])
         for name in ("salt", "stored_key", "server_key")
     )
-    return SCRAM.name, (user, mechanism, *secret, int(parts["iterations"]))
+    return SCRAM.name, (user, mechanism, *secret, _fitting(int(parts["iterations"]), INT_BITS, "iterations"))
 
 
 def _entity(*parts: tuple[str, str]) -> str:
@@ -159,7 +162,7 @@ def _producer_ids(data: bytes) -> list[Row]:
         return []
     block = _object(data)
     first, last = (_digits(block, key) for key in ("block_start", "block_end"))
-    return [(PRODUCER_IDS.name, ("cluster", first, last + 1))]
+    return [(PRODUCER_IDS.name, ("cluster", first, _fitting(last + 1, LONG_BITS, "the id after block_end")))]
 
 
 def _token(data: bytes, reading: Reading) -> list[Row]:
@@ -176,9 +179,8 @@ def _token(data: bytes, reading: Reading) -> list[Row]:
 
 def _registration(broker: str, data: bytes) -> list[Row]:
     told = _object(data)
-    endpoints = told.get("endpoints")
-    if not endpoints:
-        endpoints = [f"PLAINTEXT://{told.get('host')}:{told.get('port')}"]
+    older = f"PLAINTEXT://{told.get('host')}:{told.get('port')}"
+    endpoints = _list(told, "endpoints") if told.get("endpoints") else [older]
     parts = (normalise.endpoint_parts(_is_text(endpoint, "an endpoint")) for endpoint in endpoints)
     rack = told.get("rack")
     return [(REGISTRATION.name, (broker, normalise.endpoints_text(parts), None if rack is None else _is_text(rack, "rack")))]
@@ -189,7 +191,7 @@ def _configs(data: bytes) -> dict[str, str]:
     if not data:
         return {}
     found = _mapping(_object(data).get("config"), "config")
-    return {name: _is_text(value, name) for name, value in found.items()}
+    return {_is_text(name, "the name of a config"): _is_text(value, name) for name, value in found.items()}
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -220,15 +222,26 @@ def _digits(content: dict[str, Any], key: str) -> int:
     text = _text(content, key)
     if re.fullmatch(r"-?[0-9]{1,19}", text) is None:
         raise ValueError(f"{key} is no number")
-    return int(text)
+    return _fitting(int(text), LONG_BITS, key)
 
 
 def _is_text(value: object, what: str) -> str:
-    return _of(value, str, what, "text")
+    """JSON may have halves of characters, which nobody can write down."""
+    text = _of(value, str, what, "text")
+    if not text.isascii() and HALF.search(text):
+        raise ValueError(f"{what} is no text: it has half of a character")
+    return text
 
 
 def _long(content: dict[str, Any], key: str) -> int:
-    return _of(content.get(key), int, key, "number")
+    return _fitting(_of(content.get(key), int, key, "number"), LONG_BITS, key)
+
+
+def _fitting(number: int, bits: int, what: str) -> int:
+    """What Kafka, whose numbers have so many bits, could have written."""
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"{what} does not fit into {bits} bits")
+    return number
 
 
 def _of(value: object, type_: type[T], what: str, name: str) -> T:

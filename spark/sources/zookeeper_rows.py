@@ -1,9 +1,10 @@
 """Znodes as rows, from a live tree or from a file: what both have in common.
 
-Excluded, as Kafka's copy excludes them: topics that are being deleted, and configs of topics that are not there. Both are
-told as information. A znode that cannot be read well enough to compare is named, and makes a verdict inconclusive.
+Excluded, as Kafka's copy excludes them: topics that are being deleted, and configs of topics that are not there. A znode that
+cannot be read well enough to compare is named, and makes a verdict inconclusive.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,7 +13,8 @@ from domain.drift.digests import Digester
 from domain.drift.records import PARTITION, TOPIC
 from spark.sources.source import Rows
 from spark.sources.zookeeper_forms import Reading, rows_of_znode
-from spark.sources.zookeeper_topics import Topics, Unread, record_batch, topic_rows
+from spark.sources.zookeeper_survey import TOLD
+from spark.sources.zookeeper_topics import MOST_PARTITION, Topics, Unread, record_batch, topic_rows
 
 BATCH = 100_000
 
@@ -30,15 +32,22 @@ class CapturedZnode(Protocol):
 
 @dataclass
 class Notes:
-    """What a reader has to tell besides rows. `not_read`: znodes that it could not read. `info`: what it left out, rightly."""
+    """What a reader has to tell besides rows. `not_read`: znodes that it could not read, the first ones by name. `damaged`:
+    the first of them that is no topic without an id.
+    """
 
     not_read: list[str] = field(default_factory=list)
-    info: list[str] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    damaged: Unread | None = None
+    _count: int = 0
 
     def name(self, unread: Unread) -> None:
-        self.unread.append(unread)
-        self.not_read.append(f"{unread.path} {unread.why}")
+        self._count += 1
+        if self._count <= TOLD:
+            self.not_read.append(f"{unread.path} {unread.why}")
+        else:
+            self.not_read[TOLD:] = [f"… and {self._count - TOLD} more like these"]
+        if self.damaged is None and not unread.is_without_id:
+            self.damaged = unread
 
 
 def rows_of(
@@ -57,13 +66,11 @@ def rows_of(
         parts = znode.path.split("/")[1:]
         match parts:
             case ["admin", "delete_topics", topic]:
-                gathered.leave_out(topic)
+                gathered.left_out.add(topic)
                 continue
             case ["brokers", "topics", topic]:
                 topics.add(topic)
             case ["config", "topics", topic] if topic not in topics:
-                if topic not in gathered.left_out:
-                    gathered.notes.info.append(f"/config/topics/{topic} has no topic, and Kafka does not copy it")
                 continue
         if gathered.is_full:
             yield from gathered.taken()
@@ -84,11 +91,8 @@ class Gathered:
 
     @property
     def is_full(self) -> bool:
-        return self._count + len(self.topics.names) + len(self.topics.states) >= BATCH
-
-    def leave_out(self, topic: str) -> None:
-        self.left_out.add(topic)
-        self.notes.info.append(f"/brokers/topics/{topic} is being deleted, and Kafka does not copy it")
+        """Of what can be taken: of a topic that is still coming there may be more than that."""
+        return self._count + self.topics.whole_count >= BATCH
 
     def add(self, parts: list[str], data: bytes, mzxid: int, position: int = -1) -> None:
         match parts:
@@ -132,8 +136,10 @@ class Gathered:
         self.topics.positions.append(position)
 
     def _add_state(self, topic: str, number: str, data: bytes, mzxid: int, position: int) -> None:
-        """Not of a topic that is left out, or that went away while the tree was read."""
-        if not self.topics.names or self.topics.names[-1] != topic or not number.isdecimal():
+        """Not of a topic that is left out, or that went away while the tree was read; nor of what is no partition's number:
+        a topic that has such a one is named itself.
+        """
+        if not self.topics.names or self.topics.names[-1] != topic or not _is_partition(number):
             return
         self.topics.state_topics.append(len(self.topics.names) - 1)
         self.topics.state_partitions.append(int(number))
@@ -152,6 +158,10 @@ class Gathered:
             if kind in self.reading.kinds:
                 self._rows.setdefault(kind, []).append((*values, *origin))
                 self._count += 1
+
+
+def _is_partition(number: str) -> bool:
+    return re.fullmatch("[0-9]{1,10}", number) is not None and int(number) <= MOST_PARTITION
 
 
 def _shown(parts: list[str]) -> str:

@@ -25,6 +25,7 @@ from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_regions import partition_numbers, regions_of, topics_folder
 from spark.sources.zookeeper_rows import Gathered, Notes
 from spark.sources.zookeeper_survey import Known, all_nodes, surveyed
+from spark.sources.zookeeper_topics import MOST_PARTITION
 
 
 @dataclass
@@ -80,9 +81,8 @@ class ZooKeeperSnapshotSource:
 
     def _ensure_read(self, notes: Notes) -> None:
         """A topic without an id is told in `not_read`; for anything else it is too late for that."""
-        for unread in notes.unread:
-            if not unread.is_without_id:
-                raise Permanent(f"{self._name}, byte {unread.position}: {self.spec.chroot}{unread.path} {unread.why}")
+        if (unread := notes.damaged) is not None:
+            raise Permanent(f"{self._name}, byte {unread.position}: {self.spec.chroot}{unread.path} {unread.why}")
 
 
 class _Columns:
@@ -124,7 +124,7 @@ class _Columns:
 
     def _add_states(self, nodes: Nodes, slots: Positions, lengths: Positions) -> None:
         topics, numbers = self._gathered.topics, partition_numbers(nodes, lengths)
-        is_kept = (slots >= 0) & (numbers >= 0)
+        is_kept = (slots >= 0) & (numbers >= 0) & (numbers <= MOST_PARTITION)
         kept = nodes.taken(is_kept)
         topics.state_topics += slots[is_kept].tolist()
         topics.state_partitions += numbers[is_kept].tolist()

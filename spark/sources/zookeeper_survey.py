@@ -32,13 +32,15 @@ class Survey:
         regions = regions_of(nodes, chroot)
         topics = nodes.taken(regions.topics)
         self.count += len(regions.topics) + len(regions.others)
-        names = [name.decode() for name in _names(topics.paths(), topics_folder(chroot))]
+        names = [name.decode(errors="replace") for name in _names(topics.paths(), topics_folder(chroot))]
         self.topics.update(names)
         self.without_id.update(name for name, content in zip(names, topics.contents(), strict=True) if is_without_id(content))
         others = nodes.taken(regions.others)
         for folder, found in (("/config/topics/", self.configured), ("/admin/delete_topics/", self.deleted)):
             prefix = f"{chroot}{folder}".encode()
-            found.update(name.decode() for name in _names(others.taken(starts_with(others, prefix)).paths(), prefix))
+            found.update(
+                name.decode(errors="replace") for name in _names(others.taken(starts_with(others, prefix)).paths(), prefix)
+            )
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,6 @@ class Known:
 
     left_out: frozenset[str]
     not_read: tuple[str, ...]
-    info: tuple[str, ...]
 
 
 def all_nodes(content: Content, name: str, begin: int, end: int) -> Iterator[Nodes]:
@@ -86,15 +87,7 @@ def _known(survey: Survey, untold: tuple[str, ...]) -> Known:
     without_id = sorted(survey.without_id - survey.deleted)
     orphans = survey.configured - survey.topics
     missing = [f"/brokers/topics/{topic} {WITHOUT_ID}" for topic in without_id]
-    being_deleted = [
-        f"/brokers/topics/{topic} is being deleted, and Kafka does not copy it" for topic in sorted(survey.deleted)
-    ]
-    without_topic = [f"/config/topics/{topic} has no topic, and Kafka does not copy it" for topic in sorted(orphans)]
-    return Known(
-        frozenset(survey.deleted | orphans),
-        (*untold, *_few(missing)),
-        (*_few(being_deleted), *_few(without_topic)),
-    )
+    return Known(frozenset(survey.deleted | orphans), (*untold, *_few(missing)))
 
 
 def _few(told: list[str]) -> list[str]:

@@ -52,6 +52,7 @@ STATE = pa.schema(
         ("leader_recovery_state", pa.int32()),
     ]
 )
+MOST_PARTITION = 2**31 - 1
 _ROW = np.int64(2**32)
 
 
@@ -72,10 +73,19 @@ class Topics:
     state_zxids: list[int] = field(default_factory=list)
     state_positions: list[int] = field(default_factory=list)
 
+    @property
+    def whole_count(self) -> int:
+        """Of the znodes that `taken` would take."""
+        last, states = self._whole()
+        return last + states
+
+    def _whole(self) -> tuple[int, int]:
+        last = max(len(self.names) - 1, 0)
+        return last, bisect_left(self.state_topics, last)
+
     def taken(self) -> "Topics":
         """All but the last one, whose states may still come: it stays."""
-        last = max(len(self.names) - 1, 0)
-        states = bisect_left(self.state_topics, last)
+        last, states = self._whole()
         columns = self._columns()
         taken = Topics(*(column[: last if number < 4 else states] for number, column in enumerate(columns)))
         for number, column in enumerate(columns):

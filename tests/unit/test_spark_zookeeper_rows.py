@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,8 @@ def test_other_spellings_of_a_topic(content: bytes) -> None:
         (b'{"version":3,"topic_id":"%s","partitions":{"0":[null]}}' % ID.encode(), "lists of broker ids"),
         (b'{"version":3,"topic_id":"%s","partitions":{"-1":[1]}}' % ID.encode(), "lists of broker ids"),
         (b'{"version":3,"topic_id":"%s","partitions":{"0":[99999999999]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"%s","partitions":{"3000000000":[1]}}' % ID.encode(), "lists of broker ids"),
+        (b'{"version":3,"topic_id":"\\ud800","partitions":{}}', "UUID"),
         (b'{"version":3,"topic_id":"%s","partitions":7}' % ID.encode(), "no JSON object"),
     ],
 )
@@ -230,7 +233,7 @@ def test_a_state_over_several_lines() -> None:
     assert partition_of([topic("t", {0: [1]}), state("t", 0, content)]) == [(0, [1], [], [], 1, [1], 2, 0)]
 
 
-def test_topics_being_deleted_and_orphans_are_told_and_are_no_rows() -> None:
+def test_topics_being_deleted_and_orphans_are_no_rows() -> None:
     notes = Notes()
     gone, kept = topic("gone", {0: [1]}), topic("kept", {0: [1]}, OTHER_ID)
     found = rows(
@@ -246,7 +249,6 @@ def test_topics_being_deleted_and_orphans_are_told_and_are_no_rows() -> None:
     assert [row["topic"] for row in found["topic"] + found["topic-config"]] == ["kept", "kept"]
     assert len(found["partition"]) == 1
     assert not notes.not_read
-    assert [told.split()[0] for told in notes.info] == ["/brokers/topics/gone", "/config/topics/orphan"]
 
 
 assignments = st.dictionaries(
@@ -334,6 +336,9 @@ def test_damaged_and_unknown_encodings() -> None:
         ("AES/CBC/PKCS5Padding", "DES/CBC/PKCS5Padding"),
         ("PBKDF2WithHmacSHA512", "Home-made"),
         ("salt:", "salt:!"),
+        ("keyLength:128", "keyLength:99999999999"),
+        ("iterations:4096", "iterations:99999999999"),
+        ("iterations:4096", "iterations:-1"),
     ]:
         with pytest.raises(Undecodable):
             decoded(right.replace(old, new), "s")
@@ -460,6 +465,23 @@ def test_what_is_no_row(path: str) -> None:
         ("/delegation_token/tokens/t", b'{"version":3,"owner":"User%3Aa","renewers":[]}'),
         ("/brokers/ids/1", b'{"endpoints":["nowhere"]}'),
         ("/cluster/id", b"[]"),
+        ("/cluster/id", b'{"id":"c2VjcmV0\xed\xa0\x80"}'),
+        ("/config/brokers/1", b'{"config":{"x":"c2VjcmV0\\ud800"}}'),
+        ("/config/users/u", b'{"config":{"c2VjcmV0\\ud800":"1"}}'),
+        ("/config/users/u", configs({"SCRAM-SHA-256": "salt=YQ==,stored_key=YQ==,server_key=YQ==,iterations=99999999999"})),
+        ("/config/users/u", configs({"SCRAM-SHA-256": "salt=YQ==,stored_key=YQ==,server_key=YQ==,iterations=٣"})),
+        ("/config/users/u", configs({"SCRAM-SHA-256": "salt=é,stored_key=YQ==,server_key=YQ==,iterations=1"})),
+        ("/kafka-acl/Topic/t", b'{"acls":[{"principal":"\\udfff","host":"*","operation":"Read","permissionType":"Allow"}]}'),
+        ("/kafka-acl/Topic/t", b'{"acls":[7]}'),
+        ("/latest_producer_id_block", b'{"block_start":"0","block_end":"9223372036854775807"}'),
+        ("/latest_producer_id_block", b'{"block_start":"9999999999999999999","block_end":"9"}'),
+        (
+            "/delegation_token/tokens/t",
+            b'{"owner":"User:a","renewers":[],"tokenId":"c2VjcmV0","issueTimestamp":1,"maxTimestamp":1,"expiryTimestamp":%d}'
+            % 2**63,
+        ),
+        ("/brokers/ids/1", b'{"endpoints":5}'),
+        ("/brokers/ids/1", b'{"endpoints":"PLAINTEXT://h:1"}'),
     ],
 )
 def test_what_cannot_be_read_is_named_without_its_values(path: str, data: bytes) -> None:
@@ -468,6 +490,91 @@ def test_what_cannot_be_read_is_named_without_its_values(path: str, data: bytes)
     (told,) = notes.not_read
     assert told.startswith(f"{path.replace('tokens/t', 'tokens/…')} ")
     assert "c2VjcmV0" not in told
+
+
+FORMS = {
+    "/brokers/topics/t": topic_json(ID, {0: [1, 2]}),
+    "/brokers/topics/t/partitions/0/state": state_json(1, [1, 2]),
+    "/brokers/topics/t/partitions/99999999999999999999/state": state_json(1, [1, 2]),
+    "/config/topics/u": configs({"retention.ms": "1"}),
+    "/config/brokers/1": configs({"ssl.key.password": "a", "log.roll.ms": "1"}),
+    "/config/users/u": configs({"SCRAM-SHA-256": "salt=YQ==,stored_key=YQ==,server_key=YQ==,iterations=9", "x": "1"}),
+    "/config/clients/c": configs({"consumer_byte_rate": "1e3"}),
+    "/kafka-acl/Topic/t": acl(("User:x", "Allow", "Read", "*")),
+    "/latest_producer_id_block": b'{"version":1,"broker":1,"block_start":"1000","block_end":"1999"}',
+    "/delegation_token/tokens/x": b'{"version":3,"owner":"User%3Aa","tokenRequester":"User%3Aa","renewers":["User%3Ab"],'
+    b'"issueTimestamp":1,"maxTimestamp":3,"expiryTimestamp":2,"tokenId":"x"}',
+    "/brokers/ids/7": b'{"version":5,"endpoints":["SSL://[::1]:9093"],"rack":"r1","host":"h","port":1}',
+    "/cluster/id": b'{"version":"1","id":"xyz"}',
+}
+ODD = (
+    *(b"null", b"true", b"NaN", b"-Infinity", b"1.5", b"1e999", b"9" * 30, b"9" * 5000, b"-1", b"[]", b"{}", b'""', b"[null]"),
+    *(
+        b'"\\ud800"',
+        b'"\xed\xa0\x80"',
+        b'"\xff"',
+        b'"\\u0000"',
+        b'{"a":{"a":5}}',
+        b"[" * 3000,
+        b"\n",
+        b"}{",
+        b"\xef\xbb\xbf",
+        b'"99999999999"',
+    ),
+    *(b'{"\\ud800":"1"}', b'{"3000000000":[1]}', b'{"0":[1],"0":[2]}', b'["\\udfff"]', b'"\xd9\xa3"', b"\x00"),
+)
+VALUE = re.compile(rb'"[^"]*"(?!:)|-?[0-9]+|\[[^\[\]{}]*\]|\{[^{}]*\}')
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """One value or one piece of it is another, or it is all something else."""
+    if draw(st.booleans()):
+        found = draw(st.sampled_from(list(VALUE.finditer(content))))
+        begin, end = found.span()
+    else:
+        begin, end = sorted((draw(st.integers(0, len(content))), draw(st.integers(0, len(content)))))
+    return content[:begin] + draw(st.sampled_from(ODD) | st.binary(max_size=12)) + content[end:]
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.data(), st.sampled_from(sorted(FORMS)))
+def test_whatever_a_znode_says_it_is_rows_or_named(data: st.DataObject, path: str) -> None:
+    content = data.draw(damaged(FORMS[path]))
+    others = [Read("/brokers/topics/u", topic_json(OTHER_ID, {0: [1]})), state("u", 0, state_json(1, [1]))]
+    above = [Read("/brokers/topics/t", FORMS["/brokers/topics/t"])] if path.startswith("/brokers/topics/t/") else []
+    notes = Notes()
+    found = rows([*others, *above, Read(path, content)], notes=notes)
+    assert "u" in {row["topic"] for row in found["topic"]}
+    json.dumps([*found.keys(), *notes.not_read], ensure_ascii=False).encode()
+    assert len(notes.not_read) <= 1
+
+
+def test_so_many_are_named_and_the_rest_is_counted() -> None:
+    notes = Notes()
+    rows([Read(f"/config/brokers/{number}", b"broken") for number in range(23)], notes=notes)
+    assert notes.not_read[0].startswith("/config/brokers/0 ")
+    assert notes.not_read[19].startswith("/config/brokers/19 ")
+    assert notes.not_read[20:] == ["… and 3 more like these"]
+
+
+def test_a_topic_of_more_partitions_than_a_batch_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its states are not taken before all of them are there, so nothing is to be taken with each of them."""
+    monkeypatch.setattr(zookeeper_rows, "BATCH", 10)
+    taken: list[int] = []
+    monkeypatch.setattr(zookeeper_rows.Gathered, "taken", _counting(zookeeper_rows.Gathered.taken, taken))
+    states = [state("t", number, state_json(1, [1])) for number in range(500)]
+    found = rows([topic("before", {0: [1]}, OTHER_ID), topic("t", {n: [1] for n in range(500)}), *states])
+    assert len(found["partition"]) == 501
+    assert len(taken) == 1
+
+
+def _counting(method: Callable[[Any], Iterator[Any]], calls: list[int]) -> Callable[[Any], Iterator[Any]]:
+    def counted(self: object) -> Iterator[Any]:
+        calls.append(1)
+        return method(self)
+
+    return counted
 
 
 def test_only_the_kinds_that_are_asked_for() -> None:

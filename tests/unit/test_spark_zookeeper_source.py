@@ -101,7 +101,6 @@ def test_rows_are_those_of_the_znodes_however_the_file_is_cut(
     assert splits[0].begin > 0
     assert [split.begin for split in splits[1:]] == [split.end for split in splits[:-1]]
     assert read.not_read() == ()
-    assert {told.split()[0] for told in read.known.info} == {"/brokers/topics/gone", "/config/topics/orphan"}
 
 
 def test_many_batches_are_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +186,14 @@ def test_without_a_digest_it_is_told(tmp_path: Path, trimmings: Trimmings) -> No
 # ---- what cannot be read ----
 
 
+def test_the_state_of_a_partition_that_there_cannot_be_is_of_no_other(tmp_path: Path) -> None:
+    odd = {f"/brokers/topics/a/partitions/{2**32}/state": state_json(9, [9])}
+    topics = {f"/brokers/topics/{name}": topic_json(ID.format(n), {0: [1]}) for n, name in enumerate("abc")}
+    states = {f"/brokers/topics/{name}/partitions/0/state": state_json(1, [1]) for name in "abc"}
+    found = all_rows(source(tmp_path, in_file_order({**topics, **odd, **states})))
+    assert [row["leader"] for rows in found if rows.kind == "partition" for row in rows.batch.to_pylist()] == [1, 1, 1]
+
+
 def test_topics_without_an_id_are_named_before_reading_and_left_out(tmp_path: Path) -> None:
     old = {f"/brokers/topics/old-{n}": b'{"version":2,"partitions":{"0":[1]}}' for n in range(30)}
     read = source(tmp_path, in_file_order({**tree(), **old}))
@@ -203,6 +210,11 @@ def test_topics_without_an_id_are_named_before_reading_and_left_out(tmp_path: Pa
         ("/brokers/topics/t", b'{"topic_id":"short","partitions":{}}'),
         ("/brokers/topics/t/partitions/0/state", b"broken"),
         ("/config/brokers/1", b"broken"),
+        ("/brokers/topics/t/partitions/0/state", b"null"),
+        ("/config/topics/t", b'{"version":1,"config":{"x":"\\ud800"}}'),
+        ("/latest_producer_id_block", b'{"block_start":"0","block_end":"9223372036854775807"}'),
+        ("/brokers/ids/1", b'{"endpoints":5}'),
+        ("/brokers/topics/t", b'{"version":3,"topic_id":"%s","partitions":{"3000000000":[1]}}' % ID.format(1).encode()),
     ],
 )
 def test_a_znode_that_cannot_be_read_stops_the_reading_with_its_place(tmp_path: Path, path: str, data: bytes) -> None:
