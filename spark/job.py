@@ -60,7 +60,8 @@ class CheckJob(JobModel):
     encoder_secret: SecretRef | None = None
     tolerated: tuple[Toleration, ...] = ()
     is_before_dual_write: bool = False
-    """Compares the copy itself: KRaft's next producer id is then the end of ZooKeeper's block."""
+    """Compares the copy itself: KRaft's next producer id is then the end of ZooKeeper's block, and a partition without a state
+    is what the copy makes of it."""
     tasks: Annotated[int, Field(ge=1, le=4096)] = 2
 
 

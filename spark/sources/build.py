@@ -11,7 +11,9 @@ from spark.sources.source import Source
 from spark.sources.staged import StagedSource
 
 
-def build_source(spec: SourceSpec, digester: Digester, encoder_secret: bytes | None) -> Source:
+def build_source(
+    spec: SourceSpec, digester: Digester, encoder_secret: bytes | None, is_before_dual_write: bool = False
+) -> Source:
     """Readers are imported when they are asked for: a comparison of staged rows needs none."""
     if isinstance(spec, KraftFiles):
         from spark.sources.kraft import KraftSource
@@ -20,7 +22,7 @@ def build_source(spec: SourceSpec, digester: Digester, encoder_secret: bytes | N
     if isinstance(spec, ZooKeeperSnapshot):
         from spark.sources.zookeeper_snapshot import ZooKeeperSnapshotSource
 
-        return ZooKeeperSnapshotSource(spec, digester, encoder_secret)
+        return ZooKeeperSnapshotSource(spec, digester, encoder_secret, is_before_dual_write)
     return StagedSource.open(spec.directory)
 
 
@@ -31,17 +33,18 @@ class Recipe:
     spec: SourceSpec
     digest_key: str
     encoder_secret: str | None
+    is_before_dual_write: bool = False
 
     @classmethod
     def of(cls, job: CheckJob, spec: SourceSpec) -> "Recipe":
-        return cls(spec, job.digest_key, job.encoder_secret)
+        return cls(spec, job.digest_key, job.encoder_secret, job.is_before_dual_write)
 
     def build(self) -> Source:
         key = resolve_secret(self.digest_key)
         if len(key) < DIGEST_BYTES:
             raise Permanent(f"the digest key of {self.digest_key} has {len(key)} bytes, it needs {DIGEST_BYTES} or more")
         encoder = resolve_secret(self.encoder_secret) if self.encoder_secret else None
-        return build_source(self.spec, Digester(key), encoder)
+        return build_source(self.spec, Digester(key), encoder, self.is_before_dual_write)
 
 
 def resolve_secret(reference: str) -> bytes:

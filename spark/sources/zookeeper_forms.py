@@ -37,12 +37,15 @@ Row = tuple[str, tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader of znodes has to know. `segment`: the file's name, empty for a live tree."""
+    """What a reader of znodes has to know. `segment`: the file's name, empty for a live tree. `is_before_dual_write`: a
+    partition without a state has what Kafka's copy will give it.
+    """
 
     digester: Digester
     encoder_secret: str | None = None
     kinds: frozenset[str] = frozenset(KINDS)
     segment: str = ""
+    is_before_dual_write: bool = False
 
     def __repr__(self) -> str:
         return f"Reading({self.segment!r})"

@@ -56,11 +56,13 @@ def rows_of(
     digester: Digester,
     encoder_secret: str | None = None,
     notes: Notes | None = None,
+    is_before_dual_write: bool = False,
 ) -> Iterator[Rows]:
     """Rows of a live tree. First the topics being deleted, each topic before its partitions, and topics before their configs:
     so `activities.capturing` reads them.
     """
-    gathered = Gathered(Reading(digester, encoder_secret, kinds), notes if notes is not None else Notes())
+    reading = Reading(digester, encoder_secret, kinds, is_before_dual_write=is_before_dual_write)
+    gathered = Gathered(reading, notes if notes is not None else Notes())
     topics = set[str]()
     for znode in znodes:
         parts = znode.path.split("/")[1:]
@@ -120,7 +122,7 @@ class Gathered:
     def _rows_of_topics(self, topics: Topics) -> Iterator[Rows]:
         if not topics.names or not self.reading.kinds & {TOPIC.name, PARTITION.name}:
             return
-        found = topic_rows(topics, self.reading.segment)
+        found = topic_rows(topics, self.reading.segment, self.reading.is_before_dual_write)
         for unread in found.unread:
             self.notes.name(unread)
         for kind, batch in ((TOPIC.name, found.topics), (PARTITION.name, found.partitions)):

@@ -35,6 +35,7 @@ class ZooKeeperSnapshotSource:
     spec: ZooKeeperSnapshot
     digester: Digester
     encoder_secret: bytes | None = field(default=None, repr=False)
+    is_before_dual_write: bool = False
 
     @cached_property
     def known(self) -> Known:
@@ -56,7 +57,8 @@ class ZooKeeperSnapshotSource:
     def read(self, split: Split, kinds: frozenset[str]) -> Iterator[Rows]:
         content, notes = opened(self.spec.path), Notes()
         secret = None if self.encoder_secret is None else self.encoder_secret.decode()
-        gathered = Gathered(Reading(self.digester, secret, kinds, self.spec.path.name), notes, split.left_out)
+        reading = Reading(self.digester, secret, kinds, self.spec.path.name, self.is_before_dual_write)
+        gathered = Gathered(reading, notes, split.left_out)
         columns = _Columns(gathered, self.spec.chroot)
         for nodes in all_nodes(content, self._name, split.begin, split.end):
             yield from columns.add(nodes)

@@ -137,11 +137,14 @@ class TopicRows:
     unread: tuple[Unread, ...]
 
 
-def topic_rows(found: Topics, segment: str) -> TopicRows:
+def topic_rows(found: Topics, segment: str, is_before_dual_write: bool) -> TopicRows:
     unread: list[Unread] = []
     assigned = _assigned_quickly(found, unread) or _assigned(found, _never, unread)
     states, has_state = _states(found, unread)
-    return TopicRows(_topics(found, assigned, segment), _partitions(found, assigned, states, has_state, segment), tuple(unread))
+    at = _match(found, assigned, has_state)
+    told = _told(states, at, assigned.replicas, is_before_dual_write)
+    partitions = _partitions(found, assigned, has_state, at, told, segment)
+    return TopicRows(_topics(found, assigned, segment), partitions, tuple(unread))
 
 
 def _assigned_quickly(found: Topics, unread: list[Unread]) -> Assigned | None:
@@ -315,25 +318,32 @@ def _topics(found: Topics, assigned: Assigned, segment: str) -> pa.RecordBatch:
     return record_batch("topic", columns)
 
 
-def _partitions(found: Topics, assigned: Assigned, states: pa.Table, read: Ints, segment: str) -> pa.RecordBatch:
-    """A partition without a state has what Kafka's copy gives it: all replicas in sync, the first leads, epochs 0."""
-    at = _match(found, assigned, read)
+def _told(states: pa.Table, at: Ints, replicas: pa.Array, is_before_dual_write: bool) -> list[pa.Array]:
+    """Leader, in-sync replicas, epoch and recovery. A partition without a state has what Kafka's copy gives it: all replicas
+    in sync, the first leads, epochs 0. In dual write Kafka keeps states: one that is missing is nothing, and so differs.
+    """
     has = pa.array(at >= 0)
     picked = states.take(pa.array(np.where(at >= 0, at, 0), mask=at < 0))
-    replicas = assigned.replicas
-    isr = pc.if_else(has, _whole(picked["isr"]), replicas)
+    told = [
+        pc.if_else(has, _whole(picked["leader"]), _first(replicas)),
+        sorted_sets(pc.if_else(has, _whole(picked["isr"]), replicas)),
+        pc.fill_null(_whole(picked["leader_epoch"]), 0),
+        pc.fill_null(_whole(picked["leader_recovery_state"]), 0),
+    ]
+    if is_before_dual_write or not bool((at < 0).any()):
+        return told
+    return [pc.if_else(has, column, pa.scalar(None, column.type)) for column in told]
+
+
+def _partitions(found: Topics, assigned: Assigned, read: Ints, at: Ints, told: list[pa.Array], segment: str) -> pa.RecordBatch:
     znode = np.where(at >= 0, read[at] if len(read) else 0, 0)
-    count = len(assigned.partitions)
     columns = (
         _ids(assigned),
         assigned.partitions,
-        replicas,
+        assigned.replicas,
         *_moving(assigned),
-        pc.if_else(has, _whole(picked["leader"]), _first(replicas)),
-        sorted_sets(isr),
-        pc.fill_null(_whole(picked["leader_epoch"]), 0),
-        pc.fill_null(_whole(picked["leader_recovery_state"]), 0),
-        pa.repeat(segment, count),
+        *told,
+        pa.repeat(segment, len(assigned.partitions)),
         _either(at, found.state_positions, znode, found.positions, assigned.topics),
         _either(at, found.state_zxids, znode, found.zxids, assigned.topics),
     )

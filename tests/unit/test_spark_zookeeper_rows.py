@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA512
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from domain.drift import normalise
 from domain.drift.digests import Digester
-from domain.drift.records import KINDS
+from domain.drift.records import KINDS, PARTITION
 from playground.zookeeper_files import state_json, topic_json
+from spark.checks.fields import compare_fields
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
 from spark.rows import schema_of
 from spark.sources import zookeeper_rows, zookeeper_topics
@@ -39,9 +41,11 @@ class Read:
     mzxid: int = 9
 
 
-def rows(znodes: Iterable[Read], secret: str | None = None, notes: Notes | None = None) -> dict[str, list[dict[str, Any]]]:
+def rows(
+    znodes: Iterable[Read], secret: str | None = None, notes: Notes | None = None, is_copy: bool = False
+) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for read in rows_of(znodes, ALL, DIGESTER, secret, notes):
+    for read in rows_of(znodes, ALL, DIGESTER, secret, notes, is_copy):
         assert read.batch.schema == schema_of(read.kind)
         read.batch.validate(full=True)
         found.setdefault(read.kind, []).extend(read.batch.to_pylist())
@@ -75,7 +79,7 @@ def partition_of(znodes: Iterable[Read], **more: Any) -> list[tuple[object, ...]
 
 
 def test_a_topic_and_its_partitions() -> None:
-    found = rows([topic("t", {1: [2, 3], 0: [3, 1]}), state("t", 0, state_json(1, [3, 1, 3], 4))])
+    found = rows([topic("t", {1: [2, 3], 0: [3, 1]}), state("t", 0, state_json(1, [3, 1, 3], 4))], is_copy=True)
     at = {"segment": "", "batch": -1}
     assert found["topic"] == [{"topic": "t", "topic_id": ID, **at, "at": 5}]
     common = {"topic_id": bytes(range(240, 256)), "adding": [], "removing": [], "recovery": 0, **at}
@@ -85,9 +89,25 @@ def test_a_topic_and_its_partitions() -> None:
     ]
 
 
-def test_a_missing_state_is_what_kafkas_copy_makes_of_it() -> None:
-    assert partition_of([topic("t", {0: [3, 1]})]) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0)]
-    assert partition_of([topic("t", {0: [3, 1]}), state("t", 0, b"")]) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0)]
+@pytest.mark.parametrize("more", [[], [state("t", 0, b"")]])
+def test_a_missing_state_is_what_kafkas_copy_makes_of_it_and_later_nothing(more: list[Read]) -> None:
+    """In dual write Kafka keeps states: one that is gone was taken away behind its back, and must not look like the copy's."""
+    znodes = [topic("t", {0: [3, 1], 1: [1, 3]}), *more, state("t", 1, state_json(1, [3, 1]))]
+    there = (1, [1, 3], [], [], 1, [1, 3], 0, 0)
+    assert partition_of(znodes, is_copy=True) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0), there]
+    assert partition_of(znodes) == [(0, [3, 1], [], [], None, None, None, None), there]
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_what_kraft_says_of_a_partition_without_a_state(is_copy: bool) -> None:
+    znodes = [topic("t", {0: [3, 1], 1: [1, 3]}), state("t", 1, state_json(1, [3, 1]))]
+    (found,) = [read for read in rows_of(znodes, frozenset({"partition"}), DIGESTER, is_before_dual_write=is_copy)]
+    left = pa.Table.from_batches([found.batch])
+    right = pa.Table.from_pylist([*rows(znodes, is_copy=True)["partition"]], schema=left.schema)
+    marks = compare_fields(PARTITION, left, right, is_copy)
+    told = {mark.field.name for mark in marks if mark.differs.tolist() != [False, False]}
+    assert told == (set() if is_copy else {"leader", "isr", "leader_epoch", "recovery"})
+    assert all(not mark.differs[1] for mark in marks)
 
 
 def test_no_leader_and_recovery() -> None:
@@ -98,7 +118,7 @@ def test_no_leader_and_recovery() -> None:
 def test_a_reassignment() -> None:
     content = {"version": 3, "topic_id": ID, "partitions": {"0": [1, 2, 3], "1": [1]}}
     moving = {"adding_replicas": {"0": [3, 2]}, "removing_replicas": {"0": [1]}}
-    found = partition_of([Read("/brokers/topics/t", json.dumps(content | moving).encode())])
+    found = partition_of([Read("/brokers/topics/t", json.dumps(content | moving).encode())], is_copy=True)
     assert found == [(0, [1, 2, 3], [2, 3], [1], 1, [1, 2, 3], 0, 0), (1, [1], [], [], 1, [1], 0, 0)]
 
 
@@ -274,7 +294,7 @@ def test_many_topics_are_what_each_is_by_itself(made: list[tuple[dict[int, list[
             expected[key] = (assigned[partition], [], [], leader, sorted(isr or assigned[partition]), epoch, 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(zookeeper_rows, "BATCH", batch)
-        found = rows(znodes)
+        found = rows(znodes, is_copy=True)
     listed = [tuple(row.values()) for row in found["partition"]]
     assert {(id_, partition): tuple(rest[:7]) for id_, partition, *rest in listed} == expected
     assert len(listed) == len(expected)

@@ -13,8 +13,8 @@ from domain.drift.records import KINDS
 from domain.errors import Permanent
 from playground.zookeeper_files import FileZnode, Trimmings, in_file_order, many_topics, snapshot_bytes, state_json, topic_json
 from spark.codec import zookeeper_snapshot as codec
-from spark.job import ZooKeeperSnapshot
-from spark.sources.build import build_source
+from spark.job import CheckJob, ZooKeeperSnapshot
+from spark.sources.build import Recipe, build_source
 from spark.sources.source import Rows, Source
 from spark.sources.zookeeper_rows import rows_of
 from spark.sources.zookeeper_snapshot import ZooKeeperSnapshotSource
@@ -111,6 +111,20 @@ def test_many_batches_are_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = all_rows(read, 3)
     assert len([rows for rows in found if rows.kind == "partition"]) > 5
     assert listed(found, "segment", "batch") == one_by_one(znodes)
+
+
+def test_partitions_without_states_before_dual_write_and_in_it(tmp_path: Path) -> None:
+    """As the job says, on whichever machine its source is made."""
+    spec = source(tmp_path, in_file_order(tree())).spec
+    key = tmp_path / "key"
+    key.write_bytes(DIGESTER.key)
+    job = CheckJob(id="x", left=spec, right=spec, out=tmp_path / "out", digest_key=f"file:{key}")
+    for is_copy in (True, False):
+        recipe = Recipe.of(job.model_copy(update={"is_before_dual_write": is_copy}), spec)
+        found = [row for rows in all_rows(recipe.build()) if rows.kind == "partition" for row in rows.batch.to_pylist()]
+        without = [row for row in found if row["leader"] in (None, row["replicas"][0]) and row["isr"] != [5, 7]]
+        assert len(without) == 26
+        assert {row["leader"] is None for row in without} == {not is_copy}
 
 
 def test_where_rows_were_read(tmp_path: Path) -> None:
