@@ -94,17 +94,21 @@ async def look_and_decide(
 
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
-    """What the ledger knows of the approvals that the workflow accepted, and the newest report. A message alone moves nothing.
+    """What the ledger knows of the approvals that the workflow accepted, and the newest reports. A message alone moves nothing.
+
+    Drifts are counted last: one that is published and repaired meanwhile is seen in their number, if not in the reports.
 
     An accepted way back was verified when it was accepted: its steps do not wait for a ledger that is down.
     """
     if request.revert is not None:
         return Ruling(is_held=await _is_held(request, ports), accepted_losses=request.revert.accepted_losses)
     approvals = {gate: await _approval(request.migration_id, gate, id_, ports) for gate, id_ in request.approvals.items()}
+    reports = await ports.ledger.newest_reports(request.cluster, CheckName.METADATA)
     return Ruling(
         approvals={gate: given for gate, given in approvals.items() if given is not None},
         is_held=await _is_held(request, ports),
-        report=await ports.ledger.newest_report(request.cluster, CheckName.METADATA),
+        reports=tuple(reports),
+        drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
     )
 

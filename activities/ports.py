@@ -240,8 +240,11 @@ class Ledger(Protocol):
 
     async def report(self, report_id: str) -> DriftReport | None: ...
 
-    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
-        """The report of this check that ended last, whoever asked for it."""
+    async def newest_reports(self, cluster: str, check: CheckName) -> list[DriftReport]:
+        """Those of this check, whoever asked for them, of which one has looked last; among the conclusive ones too."""
+
+    async def drifts_found(self, cluster: str, check: CheckName) -> int:
+        """How many reports of this check ever found a drift. It only grows."""
 
     async def cluster(self, name: str) -> ClusterRecord | None: ...
 

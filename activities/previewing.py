@@ -48,7 +48,7 @@ class Previewing:
             cluster = await registered(request.cluster, self._ports)
             observation = await observe(cluster, self._ports)
             files = await read_files(cluster, observation, self._ports)
-            return preview_of(observation, cluster.spec, request.policy, files, await self._newest_report(cluster))
+            return preview_of(observation, cluster.spec, request.policy, files, await self._newest_reports(cluster))
 
     @activity.defn(name=ActivityName.RUNBOOK)
     async def write_runbook(self, request: PreviewRequest) -> Runbook:
@@ -95,7 +95,7 @@ class Previewing:
         if why_not:
             return RollbackAnswer(refused_because=why_not)
         files = await read_files(cluster, observation, self._ports)
-        preview = preview_of(observation, cluster.spec, request.policy, files, await self._newest_report(cluster))
+        preview = preview_of(observation, cluster.spec, request.policy, files, await self._newest_reports(cluster))
         why_not = why_not_accepted(command, preview)
         if why_not:
             return RollbackAnswer(refused_because=why_not)
@@ -104,8 +104,8 @@ class Previewing:
         order = RevertOrder(command_id=command.id, because=because, accepted_losses=tuple(losses), cluster=cluster)
         return RollbackAnswer(order=order)
 
-    async def _newest_report(self, cluster: ClusterRecord) -> DriftReport | None:
-        return await self._ports.ledger.newest_report(cluster.spec.name, CheckName.METADATA)
+    async def _newest_reports(self, cluster: ClusterRecord) -> list[DriftReport]:
+        return await self._ports.ledger.newest_reports(cluster.spec.name, CheckName.METADATA)
 
 
 def _is_rollback_of(command: Command, migration_id: str) -> bool:

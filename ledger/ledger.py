@@ -217,9 +217,13 @@ class SqlLedger:
     async def report(self, report_id: str) -> DriftReport | None:
         return await self._database.read(lambda connection: reports.find(connection, report_id))
 
-    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
-        """The report of this check that ended last, whoever asked for it."""
+    async def newest_reports(self, cluster: str, check: CheckName) -> list[DriftReport]:
+        """Those of this check, whoever asked for them, of which one has looked last; among the conclusive ones too."""
         return await self._database.read(lambda connection: reports.find_newest(connection, cluster, check))
+
+    async def drifts_found(self, cluster: str, check: CheckName) -> int:
+        """How many reports of this check ever found a drift. It only grows."""
+        return await self._database.read(lambda connection: reports.count_drifts(connection, cluster, check))
 
     async def reports(
         self,

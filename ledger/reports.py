@@ -1,10 +1,10 @@
 """Reports of checks, published once. All functions work in the caller's transaction."""
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import ColumnElement, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.drift.explaining import verdict_in_words
-from domain.drift.report import CheckName, DriftReport
+from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.records import EventDraft
 from ledger import chain, clusters, migrations
 from ledger.errors import NoSuchCluster, NoSuchMigration
@@ -34,10 +34,30 @@ async def find(connection: AsyncConnection, report_id: str) -> DriftReport | Non
     return await _first(connection, select(reports.c.report).where(reports.c.id == report_id))
 
 
-async def find_newest(connection: AsyncConnection, cluster: str, check: CheckName) -> DriftReport | None:
-    """The one that ended last; of those that ended at the same moment the last by id."""
-    is_wanted = (reports.c.cluster == cluster) & (reports.c.check == check)
-    return await _first(connection, _newest_first(1).where(is_wanted))
+async def find_newest(connection: AsyncConnection, cluster: str, check: CheckName) -> list[DriftReport]:
+    """Those of which one has looked last, and those of which one has done so and came to something."""
+    wanted = _of_check(cluster, check)
+    last = await _that_may_have_looked_last(connection, wanted)
+    conclusive = await _that_may_have_looked_last(connection, wanted & (reports.c.verdict != Verdict.INCONCLUSIVE))
+    return list({report.id: report for report in (*last, *conclusive)}.values())
+
+
+async def _that_may_have_looked_last(connection: AsyncConnection, wanted: ColumnElement[bool]) -> list[DriftReport]:
+    """The one that ended last, and all that went on while it did: whoever ended before it began looked before it too."""
+    last = await _first(connection, _newest_first(1).where(wanted))
+    if last is None:
+        return []
+    return list(await connection.scalars(select(reports.c.report).where(wanted & (reports.c.ended_at >= last.started_at))))
+
+
+async def count_drifts(connection: AsyncConnection, cluster: str, check: CheckName) -> int:
+    """Ever. A report is never removed, so it tells whether one came between, whatever the clocks say."""
+    wanted = _of_check(cluster, check) & (reports.c.verdict == Verdict.DRIFT)
+    return await connection.scalar(select(func.count()).select_from(reports).where(wanted)) or 0
+
+
+def _of_check(cluster: str, check: CheckName) -> ColumnElement[bool]:
+    return (reports.c.cluster == cluster) & (reports.c.check == check)
 
 
 async def find_all(

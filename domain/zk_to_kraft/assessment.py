@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ from domain.drift.report import DriftReport
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
-from domain.zk_to_kraft.comparison import compared, evidence_of_report, is_due, objects_of, of_this_dual_write, told
+from domain.zk_to_kraft.comparison import compared, evidence_of_report, is_due, newest_of, objects_of, told
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
@@ -51,14 +51,16 @@ class GivenApproval:
 class Ruling:
     """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
 
-    `accepted_losses` is `None` where nobody has asked for the way back. `report`: the newest comparison of ZooKeeper with
-    KRaft, whoever asked for it. `unchecked_since`: when a comparison that was due was not taken by any worker.
+    `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
+    KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `unchecked_since`: when a comparison
+    that was due was not taken by any worker.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
     is_held: bool = False
     accepted_losses: tuple[str, ...] | None = None
-    report: DriftReport | None = None
+    reports: tuple[DriftReport, ...] = ()
+    drifts: int = 0
     unchecked_since: datetime | None = None
 
 
@@ -74,12 +76,11 @@ def assess(
     silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
-    report = of_this_dual_write(ruling.report, observation.zookeeper)
-    evidence = evidence_of(observation, spec, policy, situation, report)
-    terms = _terms(observation, situation, spec, policy, replace(ruling, report=report), hash_of(evidence))
+    evidence = evidence_of(observation, spec, policy, situation, ruling.reports, ruling.drifts)
+    terms = _terms(observation, situation, spec, policy, ruling, hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
-    decision = _decide(observation, spec, policy, situation, terms, report)
-    stands = _standing(decision, observation, spec, policy, situation, terms, report)
+    decision = _decide(observation, spec, policy, situation, terms, ruling.reports)
+    stands = _standing(decision, observation, spec, policy, situation, terms, ruling.reports)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec)
     opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
@@ -138,11 +139,12 @@ def _terms(
     ruling: Ruling,
     evidence_hash: str,
 ) -> Terms:
-    losses = losses_of(observation, situation, spec, ruling.report)
+    losses = losses_of(observation, situation, spec, ruling.reports)
+    report = newest_of(ruling.reports, observation.zookeeper)
     accepted = ruling.accepted_losses or ()
     now, missed_at = observation.ended_at, ruling.unchecked_since
     soaked = soaked_for(observation, spec, now)
-    is_check_due = is_due(ruling.report, policy, now)
+    is_check_due = is_due(report, policy, now)
     is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 
     def approval(gate: GateName) -> Approval:
@@ -158,7 +160,7 @@ def _terms(
         is_failed_copy_reverted=policy.revert_failed_copy,
         accepts_metadata_loss=METADATA_CHANGES in accepted,
         unaccepted=losing_nodes(losses, accepted, spec),
-        compared=compared(ruling.report, policy),
+        compared=compared(report, policy),
         is_check_due=is_check_due and not is_missed_lately,
         is_checker_missing=is_check_due and missed_at is not None,
         evidence_hash=evidence_hash,
@@ -182,12 +184,12 @@ def _standing(
     policy: MigrationPolicy,
     situation: Situation,
     terms: Terms,
-    report: DriftReport | None,
+    reports: Sequence[DriftReport],
 ) -> Gate | Wait | None:
     """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
     if not isinstance(decision, Step) or decision.action is not StepAction.COMPARE_METADATA:
         return None
-    stands = _decide(observation, spec, policy, situation, replace(terms, is_check_due=False), report)
+    stands = _decide(observation, spec, policy, situation, replace(terms, is_check_due=False), reports)
     return stands if isinstance(stands, Gate | Wait) else None
 
 
@@ -197,7 +199,7 @@ def _decide(
     policy: MigrationPolicy,
     situation: Situation,
     terms: Terms,
-    report: DriftReport | None,
+    reports: Sequence[DriftReport],
 ) -> Decision:
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
@@ -212,10 +214,11 @@ def _decide(
     if not isinstance(decision, Wait | Revert):
         return decision
     explained = _explained(decision, observation, spec, policy)
+    report = newest_of(reports, observation.zookeeper)
     if explained.reason in REPORTED and report is not None:
         explained = _with_report(explained, report)
     if not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
-        explained = _with_losses(explained, losses_of(observation, situation, spec, report))
+        explained = _with_losses(explained, losses_of(observation, situation, spec, reports))
     is_told = situation.dual_write is not DualWrite.DEAD or explained.reason is WaitReason.FAILOVER_WOULD_HURT
     return explained if is_told else _with_alarm(explained)
 
@@ -294,12 +297,14 @@ def evidence_of(
     spec: ClusterSpec,
     policy: MigrationPolicy,
     situation: Situation,
-    report: DriftReport | None = None,
+    reports: Sequence[DriftReport] = (),
+    drifts: int = 0,
 ) -> dict[str, Any]:
     """What an approval binds to: only what is material, so never offsets, times or counts.
 
     Controllers are told by their files and modes until finalisation; the approval is consumed before the first changes.
-    `report`: the newest comparison in this dual write. How old it is, is no evidence, but a condition of the gate.
+    How old the newest comparison in this dual write is, is no evidence, but a condition of the gate. `drifts`, which only
+    grows: two clean reports say the same, and who approved the first knew nothing of a drift that was repaired between them.
     """
     claim = observation.zookeeper.controller if observation.zookeeper is not None else None
     return {
@@ -315,7 +320,8 @@ def evidence_of(
             "registration": situation.registration,
             "replication": situation.replication,
         },
-        "report": evidence_of_report(report),
+        "report": evidence_of_report(newest_of(reports, observation.zookeeper)),
+        "drifts_found": drifts,
         "nodes": {
             spec.node_name(node.id): {
                 "mode": node.mode,

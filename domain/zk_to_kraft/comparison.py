@@ -5,7 +5,7 @@ whatever its reconciliation writes to ZooKeeper has not been compared yet.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from domain.drift.hashing import rules_fingerprint
@@ -20,6 +20,9 @@ NO_REPORT = "none of this dual write"
 
 MAX_KEY = 120
 """Characters of a finding's key that a wait shows; the report has all."""
+
+CLOCKS_APART = timedelta(minutes=1)
+"""How far the clock of a worker of the checks may run ahead of ours."""
 
 COMPARED = {Verdict.CLEAN: Compared.CLEAN, Verdict.DRIFT: Compared.DRIFT, Verdict.INCONCLUSIVE: Compared.INCONCLUSIVE}
 
@@ -44,10 +47,30 @@ def names_of(tolerated: Iterable[Toleration]) -> tuple[str, ...]:
     return tuple(f"{t.record}: {t.named}" for t in tolerated)
 
 
-def of_this_dual_write(report: DriftReport | None, zookeeper: ZooKeeperView | None) -> DriftReport | None:
-    """The report, where it is one of the claim that is seen now."""
+def newest_of(reports: Iterable[DriftReport], zookeeper: ZooKeeperView | None) -> DriftReport | None:
+    """The report of the claim that is seen now which looked last, whichever ended last. One in vain may have no cut at all."""
+    ours = [report for report in reports if _is_of(claim_of(zookeeper), report)]
+    conclusive = newest_conclusive(ours, zookeeper)
+    vain = max((r for r in ours if r.verdict is Verdict.INCONCLUSIVE), key=lambda r: r.started_at, default=None)
+    if vain is None or conclusive is None:
+        return vain or conclusive
+    return vain if vain.started_at > conclusive.started_at else conclusive
+
+
+def newest_conclusive(reports: Iterable[DriftReport], zookeeper: ZooKeeperView | None) -> DriftReport | None:
+    """The same, of those that came to something."""
     claim = claim_of(zookeeper)
-    return report if report is not None and claim and report.cut.claim == claim else None
+    ours = (r for r in reports if _is_of(claim, r) and r.verdict is not Verdict.INCONCLUSIVE)
+    return max(ours, key=_when_cut, default=None)
+
+
+def _is_of(claim: str, report: DriftReport) -> bool:
+    return bool(claim) and report.cut.claim == claim
+
+
+def _when_cut(report: DriftReport) -> tuple[int, datetime, bool]:
+    """The offset is the quorum's own clock, and stands while nothing is changed; of two at the same moment the drift counts."""
+    return report.cut.migration_offset, report.started_at, report.verdict is Verdict.DRIFT
 
 
 def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
@@ -69,12 +92,17 @@ def is_of_our_rules(report: DriftReport) -> bool:
 
 
 def is_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
-    """Whether to compare anew: without a report, after a good one's age, and soon after what may have been repaired."""
+    """Whether to compare anew: without a report, after a good one's age, and soon after what may have been repaired.
+
+    A good one is as old as its beginning: it may have looked then. One from the future has no age that could be trusted.
+    """
     standing = compared(report, policy)
     if report is None or standing is Compared.NONE:
         return True
-    limit = policy.max_report_age if standing is Compared.CLEAN else policy.recheck_interval
-    return now - report.ended_at >= limit
+    if report.started_at - now > CLOCKS_APART:
+        return True
+    is_clean = standing is Compared.CLEAN
+    return now - report.started_at >= policy.max_report_age if is_clean else now - report.ended_at >= policy.recheck_interval
 
 
 def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:

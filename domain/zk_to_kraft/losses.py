@@ -1,11 +1,13 @@
 """What the way back cannot keep, by name, so that a person can accept it before it is taken."""
 
+from collections.abc import Sequence
+
 from domain.cluster import ClusterSpec
 from domain.contracts import Loss
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport, Verdict
 from domain.observation import NodeDisk, Observation
-from domain.zk_to_kraft.comparison import of_this_dual_write, told
+from domain.zk_to_kraft.comparison import newest_conclusive, told
 from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, DualWrite, QuorumState, Situation
 
@@ -14,10 +16,10 @@ DRIFT = "drift"
 
 
 def losses_of(
-    observation: Observation, situation: Situation, spec: ClusterSpec, report: DriftReport | None = None
+    observation: Observation, situation: Situation, spec: ClusterSpec, reports: Sequence[DriftReport] = ()
 ) -> tuple[Loss, ...]:
-    """All losses that are seen now; empty: the way back restores everything. `report`: the newest comparison."""
-    drift = drift_of(observation, report)
+    """All losses that are seen now; empty: the way back restores everything. `reports`: the newest comparisons."""
+    drift = drift_of(observation, reports)
     losses = [Loss(name=DRIFT, what=f"{_DRIFT} {told(drift)[:MAX_TOLD]}")] if drift is not None else []
     losses += [Loss(name=METADATA_CHANGES, what=_METADATA)] if _may_lose_metadata(situation) else []
     for broker in situation.brokers:
@@ -27,9 +29,9 @@ def losses_of(
     return tuple(losses)
 
 
-def drift_of(observation: Observation, report: DriftReport | None) -> DriftReport | None:
-    """The report, where it found a drift in the dual write that is seen now."""
-    ours = of_this_dual_write(report, observation.zookeeper)
+def drift_of(observation: Observation, reports: Sequence[DriftReport]) -> DriftReport | None:
+    """The drift of the dual write that is seen now. A later comparison that came to nothing does not take it away."""
+    ours = newest_conclusive(reports, observation.zookeeper)
     return ours if ours is not None and ours.verdict is Verdict.DRIFT else None
 
 

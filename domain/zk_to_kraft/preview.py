@@ -5,7 +5,7 @@ offset, or another look changes it as little as the weather.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec, Role
@@ -62,11 +62,11 @@ def preview_of(
     spec: ClusterSpec,
     policy: MigrationPolicy,
     files: Files,
-    report: DriftReport | None = None,
+    reports: Sequence[DriftReport] = (),
 ) -> RollbackPreview:
-    """The way back as it would be taken from what was seen. Pure. `report`: the newest comparison of ZooKeeper with KRaft."""
+    """The way back as it would be taken from what was seen. Pure. `reports`: the newest comparisons of ZooKeeper with KRaft."""
     situation = situation_of(observation, spec, policy)
-    losses = losses_of(observation, situation, spec, report)
+    losses = losses_of(observation, situation, spec, reports)
     why_not = why_no_way_back(observation, situation, spec) or ("" if has_something_to_undo(situation) else NOTHING_TO_UNDO)
     steps = () if why_not else steps_of(situation, spec)
     restarting = [step.node for step in steps if step.restarts and step.node is not None]
@@ -82,7 +82,7 @@ def preview_of(
         losses=losses,
         files=restorations_of(spec, files),
         unknown=tuple(part.what for part in observation.unanswered),
-        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, report)),
+        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, reports)),
     )
 
 

@@ -104,20 +104,45 @@ async def test_a_report_of_what_is_not_there_leaves_nothing_behind(ledger: SqlLe
     assert await ledger.events() == []
 
 
-async def test_the_newest_report_is_the_one_that_ended_last(
+async def test_the_newest_reports_are_the_one_that_ended_last_and_those_that_went_on_meanwhile(
     ledger: SqlLedger, orders: MigrationRecord, make_spec: Callable[..., ClusterSpec]
 ) -> None:
     await ledger.put_cluster(make_spec("payments", "kafka-2"), NOW)
-    newest = report_of("r1", minutes=9)
+
+    def at(minutes: float) -> datetime:
+        return NOW + timedelta(minutes=minutes)
+
+    async def ids() -> set[str]:
+        return {report.id for report in await ledger.newest_reports("orders", CheckName.METADATA)}
+
     for report in (
-        newest,
+        report_of("r1", minutes=9, started_at=at(2)),
         report_of("r2", minutes=1),
+        report_of("within", minutes=5, started_at=at(4)),
+        report_of("into", minutes=3, started_at=at(1)),
         report_of("r3", minutes=20, check=CheckName.COPY),
         report_of("r4", minutes=20, cluster="payments"),
     ):
         await ledger.add_report(report)
-    assert await ledger.newest_report("orders", CheckName.METADATA) == newest
-    assert await ledger.newest_report("orders", CheckName.MESSAGES) is None
+    assert await ids() == {"r1", "within", "into"}
+    assert await ledger.newest_reports("orders", CheckName.MESSAGES) == []
+    await ledger.add_report(report_of("vain", minutes=30, started_at=at(29), verdict=Verdict.INCONCLUSIVE))
+    assert await ids() == {"vain", "r1", "within", "into"}
+    await ledger.add_report(report_of("clean", minutes=32, started_at=at(31), verdict=Verdict.CLEAN))
+    assert await ids() == {"clean"}
+
+
+async def test_drifts_are_counted_whatever_their_clocks_say(
+    ledger: SqlLedger, orders: MigrationRecord, make_spec: Callable[..., ClusterSpec]
+) -> None:
+    await ledger.put_cluster(make_spec("payments", "kafka-2"), NOW)
+    assert await ledger.drifts_found("orders", CheckName.METADATA) == 0
+    for number, fields in enumerate(
+        ({}, {"minutes": -60}, {"verdict": Verdict.CLEAN}, {"verdict": Verdict.INCONCLUSIVE}, {"check": CheckName.COPY})
+    ):
+        await ledger.add_report(report_of(f"r{number}", **fields))
+    await ledger.add_report(report_of("other", cluster="payments"))
+    assert await ledger.drifts_found("orders", CheckName.METADATA) == 2
 
 
 async def test_a_list_is_of_a_cluster_or_a_migration_newest_first(

@@ -17,7 +17,7 @@ from activities.provisioning import Provisioning
 from activities.rolling import Rolling
 from domain.contracts import AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
-from domain.drift.report import CheckName, DriftReport
+from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind
@@ -168,8 +168,11 @@ class LedgerInMemory:
     async def report(self, report_id: str) -> DriftReport | None:
         return next((report for report in self._answering()._reports if report.id == report_id), None)
 
-    async def newest_report(self, cluster: str, check: CheckName) -> DriftReport | None:
-        return max(self._answering()._reports, key=lambda report: report.ended_at, default=None)
+    async def newest_reports(self, cluster: str, check: CheckName) -> list[DriftReport]:
+        return list(self._answering()._reports)
+
+    async def drifts_found(self, cluster: str, check: CheckName) -> int:
+        return sum(report.verdict is Verdict.DRIFT for report in self._answering()._reports)
 
 
 @dataclass

@@ -24,7 +24,6 @@ from domain.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import GivenApproval, Ruling, assess, evidence_of, hash_of, sight_of
-from domain.zk_to_kraft.comparison import of_this_dual_write
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
@@ -57,7 +56,7 @@ SOAK = observation(Point.SOAK)
 def judged(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY) -> Assessment:
     """With a comparison that was clean a moment ago, where the ruling says nothing of any."""
     ruling = ruling or Ruling()
-    return assess(seen, SPEC, policy, replace(ruling, report=ruling.report or report_of(seen)), "artefact")
+    return assess(seen, SPEC, policy, replace(ruling, reports=ruling.reports or (report_of(seen),)), "artefact")
 
 
 def approved(hash_: str | None, *, is_consumed: bool = False, is_held: bool = False) -> Ruling:
@@ -66,8 +65,7 @@ def approved(hash_: str | None, *, is_consumed: bool = False, is_held: bool = Fa
 
 
 def evidence_hash(seen: Observation) -> str:
-    report = of_this_dual_write(report_of(seen), seen.zookeeper)
-    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), report))
+    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), [report_of(seen)]))
 
 
 # Evidence

@@ -8,7 +8,7 @@ import pytest
 from domain.contracts import Assessment
 from domain.decisions import Gate, GateName, Step, StepAction, Wait, WaitReason
 from domain.drift.records import Severity
-from domain.drift.report import DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
+from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
@@ -33,7 +33,20 @@ def drifted(seen: Observation = SOAK, age: timedelta = timedelta(seconds=1), **f
 
 
 def judged(report: DriftReport | None, seen: Observation = SOAK, policy: MigrationPolicy = POLICY, **ruled: Any) -> Assessment:
-    return assess(seen, SPEC, policy, Ruling(report=report, **ruled), "artefact")
+    return judged_by([report] if report is not None else [], seen, policy, **ruled)
+
+
+def judged_by(
+    reports: list[DriftReport], seen: Observation = SOAK, policy: MigrationPolicy = POLICY, **ruled: Any
+) -> Assessment:
+    return assess(seen, SPEC, policy, Ruling(reports=tuple(reports), **ruled), "artefact")
+
+
+def cut_at(offset: int, verdict: Verdict, began: int, ended: int, seen: Observation = SOAK, **fields: Any) -> DriftReport:
+    """A report whose cut is at that offset; it began and ended so many seconds before the look."""
+    given = {"started_at": SOAK.ended_at - timedelta(seconds=began), "ended_at": SOAK.ended_at - timedelta(seconds=ended)}
+    cut = Cut(migration_offset=offset, claim=claim_of(seen.zookeeper))
+    return report_of(seen, verdict, **(given | {"id": f"{verdict}@{offset}", "cut": cut} | fields))
 
 
 def claimed(broker: int = LEADER, epoch: int = 7, **fields: Any) -> Observation:
@@ -105,6 +118,58 @@ def test_an_approval_does_not_end_it_on_an_old_report_or_a_drift() -> None:
     old = judged(report_of(SOAK, age=POLICY.max_report_age), **ruled)
     assert (old.decision, old.stands) == (COMPARES, None)
     assert isinstance(judged(drifted(), **ruled).decision, Wait)
+
+
+# ---- which is the newest ----
+
+CLEAN, DRIFTED, VAIN = Verdict.CLEAN, Verdict.DRIFT, Verdict.INCONCLUSIVE
+LONG_AND_CLEAN = cut_at(10, CLEAN, began=50, ended=1)
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ([cut_at(11, DRIFTED, began=40, ended=30)], WaitReason.DRIFT_FOUND),
+        ([cut_at(10, DRIFTED, began=40, ended=30)], WaitReason.DRIFT_FOUND),
+        ([cut_at(10, DRIFTED, began=50, ended=30)], WaitReason.DRIFT_FOUND),
+        ([cut_at(11, DRIFTED, began=55, ended=30)], WaitReason.DRIFT_FOUND),
+        ([cut_at(-1, VAIN, began=40, ended=30)], WaitReason.CHECK_INCONCLUSIVE),
+        ([cut_at(9, DRIFTED, began=40, ended=30)], None),
+        ([cut_at(10, DRIFTED, began=60, ended=30)], None),
+        ([cut_at(-1, VAIN, began=60, ended=30)], None),
+        ([cut_at(11, DRIFTED, began=40, ended=30, seen=claimed(epoch=6))], None),
+        ([cut_at(11, DRIFTED, began=40, ended=30), cut_at(12, CLEAN, began=20, ended=10)], None),
+    ],
+)
+def test_the_newest_report_is_the_one_that_was_cut_last(others: list[DriftReport], reason: WaitReason | None) -> None:
+    """A long one that ends last says how it was when it began."""
+    for reports in ([LONG_AND_CLEAN, *others], [*others, LONG_AND_CLEAN]):
+        decision = judged_by(reports).decision
+        assert (decision.reason if isinstance(decision, Wait) else None) is reason
+        assert isinstance(decision, Wait | Gate)
+
+
+def test_a_clean_report_is_as_old_as_its_beginning() -> None:
+    age = int(POLICY.max_report_age.total_seconds())
+    assert judged(cut_at(10, CLEAN, began=age, ended=1)).decision == COMPARES
+    assert isinstance(judged(cut_at(10, CLEAN, began=age - 1, ended=1)).decision, Gate)
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_report_of_a_clock_that_runs_ahead_is_made_anew(verdict: Verdict) -> None:
+    assert judged(cut_at(10, verdict, began=-3600, ended=-3601)).decision == COMPARES
+    assert judged(cut_at(10, verdict, began=-5, ended=-6)).decision != COMPARES, "a few seconds are nothing"
+
+
+def test_an_approval_does_not_outlive_a_drift_that_was_repaired() -> None:
+    """Two clean reports have the same content: what was found between them tells their gates apart."""
+    gate = judged(report_of(SOAK), drifts=1).gate
+    assert gate is not None
+    approvals = {GateName.FINALIZE: GivenApproval(evidence_hash=gate.evidence_hash)}
+    assert isinstance(judged(report_of(SOAK), drifts=1, approvals=approvals).decision, Step)
+    again = judged(report_of(SOAK), drifts=2, approvals=approvals)
+    assert isinstance(again.decision, Gate)
+    assert again.decision.evidence_hash != gate.evidence_hash
 
 
 # ---- nobody compares ----
@@ -200,17 +265,25 @@ def test_where_zookeeper_is_given_up_the_evidence_says_that_nothing_was_compared
 
 
 def test_a_rollback_would_lose_what_zookeeper_lacks() -> None:
-    preview = preview_of(SOAK, SPEC, POLICY, {}, drifted())
+    preview = preview_of(SOAK, SPEC, POLICY, {}, [drifted()])
     (loss,) = [loss for loss in preview.losses if loss.name == DRIFT]
     assert "acl Topic orders User:anna" in loss.what
-    for none in (None, report_of(SOAK), drifted(claimed(epoch=6))):
+    for none in ([], [report_of(SOAK)], [drifted(claimed(epoch=6))], [drifted(age=timedelta(minutes=1)), report_of(SOAK)]):
         assert DRIFT not in {loss.name for loss in preview_of(SOAK, SPEC, POLICY, {}, none).losses}
 
 
 def test_who_accepts_a_drift_has_not_accepted_the_next() -> None:
     hashes = [
         preview_of(SOAK, SPEC, POLICY, {}, report).preview_hash
-        for report in (drifted(), drifted(age=timedelta(minutes=5), id="again"), drifted(content_hash="more"), None)
+        for report in ([drifted()], [drifted(age=timedelta(minutes=5), id="again")], [drifted(content_hash="more")], [])
     ]
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 3
+
+
+def test_a_comparison_that_came_to_nothing_does_not_take_a_known_drift_from_the_preview() -> None:
+    vain = report_of(SOAK, Verdict.INCONCLUSIVE, id="later")
+    known = [drifted(age=timedelta(minutes=5))]
+    first, second = preview_of(SOAK, SPEC, POLICY, {}, known), preview_of(SOAK, SPEC, POLICY, {}, [*known, vain])
+    assert DRIFT in {loss.name for loss in second.losses}
+    assert first.preview_hash == second.preview_hash

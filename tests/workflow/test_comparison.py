@@ -106,6 +106,32 @@ async def test_a_drift_found_after_the_approval_stops_the_end(make_world: Callab
     assert world.cluster.restarts["controller-3001"] == 1
 
 
+async def test_an_approval_does_not_outlive_a_drift_that_nobody_was_shown(make_world: Callable[..., Any]) -> None:
+    """Found and repaired while the migration is held: the gate opens again, and the end waits for another approval."""
+    world = make_world(controllers=1, policy=quickly(max_report_age=timedelta(seconds=4)))
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    gate = await world.until_gate()
+    world.checks.is_begun.clear()
+    world.checks.is_free.clear()
+    await world.checks.is_begun.wait()
+    assert await world.approve(gate.evidence_hash) == "approved"
+    await world.hold()
+    await world.until_waiting("held")
+    world.checks.is_free.set()
+    for verdict in (Verdict.DRIFT, Verdict.CLEAN):
+        world.checks.verdict = verdict
+        await world.checks.publish(world.cluster.spec.name, f"by-hand-{verdict}")
+    await world.resume()
+    again = await world.until_gate()
+    assert again.evidence_hash != gate.evidence_hash
+    assert again.evidence["report"] == gate.evidence["report"]
+    assert world.cluster.restarts["controller-3001"] == 1
+    assert not [event for event in await world.events("waiting") if event.data["reason"] == "drift-found"]
+    assert await world.approve(again.evidence_hash) == "approved"
+    assert await world.result() == "succeeded"
+
+
 async def test_a_missing_checks_worker_is_named(soaking: Any) -> None:
     await soaking.register()
     await soaking.start_workflow_worker()
