@@ -165,7 +165,8 @@ def died_in_a_freeze(rig: Rig, migration_id: str) -> tuple[dict[str, Any], float
     """The gate that names it, and the seconds from the thaw to it.
 
     It dies when an answer is given up and the question is answered all the same: the freeze is longer than a client's patience,
-    two thirds of its session, and shorter than the session. That is a race, so it is frozen until it has happened.
+    two thirds of its session, and shorter than the session. That is a race, so it is frozen until it has happened. A death that
+    nobody named would be taken for a survival, and the next freeze for its cause: so what has survived has to write on.
     """
     for _ in range(FREEZES):
         with frozen(*rig.by_hand.ensemble_pids()):
@@ -173,7 +174,18 @@ def died_in_a_freeze(rig: Rig, migration_id: str) -> tuple[dict[str, Any], float
         began = time.monotonic()
         with suppress(Transient):
             return rig.await_gate(migration_id, "fail-over", 2 * NAMED_WITHIN_SECONDS), time.monotonic() - began
+        await_writing_on(rig)
     raise Transient(f"dual write has survived {FREEZES} freezes of the ensemble")
+
+
+def await_writing_on(rig: Rig) -> None:
+    """ZooKeeper's offset moves by itself where dual write lives: the active controller writes no-ops all the time."""
+
+    def offset() -> int:
+        return int((rig.by_hand.znode(MIGRATION) or {})["kraft_metadata_offset"])
+
+    seen = offset()
+    wait_until(lambda: offset() > seen, "dual write goes on, as nobody has named its death", NAMED_WITHIN_SECONDS)
 
 
 def test_zookeeper_lost_for_good_in_soak_leaves_the_way_forward(rig: Rig) -> None:
