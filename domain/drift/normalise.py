@@ -50,6 +50,24 @@ _SECRET_PART = re.compile(
     r"|ssl\.keystore\.key$|ssl\.keystore\.certificate\.chain$|ssl\.truststore\.certificates$",
     re.IGNORECASE,
 )
+_LISTENER = re.compile(r"^listener\.name\.[^.]+\.(?:(?:scram-sha-256|scram-sha-512|gssapi|plain|oauthbearer)\.(?=sasl\.))?")
+_PLAIN_CONFIG = re.compile(
+    r"log\.(?:cleaner|cleanup|dir|dirs|flush|index|local|message|preallocate|retention|roll|segment)(?:\.[a-z.]+)?"
+    r"|num\.[a-z.]+|message\.max\.bytes|min\.insync\.replicas|unclean\.leader\.election\.[a-z.]+"
+    r"|compression\.(?:type|(?:gzip|lz4|zstd)\.level)|background\.threads"
+    r"|max\.connection(?:s|s\.per\.ip|s\.per\.ip\.overrides|\.creation\.rate)|connections\.max\.reauth\.ms"
+    r"|(?:advertised\.)?listeners|listener\.security\.protocol\.map|metric\.reporters|principal\.builder\.class"
+    r"|(?:leader|follower)\.replication\.throttled\.(?:rate|replicas)|replica\.alter\.log\.dirs\.io\.max\.bytes\.per\.second"
+    r"|ssl\.(?:protocol|provider|cipher\.suites|enabled\.protocols|client\.auth|(?:key|trust)manager\.algorithm"
+    r"|(?:key|trust)store\.(?:type|location)|endpoint\.identification\.algorithm|secure\.random\.implementation"
+    r"|engine\.factory\.class)"
+    r"|sasl\.(?:enabled\.mechanisms|mechanism\.inter\.broker\.protocol|kerberos\.[a-z.]+|login\.[a-z.]+"
+    r"|(?:server|client)\.callback\.handler\.class)"
+    r"|remote\.(?:log\.(?:manager|index\.file\.cache|reader)|fetch\.max\.wait)\.[a-z.]+"
+    r"|producer\.id\.expiration\.[a-z.]+|transaction\.partition\.verification\.enable"
+)
+"""Configs of Kafka's brokers that may change while they run and are no secrets, without a listener's prefix: after
+DynamicBrokerConfig of Kafka 3.9. Plug-ins read others, and nobody knows what is in those."""
 
 
 def desanitised(name: str) -> str:
@@ -144,9 +162,14 @@ def is_secret_config(name: str) -> bool:
     return _SECRET_PART.search(name) is not None
 
 
+def is_secret_broker_config(name: str) -> bool:
+    """All but those that are known to be none."""
+    return is_secret_config(name) or _PLAIN_CONFIG.fullmatch(_LISTENER.sub("", name, count=1)) is None
+
+
 def broker_config(digester: Digester, broker: str, name: str, value: str | None) -> tuple[str | None, str | None]:
     """Fields `value` and `digest` of a broker's config. `value` `None`: a secret that cannot be read, so unverifiable."""
-    if not is_secret_config(name):
+    if not is_secret_broker_config(name):
         return value, ""
     return None, None if value is None else digester.digest(_canonical(["broker-config", broker, name]), value.encode())
 

@@ -118,6 +118,42 @@ def test_secret_configs(name: str, is_secret: bool) -> None:
     assert normalise.is_secret_config(name) == is_secret
 
 
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("log.retention.ms", False),
+        ("log.cleaner.backoff.ms", False),
+        ("message.max.bytes", False),
+        ("min.insync.replicas", False),
+        ("compression.zstd.level", False),
+        ("num.io.threads", False),
+        ("background.threads", False),
+        ("max.connections.per.ip.overrides", False),
+        ("advertised.listeners", False),
+        ("leader.replication.throttled.rate", False),
+        ("unclean.leader.election.enable", False),
+        ("ssl.keystore.location", False),
+        ("listener.name.internal.ssl.keystore.location", False),
+        ("listener.name.sasl_ssl.scram-sha-256.sasl.login.class", False),
+        ("listener.name.internal.max.connections", False),
+        ("remote.log.manager.copy.max.bytes.per.second", False),
+        ("producer.id.expiration.ms", False),
+        ("listener.name.internal.ssl.key.password", True),
+        ("sasl.jaas.config", True),
+        ("sasl.oauthbearer.client.thing", True),
+        ("our.reporter.api.key", True),
+        ("log.shipper.token", True),
+        ("listener.name.internal.our.token", True),
+        ("xlog.retention.ms", True),
+        ("log.retention.ms\n", True),
+        ("", True),
+    ],
+)
+def test_broker_configs_are_secret_unless_known(name: str, is_secret: bool) -> None:
+    value, digest = normalise.broker_config(DIGESTER, "1", name, "hunter2")
+    assert (value is None, digest != "") == (is_secret, is_secret)
+
+
 def test_a_secret_is_a_digest_of_its_place() -> None:
     plain, digest = normalise.broker_config(DIGESTER, "1", "ssl.key.password", "hunter2")
     assert plain is None

@@ -101,7 +101,7 @@ def test_a_missing_state_is_what_kafkas_copy_makes_of_it_and_later_nothing(more:
 @pytest.mark.parametrize("is_copy", [True, False])
 def test_what_kraft_says_of_a_partition_without_a_state(is_copy: bool) -> None:
     znodes = [topic("t", {0: [3, 1], 1: [1, 3]}), state("t", 1, state_json(1, [3, 1]))]
-    (found,) = [read for read in rows_of(znodes, frozenset({"partition"}), DIGESTER, is_before_dual_write=is_copy)]
+    (found,) = rows_of(znodes, frozenset({"partition"}), DIGESTER, is_before_dual_write=is_copy)
     left = pa.Table.from_batches([found.batch])
     right = pa.Table.from_pylist([*rows(znodes, is_copy=True)["partition"]], schema=left.schema)
     marks = compare_fields(PARTITION, left, right, is_copy)
@@ -304,10 +304,19 @@ def test_many_topics_are_what_each_is_by_itself(made: list[tuple[dict[int, list[
 
 
 def test_broker_configs() -> None:
-    found = only(Read("/config/brokers/<default>", configs({"log.roll.ms": "7", "empty": ""})))
-    assert found == [("", "log.roll.ms", "7", ""), ("", "empty", "", "")]
+    found = only(Read("/config/brokers/<default>", configs({"log.roll.ms": "7", "metric.reporters": ""})))
+    assert found == [("", "log.roll.ms", "7", ""), ("", "metric.reporters", "", "")]
     assert only(Read("/config/brokers/1", configs({}))) == []
     assert only(Read("/config/brokers/1", b"")) == []
+
+
+def test_a_broker_config_that_is_not_known_is_no_plain_text() -> None:
+    """Plug-ins read configs of any name, and Kafka keeps them as they are, on both sides."""
+    name = "our.reporter.api.key"
+    ((_, _, value, digest),) = only(Read("/config/brokers/1", configs({name: "hunter2"})))
+    assert (value, digest) == normalise.broker_config(DIGESTER, "1", name, "hunter2")
+    assert value is None
+    assert digest
 
 
 def encoded(password: str, secret: str, iv: bytes = b"i" * 16) -> str:
