@@ -106,7 +106,6 @@ def publish(
     """Make what tasks have written readable. Files that are not named here stay unread, such as a dead attempt's."""
     named = tuple(sorted(files, key=lambda file: file.path))
     manifest = Manifest(layout=layout(), files=named, not_read=tuple(not_read), about=about or {})
-    directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / f".{MANIFEST}.unfinished"
     unfinished.write_text(manifest.model_dump_json(indent=1))
     unfinished.replace(directory / MANIFEST)
@@ -114,7 +113,7 @@ def publish(
 
 
 def stage_part(directory: Path, name: str, rows: Iterable[Rows]) -> tuple[StagedFile, ...]:
-    """What one task read. `name` is its own, of this attempt too: nobody else may write a file of this name."""
+    """What one task read, into a directory that is there. `name` is its own, of this attempt too: nobody else may write it."""
     waiting: dict[tuple[str, bool], list[pa.RecordBatch]] = {}
     files: list[StagedFile] = []
     for part in rows:
@@ -153,7 +152,7 @@ def _refuse_secrets(kind: Kind, batch: pa.RecordBatch) -> None:
 def _write_file(directory: Path, name: str, kind: str, is_journal: bool, batches: Sequence[pa.RecordBatch]) -> StagedFile:
     relative = f"{kind}{'.journal' if is_journal else ''}/{name}.parquet"
     path = directory / relative
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     table, keys = _with_hashes(KINDS[kind], pa.Table.from_batches(batches))
     _write_parquet(unfinished, table, keys)

@@ -68,7 +68,7 @@ def read_batches(files: Sequence[Path]) -> pa.Table:
 
 def run(job: MessageJob, compare: Compare = compare_here, engine: str = "local") -> CheckResult:
     """The findings, as a file in `job.out` and in short."""
-    job.out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    job.out.mkdir(mode=0o700, exist_ok=True)
     begun = time.monotonic()
     judged = judge(job.before, job.after)
     batches = compare(job, judged.spans)

@@ -54,7 +54,10 @@ Sources = tuple[Source, Source]
 
 
 def look_at(job: CheckJob, sources: Sources | None) -> tuple[Side, Side]:
-    """Both sides, checked as far as that goes without reading rows."""
+    """Both sides, checked as far as that goes without reading rows. Makes the directories that tasks write into.
+
+    They make none above their own: what a check that was ended has removed stays away, and a task that comes late fails.
+    """
     _check(job)
     given = sources or (None, None)
     return _side(job, "left", job.left, given[0]), _side(job, "right", job.right, given[1])
@@ -64,7 +67,7 @@ def _check(job: CheckJob) -> None:
     unknown = [kind for kind in job.kinds if kind not in KINDS]
     if unknown:
         raise Permanent(f"no such kinds of rows: {', '.join(unknown)}; there are {', '.join(KINDS)}")
-    job.out.mkdir(parents=True, exist_ok=True)
+    job.out.mkdir(exist_ok=True)
     if any(job.out.iterdir()):
         raise Permanent(f"{job.out} is not empty: every attempt writes into a directory of its own")
 
@@ -76,4 +79,6 @@ def _side(job: CheckJob, name: str, spec: SourceSpec, given: Source | None) -> S
     maker: SourceMaker = Given(given) if given is not None else Recipe.of(job, spec)
     source = maker.build()
     splits = tuple(source.splits(job.tasks * SPLITS_PER_TASK))
-    return Side(job.out / name, source.not_read(), maker, splits)
+    directory = job.out / name
+    directory.mkdir()
+    return Side(directory, source.not_read(), maker, splits)

@@ -27,6 +27,7 @@ SHOWN = 10
 def main(arguments: Sequence[str]) -> int:
     try:
         job = read_job(arguments)
+        job.out.parent.mkdir(parents=True, exist_ok=True)
         result = _run_on_spark(job) if is_submitted() else LocalEngine().run(job)
     except Permanent as wrong:
         print(f"bad input: {wrong}", file=sys.stderr)

@@ -84,6 +84,7 @@ def topic(name: str, topic_id: str | None = None) -> Row:
 
 def nothing_staged(directory: Path) -> CheckJob:
     """For jobs whose sources are given: what is staged is not looked at."""
+    directory.mkdir(exist_ok=True)
     return job_of(directory)
 
 

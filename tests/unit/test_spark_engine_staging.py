@@ -116,9 +116,17 @@ def test_rows_are_never_written_over_others(tmp_path: Path) -> None:
 
 
 def test_without_a_manifest_nothing_is_read(tmp_path: Path) -> None:
+    (tmp_path / "side").mkdir()
     stage_part(tmp_path / "side", "part", [topics("a")])
     with pytest.raises(Permanent, match="never completed"):
         open_staged(tmp_path / "side")
+
+
+def test_a_task_that_comes_late_does_not_bring_back_what_was_removed(tmp_path: Path) -> None:
+    """Its check was ended, and its directory with secrets beside it is gone: it stays so."""
+    with pytest.raises(FileNotFoundError):
+        stage_part(tmp_path / "look-1" / "out" / "right", "part", [topics("a")])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_the_manifest_does_not_name_is_not_read(tmp_path: Path) -> None:
