@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.drift.records import KINDS
+from domain.drift.records import COMPARED_KINDS
 from domain.drift.report import CheckName, DriftFinding, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
 
@@ -54,7 +54,7 @@ class CheckJob(JobModel):
     check: CheckName = CheckName.METADATA
     left: SourceSpec
     right: SourceSpec
-    kinds: tuple[str, ...] = tuple(KINDS)
+    kinds: tuple[str, ...] = COMPARED_KINDS
     out: Path
     digest_key: SecretRef
     encoder_secret: SecretRef | None = None

@@ -18,7 +18,7 @@ import structlog
 from activities.capturing import Captured, CapturedZnode
 from activities.ports import Compared, Comparison
 from domain.drift.digests import DIGEST_BYTES, Digester
-from domain.drift.records import CLAIM, KINDS, Severity
+from domain.drift.records import COMPARED_KINDS, Severity
 from domain.drift.report import FindingKind
 from domain.errors import Permanent, Superseded, Transient
 from spark.conclude import Measured, conclude
@@ -34,9 +34,6 @@ T = TypeVar("T")
 
 SAME = ("record", "finding", "key", "field", "left", "right")
 """What a difference is known by in another look."""
-
-COMPARED_KINDS = tuple(name for name in KINDS if name != CLAIM.name)
-"""All that both sides have rows of. The claim is no row of the quorum's log: who takes a look has judged it."""
 
 ABSENT = "\x00"
 """Stands for null where two looks are matched: no value has it, for Arrow's joins match no nulls."""

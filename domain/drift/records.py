@@ -218,3 +218,6 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (TOPIC, PARTITION, TOPIC_CONFIG, BROKER_CONFIG, QUOTA, SCRAM, ACL, PRODUCER_IDS, TOKEN, REGISTRATION, CLAIM)
 }
+
+COMPARED_KINDS = tuple(name for name in KINDS if name != CLAIM.name)
+"""All that both sides have rows of. The claim is no row of the quorum's log: who takes a look has judged it."""

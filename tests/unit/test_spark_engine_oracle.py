@@ -34,6 +34,7 @@ def job_of(directory: Path, tolerated: tuple[Toleration, ...] = (), is_copy: boo
         id="generated",
         left=StagedRows(directory=directory / "left"),
         right=StagedRows(directory=directory / "right"),
+        kinds=tuple(KINDS),
         out=directory / "out",
         digest_key="env:NOT_ASKED_FOR",
         tolerated=tolerated,

@@ -1,5 +1,7 @@
 """The entry point for people: one JSON file in, a summary and an exit code out."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,17 @@ def test_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_drift_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([written(tmp_path, ["a", "lost"], ["a"])]) == 1
     assert "block missing_right topic lost: left topic_id=null, right None" in capsys.readouterr().out
+
+
+def test_what_one_side_alone_can_say_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The quorum's log has no claim, ZooKeeper has: that is no difference."""
+    job = Path(written(tmp_path, ["a"], ["a"]))
+    job.write_text(json.dumps({name: value for name, value in json.loads(job.read_text()).items() if name != "kinds"}))
+    shutil.rmtree(tmp_path / "left")
+    claim: Row = {"name": "cluster-id", "value": "xyz", "segment": "", "batch": -1, "at": 1}
+    write_rows(tmp_path / "left", rows_of({"topic": [{"topic": "a", **HERE}], "claim": [claim]}))
+    assert main([str(job)]) == 0
+    assert capsys.readouterr().out.startswith("clean: 0 findings")
 
 
 def test_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
