@@ -1,7 +1,7 @@
 """Reading a live ZooKeeper tree for a comparison: all that Kafka keeps there and KRaft has too, in bounded memory.
 
-The tree goes on changing meanwhile. What is read late is newer than what was read early, so a row that differs is looked at
-again, through `reread`. Each reading begins with a sync: nothing that was written before it is missed.
+The tree goes on changing meanwhile: what is read late is newer than what was read early. So where rows differ, another look
+reads it all again. Each reading begins with a sync: nothing that was written before it is missed.
 """
 
 import asyncio
@@ -55,19 +55,6 @@ async def crawl(tree: ZooKeeperTree) -> Captured:
         async for chunk in _deep(tree, folder):
             yield chunk
     yield await _read(tree, SINGLE)
-
-
-async def reread(tree: ZooKeeperTree, paths: Iterable[str]) -> tuple[CapturedZnode, ...]:
-    """These znodes as they are now, in the order of `crawl`; without those that are gone. A path that ends with `/` means all
-    that lie right below it (`domain.drift.znode_paths`).
-    """
-    await tree.sync()
-    wanted = set(paths)
-    for folder in [path for path in wanted if path.endswith("/")]:
-        wanted.remove(folder)
-        wanted.update(await _paths_below(tree, folder.rstrip("/")))
-    found = [await _read(tree, part) for part in _parts(sorted(wanted, key=lambda path: path.split("/")))]
-    return tuple(znode for part in found for znode in part)
 
 
 async def _topics(tree: ZooKeeperTree) -> Captured:

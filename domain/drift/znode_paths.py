@@ -1,4 +1,4 @@
-"""Which znodes a row comes from: what is read again when a row differs."""
+"""Which znodes a row comes from: where to look when a row differs."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
