@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from domain.drift.records import KINDS
 from domain.drift.tolerations import Toleration
 from spark import staging
 from spark.digest import key_hashes

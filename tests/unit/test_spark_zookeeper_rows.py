@@ -93,7 +93,7 @@ def test_a_topic_and_its_partitions() -> None:
 def test_a_missing_state_is_what_kafkas_copy_makes_of_it_and_later_nothing(more: list[Read]) -> None:
     """In dual write Kafka keeps states: one that is gone was taken away behind its back, and must not look like the copy's."""
     znodes = [topic("t", {0: [3, 1], 1: [1, 3]}), *more, state("t", 1, state_json(1, [3, 1]))]
-    there = (1, [1, 3], [], [], 1, [1, 3], 0, 0)
+    there: tuple[object, ...] = (1, [1, 3], [], [], 1, [1, 3], 0, 0)
     assert partition_of(znodes, is_copy=True) == [(0, [3, 1], [], [], 3, [1, 3], 0, 0), there]
     assert partition_of(znodes) == [(0, [3, 1], [], [], None, None, None, None), there]
 
