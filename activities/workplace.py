@@ -41,10 +41,17 @@ def enter(work: Path, report_id: str, session: str) -> Workplace:
 
 def sweep(work: Path) -> None:
     """Remove what no living process holds. Others may do the same at the same time."""
-    for directory in work.glob("*/*"):
+    for directory in [each for check in _listed(work) for each in _listed(check)]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if (lock := _locked(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)) is not None:
                 Workplace(directory, lock).leave()
+
+
+def _listed(directory: Path) -> list[Path]:
+    """Empty where it was removed meanwhile."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return list(directory.iterdir())
+    return []
 
 
 def _locked(directory: Path, how: int) -> IO[bytes] | None:
