@@ -16,7 +16,7 @@ from activities.observe import observe
 from domain.contracts import CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient
-from domain.zk_to_kraft.comparison import claim_of, of_this_dual_write
+from domain.zk_to_kraft.comparison import claim_of, newest_of
 from playground.fakes.check_runner import FakeCheckRunner
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.metadata_log import FakeLog
@@ -67,7 +67,7 @@ async def test_a_clean_look_is_published_at_once(walk: Walk, runner: FakeCheckRu
     before = await seen(walk)
     report = await check(walk, runner, tmp_path)
     assert (report.verdict, report.cut.looks, report.migration_id, report.engine) == (Verdict.CLEAN, 1, "m1", "fake")
-    assert of_this_dual_write(report, await seen(walk)) is report
+    assert newest_of([report], await seen(walk)) is report
     assert report.cut.claim == claim_of(before) != ""
     assert before.migration.offset <= report.cut.migration_offset <= report.cut.high_watermark
     (asked,) = runner.asked
