@@ -33,7 +33,7 @@ def enter(work: Path, report_id: str, session: str) -> Workplace:
     """A new one. Somebody who sweeps may take it before it is locked: then it is made again."""
     directory = work / report_id / session
     while True:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if (lock := _locked(directory, fcntl.LOCK_EX)) is not None:
                 return Workplace(directory, lock)
