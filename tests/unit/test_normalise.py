@@ -178,7 +178,7 @@ def paths(kind: str, *key: object) -> tuple[str, ...]:
 def test_every_kind_has_paths() -> None:
     keys = {"quota": '[["user","a"]]', "claim": "cluster-id", "pattern": "LITERAL"}
     for kind in KINDS.values():
-        key = [keys.get(kind.name, keys.get(field.name, "x")) for field in kind.keys]
+        key: list[object] = [keys.get(kind.name, keys.get(field.name, "x")) for field in kind.keys]
         key = [bytes(16), 3] if kind.name == "partition" else key
         assert paths(kind.name, *key), kind.name
     with pytest.raises(KeyError):
