@@ -50,7 +50,7 @@ class Backstage:
     def _start_product(self, announce: Announce) -> None:
         seconds = self.temporal.start()
         announce(f"Temporal: {self.temporal.address}, web UI {self.temporal.ui_url} ({seconds:.1f} s)")
-        with told(announce, f"Keeperless: two workers, API {self.services.api_url}"):
+        with told(announce, f"Keeperless: three workers, API {self.services.api_url}"):
             self.services.start(*Program)
             self.services.await_ready()
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 
 from playground import processes
+from playground.services import Program
 
-PYTHON_MODULES = frozenset({"workflows.worker", "activities.worker", "api.server", "playground.load_process", "setup"})
+PYTHON_MODULES = frozenset({*Program, "playground.load_process", "setup"})
 GRACE_SECONDS = 3.0
 """What runs here is thrown away, so nobody waits long for a clean shutdown."""
 QUIET_SECONDS = 0.3

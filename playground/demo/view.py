@@ -44,7 +44,7 @@ AT_THE_END = {
 }
 ENDED_WELL = frozenset(AT_THE_END)
 DOING = {
-    "starting": "Temporal, two workers and the API, three ZooKeeper servers, three brokers: all at once.",
+    "starting": "Temporal, three workers and the API, three ZooKeeper servers, three brokers: all at once.",
     "migrating": "Looking at the cluster, and deciding what comes next.",
     "proving": "Every message that was acknowledged is read back from the beginning, and compared by identifier.",
     "done": "Every message that was acknowledged was read back from the beginning, and compared by identifier.",

@@ -42,6 +42,7 @@ def a_node(directory: DemoDirectory) -> "subprocess.Popen[bytes]":
         ["/jre/bin/java", "kafka.tools.StorageTool", "format", "-c", "/somewhere/.demo/cluster/controller-3001/x"],
         ["/venv/bin/temporal", "server", "start-dev", "--db-filename", "/somewhere/.demo/temporal/temporal.db"],
         ["/venv/bin/python3.11", "-m", "activities.worker", "/somewhere/.demo/services"],
+        ["/venv/bin/python3.11", "-m", "activities.checks_worker", "/somewhere/.demo/services"],
         ["/venv/bin/python", "-m", "playground.load_process", "/somewhere/.demo/load", "200.0"],
         ["/venv/bin/python", "-m", "setup", "--checks", "/somewhere/.demo/checks-setup.log"],
         ["setsid", "sh", "-c", "exec …", "start", "/somewhere/.demo/cluster/broker-1/kafka.pid"],
