@@ -10,7 +10,6 @@ import fcntl
 import os
 import random
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +22,7 @@ CANDIDATES = range(20_000, 32_000)
 """Below Linux's default ephemeral range (32768 and up) and that of macOS (49152 and up)."""
 
 LOOPBACK = "127.0.0.1"
+LEASES = Path("/tmp")  # noqa: S108 - shared on purpose, and a folder of the user's own in it
 
 
 class PortLease:
@@ -92,6 +92,7 @@ def is_free(port: int) -> bool:
 
 
 def _lease_folder() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"keeperless-ports-{os.getuid()}"
+    """One for the machine, wherever TMPDIR points: who has a temporary directory of his own has no ports of his own."""
+    folder = LEASES / f"keeperless-ports-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
