@@ -71,7 +71,8 @@ def test_a_changed_byte_that_the_checksum_covers_is_found(contents: list[list[by
     position = int(batches.positions[index])
     at = data.draw(st.integers(CRC_FROM, int(batches.sizes[index]) - 1))
     whole[position + at] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(Permanent, match=f"{FILE}: the batch at byte {position} "):
+    # A batch that seems to reach further than it does is noticed by the one behind it, before the checksums are looked at.
+    with pytest.raises(Permanent, match=rf"{FILE}: the batch at byte \d+ "):
         walk(bytes(whole), FILE)
 
 
