@@ -86,7 +86,7 @@ def test_rows_of_a_kind_are_a_frame(spark: Any, tmp_path: Path) -> None:
     assert frame.count() == len(cluster.right["partition"])
     assert dict(frame.dtypes)["replicas"] == "array<int>"
     with pytest.raises(Exception, match="the option kind is"):
-        reader.option("kind", "partitions").load()
+        reader.option("kind", "partitions").load().count()
 
 
 def _key(directory: Path) -> Path:

@@ -185,14 +185,18 @@ async def test_without_pyspark_the_comparison_is_made_here(tmp_path: Path) -> No
     await spark.close()
 
 
+TALKS_TO_SPARK = "spark.session.running"
+"""Ours, which other tests of this run may have imported without harm; PySpark's own modules are not to be had twice."""
+
+
 class NotWhole:
-    """An importer that lacks grpc, and knows who has asked for it."""
+    """An importer that cannot give what talks to Spark, and knows who has asked for it."""
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
 
     def find_spec(self, name: str, *_: object) -> None:
-        if name == "grpc":
+        if name == TALKS_TO_SPARK:
             self.threads.append(threading.current_thread())
             raise ImportError("libgrpc.so: file too short")
 
@@ -210,8 +214,7 @@ class NoServer:
 async def test_a_spark_that_is_half_installed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = NotWhole()
     monkeypatch.setattr(sys, "meta_path", [half, *sys.meta_path])
-    for name in ("grpc", "spark.session.connect", "spark.session.running"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, TALKS_TO_SPARK, raising=False)
     runner = EngineRunner("env:DIGEST_KEY", spark=ConnectedSpark(NoServer))
     await runner.interrupt(SESSION)
     _, same = await compared(runner, tmp_path / "look", znodes())
