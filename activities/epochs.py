@@ -1,17 +1,15 @@
-"""Who rules, and since which epoch, as ZooKeeper keeps it: `/controller`, `/controller_epoch`, `/migration`, partition states.
-
-A ZooKeeper controller refuses to touch a partition whose state was written in a later epoch than its own (KAFKA-20488), and
-what dual write wrote carries the quorum's epoch. So `/controller_epoch` has to be the largest of all before one is elected.
+"""Who rules, and since which epoch, as ZooKeeper keeps it: `/controller`, `/controller_epoch`, `/migration`; and what a topic's
+znode says.
 """
 
 import json
 from dataclasses import dataclass
 
 from activities.ports import Znode, ZooKeeperTree
-from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION, TOPICS
+from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 
 TOPICS_AT_ONCE = 200
-"""How many topics' partition states are asked for at once."""
+"""How many topics are asked for at once."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +53,6 @@ class Rule:
 
 async def rule_of(tree: ZooKeeperTree) -> Rule:
     return Rule(*await tree.get_many((CONTROLLER, CONTROLLER_EPOCH, MIGRATION)))
-
-
-async def largest_epoch_of_states(tree: ZooKeeperTree) -> int:
-    """The largest epoch in any partition's state, 0 where there is none. What cannot be parsed has none for Kafka either."""
-    topics = [f"{TOPICS}/{name}" for name in await tree.children(TOPICS) or ()]
-    largest = 0
-    for start in range(0, len(topics), TOPICS_AT_ONCE):
-        paths = topics[start : start + TOPICS_AT_ONCE]
-        found = zip(paths, await tree.get_many(paths), strict=True)
-        states = [f"{path}/partitions/{number}/state" for path, znode in found for number in partitions_of(znode)]
-        largest = max(largest, *(integer_in(state, "controller_epoch") or 0 for state in await tree.get_many(states)), 0)
-    return largest
 
 
 def partitions_of(topic: Znode | None) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """`leave_kraft`: the revert window. The KRaft controllers give way, and a broker becomes ZooKeeper controller.
 
      1. over already?                                     (then only 11)
-     2. scan the partition states' epochs, read the logs up to the offset in /migration: what takes time, before the window
+     2. read the logs up to the offset in /migration and the partition states, raise versions of states that lag behind what
+        brokers know from the quorum (else they would not obey): what takes time, before the window
      3. look again: the fence holds, fresh decisions are this very step, no stranger answers, ZooKeeper would let us do 9
                                                           (else: blocked, nothing touched)
      4. drain: the offset in /migration is the log's end, seen at rest twice                   (else: 8 mends it)
@@ -11,7 +12,8 @@
      8. read the dead logs beyond the offset: what was acknowledged and is not in ZooKeeper? Complete the topics that the kill
         has left half written there, start the controllers again, let them flush, and once more from 5.
         Where the logs say POST_MIGRATION there is no way back: all are started again
-     9. one transaction: /controller_epoch raised to the largest known, /migration deleted, /controller deleted; and read back
+     9. raise what lags since; then one transaction: /controller_epoch raised to the largest known, /migration deleted,
+        /controller deleted; and read back
     10. a broker is controller                            (within its deadline)
     11. watch: a claim that slips in all the same is seen, and everything is done once more from 5
 
@@ -149,7 +151,7 @@ class Window:
         if rule.offset is not None:
             await self._logs.read_ahead(rule.offset)
         if not rule.is_krafts or self._logs.state is MigrationGauge.MIGRATION:
-            await self._succession.scan()
+            await self._succession.survey(self._logs.epochs)
         await each(self._note_flag(member) for member in self._members)
         if any(await each(is_fenced(member) for member in self._members)):
             return
@@ -203,6 +205,7 @@ class Window:
             if missing and await self._may_flush(missing):
                 await self._flush()
                 return False
+            await self._succession.raise_versions(self._logs.epochs)
             return await self._succession.hand_over()
         except (Blocked, Permanent, Unsafe) as error:
             await self._give_back(error)

@@ -10,6 +10,7 @@ from activities.storage import storage_of
 from domain.errors import Unsafe
 from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER, LogFacts
 from domain.observation import MigrationGauge
+from domain.partition_epochs import PartitionEpochs
 
 
 class MemberLogs:
@@ -18,7 +19,7 @@ class MemberLogs:
     def __init__(self, members: list[Member], voters: int) -> None:
         self._members, self._voters = members, voters
         self._ahead: dict[int, Reading] = {}
-        self._tails: dict[int, LogFacts] = {}
+        self._tails: dict[int, Reading] = {}
         self.unreadable: dict[str, str] = {}
 
     async def read_ahead(self, offset: int) -> None:
@@ -42,12 +43,12 @@ class MemberLogs:
     async def _read_tail(self, member: Member, offset: int | None) -> None:
         try:
             directory = (await storage_of(member.driver, member.node)).metadata_log
-            facts = await read_tail(member.driver, directory, offset, self._ahead.get(member.node.id))
+            tail = await read_tail(member.driver, directory, offset, self._ahead.get(member.node.id))
         except Unsafe as error:
             self.unreadable[member.name] = str(error)
             return
-        if facts is not None:
-            self._tails[member.node.id] = facts
+        if tail is not None:
+            self._tails[member.node.id] = tail
 
     @property
     def has_majority(self) -> bool:
@@ -55,8 +56,21 @@ class MemberLogs:
         return 2 * len(self.unreadable) < self._voters
 
     @property
+    def _readings(self) -> list[Reading]:
+        return list((self._tails or self._ahead).values())
+
+    @property
     def _facts(self) -> list[LogFacts]:
-        return list(self._tails.values()) or [reading.facts for reading in self._ahead.values()]
+        return [reading.facts for reading in self._readings]
+
+    @property
+    def epochs(self) -> tuple[PartitionEpochs, ...]:
+        """The partitions' epochs as each log has them: one may lack the last changes that count, so the largest is right.
+
+        None before the copy is complete: until then no broker is told of them.
+        """
+        is_told = self.state is MigrationGauge.MIGRATION
+        return tuple(reading.epochs for reading in self._readings) if is_told else ()
 
     @property
     def state(self) -> MigrationGauge:
@@ -69,13 +83,13 @@ class MemberLogs:
 
     def says_final(self, member: Member) -> bool:
         """Whether this very log does. If it leads again, so does the cluster's."""
-        facts = self._tails.get(member.node.id)
-        return facts is not None and facts.state is MigrationGauge.POST_MIGRATION
+        tail = self._tails.get(member.node.id)
+        return tail is not None and tail.facts.state is MigrationGauge.POST_MIGRATION
 
     @property
     def changes(self) -> tuple[str, ...]:
         """What was acknowledged and is not in ZooKeeper, in words."""
-        return max((facts.change_names for facts in self._tails.values()), key=len, default=())
+        return max((tail.facts.change_names for tail in self._tails.values()), key=len, default=())
 
     @property
     def stray_configs(self) -> str:

@@ -9,10 +9,10 @@ import asyncio
 from temporalio import activity
 
 from activities.assessing import ensure_not_superseded, look_and_decide, registered
-from activities.epochs import largest_epoch_of_states
 from activities.heartbeat import heartbeating
 from activities.node_files import original_path, sha256_of
 from activities.observe import Ports, observe
+from activities.partition_states import PartitionStates
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.contracts import (
     ActivityName,
@@ -164,7 +164,7 @@ async def largest_partition_epoch(cluster: ClusterRecord, ports: Ports) -> int |
     except KeeperlessError:
         return None
     try:
-        return await largest_epoch_of_states(tree)
+        return await PartitionStates(tree).survey()
     except KeeperlessError as error:
         activity.logger.warning("the partitions' epochs could not be read: %s", error)
         return None

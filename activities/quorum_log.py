@@ -19,6 +19,7 @@ from activities.ports import NodeDriver
 from domain.errors import Transient, Unsafe
 from domain.metadata_log import SNAPSHOT_FOOTER, Batch, LogFacts, read_batches, size_of_first
 from domain.observation import MigrationGauge
+from domain.partition_epochs import PartitionEpochs
 
 SEGMENT = re.compile(r"(\d{20})\.log")
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -29,10 +30,11 @@ INDEX_ENTRY = struct.Struct(">ii")
 
 @dataclass(frozen=True)
 class Reading:
-    """How far a log was read: the facts so far, and where to go on, in bytes of the segment that begins at offset `segment`."""
+    """How far a log was read: what it said so far; where to go on, in bytes of the segment that begins at offset `segment`."""
 
     directory: str
     facts: LogFacts
+    epochs: PartitionEpochs
     segment: int
     position: int
 
@@ -47,15 +49,15 @@ async def open_log(driver: NodeDriver, directory: str) -> Reading | None:
     segments = _segments(names)
     if not segments:
         return None
-    facts = LogFacts()
+    facts, epochs = LogFacts(), PartitionEpochs()
     checkpoints = sorted(name for name in names if CHECKPOINT.fullmatch(name))
     if checkpoints:
-        facts = await _checkpoint(driver, f"{directory}/{checkpoints[-1]}", int(checkpoints[-1][:20]))
+        facts, epochs = await _checkpoint(driver, f"{directory}/{checkpoints[-1]}", int(checkpoints[-1][:20]))
     elif segments[0] > 0:
         raise Unsafe(f"{directory}: the log begins at offset {segments[0]}, and there is no checkpoint of what was before")
     segment = max((base for base in segments if base <= facts.end), default=segments[0])
     position = await _position(driver, f"{directory}/{segment:020}.index", facts.end - segment)
-    return Reading(directory, facts, segment, position)
+    return Reading(directory, facts, epochs, segment, position)
 
 
 async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None) -> Reading:
@@ -63,7 +65,8 @@ async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None
     while True:
         async for batches, position in _batches(driver, reading.path, reading.position, reading.facts.end):
             wanted = [batch for batch in batches if until is None or batch.last_offset <= until]
-            reading = replace(reading, facts=await asyncio.to_thread(reading.facts.after, wanted))
+            facts = await asyncio.to_thread(reading.facts.after, wanted)
+            reading = replace(reading, facts=facts, epochs=await asyncio.to_thread(reading.epochs.after, wanted))
             if len(wanted) < len(batches):
                 return reading
             reading = replace(reading, position=position)
@@ -73,7 +76,7 @@ async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None
         reading = replace(reading, segment=later[0], position=0)
 
 
-async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahead: Reading | None = None) -> LogFacts | None:
+async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahead: Reading | None = None) -> Reading | None:
     """All of a dead controller's log, with its changes beyond `offset` counted; `None` where there is no log.
 
     Without an offset, ZooKeeper has what the copy took from it, and nothing after. `ahead`: what was read while it lived.
@@ -81,14 +84,14 @@ async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahea
     if offset is None:
         whole = await _whole(driver, directory)
         if whole is None or whole.facts.state is not MigrationGauge.MIGRATION:
-            return whole.facts if whole is not None else None
+            return whole
         offset, ahead = whole.facts.state_at, None
     reading = ahead if ahead is not None and ahead.facts.end <= offset + 1 else await open_log(driver, directory)
     if reading is None:
         return None
     reading = await read_on(driver, reading, until=offset)
     counting = replace(reading, facts=reading.facts.counting_beyond(offset))
-    return (await read_on(driver, counting)).facts
+    return await read_on(driver, counting)
 
 
 async def _whole(driver: NodeDriver, directory: str) -> Reading | None:
@@ -100,15 +103,16 @@ def _segments(names: tuple[str, ...]) -> list[int]:
     return sorted(int(match[1]) for name in names if (match := SEGMENT.fullmatch(name)))
 
 
-async def _checkpoint(driver: NodeDriver, path: str, end: int) -> LogFacts:
+async def _checkpoint(driver: NodeDriver, path: str, end: int) -> tuple[LogFacts, PartitionEpochs]:
     """All of a checkpoint. Kafka renames it into place when it is whole, so one without its last record is damaged."""
-    facts, last = LogFacts(), None
+    facts, epochs, last = LogFacts(), PartitionEpochs(), None
     async for batches, _ in _batches(driver, path, 0, 0):
         facts = await asyncio.to_thread(facts.after_checkpoint, batches, end)
+        epochs = await asyncio.to_thread(epochs.after_checkpoint, batches, end)
         last = batches[-1] if batches else last
     if last is None or SNAPSHOT_FOOTER not in last.control:
         raise Unsafe(f"{path}: the checkpoint has no footer, so it is incomplete. Check the node's disk.")
-    return facts
+    return facts, epochs
 
 
 async def _batches(driver: NodeDriver, path: str, position: int, wanted_from: int) -> AsyncIterator[tuple[list[Batch], int]]:

@@ -5,14 +5,17 @@ Everything is one look at `/controller`, `/controller_epoch` and `/migration`, a
 
 import asyncio
 import time
+from collections.abc import Sequence
 
-from activities.epochs import Rule, largest_epoch_of_states, rule_of
+from activities.epochs import Rule, rule_of
 from activities.fence import Member, each, is_dead, is_fenced, kill
 from activities.pace import Gap, Pace
+from activities.partition_states import PartitionStates
 from activities.ports import DeleteZnode, SetZnode, ZooKeeperTree
 from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Permanent, Transient
+from domain.partition_epochs import PartitionEpochs
 from domain.policy import MigrationPolicy
 
 
@@ -26,7 +29,7 @@ class Succession:
     def __init__(self, tree: ZooKeeperTree, members: list[Member], pace: Pace, gap: Gap, story: list[str]) -> None:
         self._tree, self._members, self._pace, self._gap, self._story = tree, members, pace, gap, story
         self._last = Rule(None, None, None)
-        self._epoch: int | None = None
+        self._states = PartitionStates(tree)
         self._is_sent = False
 
     async def is_over(self) -> bool:
@@ -34,7 +37,7 @@ class Succession:
         rule = await self.look()
         if not rule.is_zookeepers or rule.migration is not None or not await self._are_out():
             return False
-        return rule.zookeeper_epoch >= await self.scan()
+        return rule.zookeeper_epoch >= await self._states.survey()
 
     async def _are_out(self) -> bool:
         """Every controller is dead, and fenced."""
@@ -44,11 +47,19 @@ class Succession:
         self._last = await rule_of(self._tree)
         return self._last
 
-    async def scan(self) -> int:
-        """The largest epoch of the partition states: once, for it takes long in a large cluster. Later claims count besides."""
-        if self._epoch is None:
-            self._epoch = await largest_epoch_of_states(self._tree)
-        return self._epoch
+    async def survey(self, epochs: Sequence[PartitionEpochs]) -> None:
+        """Read the partition states once, for it takes long in a large cluster, and raise versions as far as is known yet.
+
+        Not where a ZooKeeper controller rules: it has read them, and nothing replaces it before `hand_over`.
+        """
+        try:
+            await self._states.survey(epochs if not self._last.is_zookeepers else ())
+        except Permanent as error:
+            raise Blocked(f"ZooKeeper would refuse the hand-over: {error}") from error
+
+    async def raise_versions(self, epochs: Sequence[PartitionEpochs]) -> None:
+        """The same of what has changed since. Every controller is dead, and all that the quorum knew is known."""
+        await self._states.follow(epochs)
 
     async def ensure_allowed(self) -> None:
         """A permission that is missing must not be learnt once the controllers are dead."""
@@ -72,14 +83,18 @@ class Succession:
 
         The ledger is not asked any more: it was, right before the kill, and each change depends on what we have seen.
         """
-        largest = await self.scan()
+        if self._states.largest_epoch is None:
+            await self._states.survey()
         rule = await self.look()
-        epoch = max(largest, rule.known_epoch)
-        changes = _changes(rule, epoch)
+        epoch = max(self._states.largest_epoch or 0, rule.known_epoch)
+        changes = _changes(rule, epoch, has_read=not self._states.raised)
         if not await self._are_out() or (changes and not await self._commit(changes)):
             return False
         if any(isinstance(change, SetZnode) for change in changes):
             self._story.append(f"/controller_epoch is {epoch}, was {rule.zookeeper_epoch}")
+        if self._states.raised:
+            count = len(self._states.raised)
+            self._story.append(f"{count} states of partitions lagged behind what brokers know; their versions were raised")
         if rule.migration is not None:
             self._story.append(f"/migration deleted, its offset was {rule.offset or 'not set'}")
         found = await self.look()
@@ -124,9 +139,13 @@ class Succession:
         return True
 
 
-def _changes(rule: Rule, epoch: int) -> list[SetZnode | DeleteZnode]:
-    """The transaction. A ZooKeeper controller that rules already is left alone, unless partitions would not obey it."""
-    is_deposed = rule.controller is not None and (rule.is_krafts or epoch > rule.zookeeper_epoch)
+def _changes(rule: Rule, epoch: int, *, has_read: bool = True) -> list[SetZnode | DeleteZnode]:
+    """The transaction. A ZooKeeper controller that rules already is left alone, unless partitions would not obey it.
+
+    `has_read`: if one rules, it has read the partition states as they are now.
+    """
+    is_obeyed = epoch <= rule.zookeeper_epoch and has_read
+    is_deposed = rule.controller is not None and (rule.is_krafts or not is_obeyed)
     changes: list[SetZnode | DeleteZnode] = []
     if rule.epoch is not None and (is_deposed or rule.controller is None):
         changes.append(SetZnode(CONTROLLER_EPOCH, str(epoch).encode(), rule.epoch.version))

@@ -172,15 +172,15 @@ def _control_type(key: bytes) -> int:
 
 
 def _record(offset: int, value: bytes) -> Record:
-    frame, at = _unsigned(value, 0)
+    frame, at = unsigned(value, 0)
     if frame != FRAME_VERSION:
         raise Unsafe(f"metadata log: the record at offset {offset} has frame version {frame}, expected {FRAME_VERSION}")
-    api_key, at = _unsigned(value, at)
-    version, at = _unsigned(value, at)
+    api_key, at = unsigned(value, at)
+    version, at = unsigned(value, at)
     return Record(offset, api_key, version, value[at:])
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def unsigned(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -192,7 +192,7 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _signed(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _unsigned(data, at)
+    value, at = unsigned(data, at)
     return (value >> 1) ^ -(value & 1), at
 
 
@@ -311,7 +311,7 @@ def _stray_config(record: Record) -> tuple[tuple[int, str, str], bool] | None:
 
 def _compact(data: bytes, at: int) -> tuple[str | None, int]:
     """A compact nullable string: its length plus one, 0 for null."""
-    length, at = _unsigned(data, at)
+    length, at = unsigned(data, at)
     if length == 0:
         return None, at
     end = at + length - 1

@@ -125,6 +125,20 @@ class ByHand:
         with self.zookeeper() as client:
             client.delete(path)
 
+    def let_states_lag(self, *topics: str) -> None:
+        """The states of their partitions are what they were, in znodes that were never changed.
+
+        In dual write they come to lag by themselves: two changes of a partition may become one write.
+        """
+        with self.zookeeper() as client:
+            folders = [f"/brokers/topics/{topic}/partitions" for topic in topics]
+            for path in [f"{folder}/{number}/state" for folder in folders for number in client.get_children(folder)]:
+                recreated = client.transaction()
+                data, _ = client.get(path)
+                recreated.delete(path)
+                recreated.create(path, data)
+                recreated.commit()
+
     def is_controller_of_zookeeper(self) -> bool:
         """Whether a broker in ZooKeeper or hybrid mode holds `/controller`: its claim is bound to a session."""
         with self.zookeeper() as client:

@@ -26,10 +26,11 @@ from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.epochs import Rule, largest_epoch_of_states, rule_of
+from activities.epochs import Rule, rule_of
 from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.observe import Ports, observe
+from activities.partition_states import PartitionStates
 from activities.ports import NodeDrivers, ZooKeepers
 from activities.starting import Starting
 from activities.wiping import Wiping
@@ -233,7 +234,7 @@ class Field:
         """Who rules, and the largest epoch in the partitions' states."""
         tree = await self.ports.zookeepers.connect(self.record)
         try:
-            return await rule_of(tree), await largest_epoch_of_states(tree)
+            return await rule_of(tree), await PartitionStates(tree).survey()
         finally:
             await tree.close()
 

@@ -25,6 +25,7 @@ from domain.zk_to_kraft.runbook_actions import (
     roll_broker,
     start_node,
 )
+from domain.zk_to_kraft.runbook_versions import lagging_states
 from domain.zk_to_kraft.situation import Claim
 
 
@@ -61,9 +62,10 @@ def _mend(scene: Scene) -> tuple[RunbookAction, ...]:
 def _window(scene: Scene) -> Iterator[RunbookAction]:
     """Between the first kill and the last znode the cluster has no controller: read these actions before you begin.
 
-    Fenced before killed: whoever revives a controller must fail. Epoch before claim: a ZooKeeper controller with a smaller one
-    than the partitions' states refuses their elections (KAFKA-20488). `/migration` before `/controller`: its absence is what
-    keeps a revived quorum from taking over.
+    Fenced before killed: whoever revives a controller must fail. Versions and epoch before claim: brokers pass over what a
+    ZooKeeper controller says of a partition whose state has a smaller version than the partition epoch that they know, and one
+    with a smaller epoch than the partitions' states refuses their elections (KAFKA-20488). `/migration` before `/controller`:
+    its absence is what keeps a revived quorum from taking over.
     """
     is_claimed = scene.situation.claim is not Claim.ZOOKEEPER
     controllers = [c for c in scene.spec.controllers if _mode(scene, c.id) is not ControllerMode.ABSENT]
@@ -73,6 +75,7 @@ def _window(scene: Scene) -> Iterator[RunbookAction]:
     yield from (_kill(scene, c) for c in controllers)
     if _has_copied(scene):
         yield from (_compare(scene, c) for c in controllers)
+        yield from (_raise_versions(scene, c) for c in controllers)
     if is_claimed:
         yield _raise_epoch(scene)
     if scene.situation.has_migration_znode or controllers:
@@ -140,6 +143,20 @@ def _compare(scene: Scene, controller: ControllerSpec) -> RunbookAction:
         tools.has_nothing_beyond(scene.spec, controller, log_dirs(scene, controller)),
         "nothing is printed, exit code 0. What is printed would be lost: then lift the fences of all controllers "
         f"(here: {lift}), start them, wait ten seconds, and begin again with fence and kill",
+    )
+
+
+def _raise_versions(scene: Scene, controller: ControllerSpec) -> RunbookAction:
+    changes = f"changes=$({lagging_states(scene.spec, controller, log_dirs(scene, controller))})"
+    name = scene.spec.node_name(controller.id)
+    return on_node(
+        scene,
+        controller,
+        f"Raise the versions of partitions' states that lag behind the log of {name}: brokers would not obey a ZooKeeper "
+        "controller there, and those partitions would be left without a leader",
+        (f'{changes} && {{ [ -z "$changes" ] || {tools.in_one_session(scene.spec, "changes")}; }}',),
+        f'{changes} && [ -z "$changes" ]',
+        "exit code 0: no state lags behind",
     )
 
 

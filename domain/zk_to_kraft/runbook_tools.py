@@ -38,6 +38,11 @@ def _shell(spec: ClusterSpec) -> str:
     return java(spec.brokers[0], ZOOKEEPER_SHELL, "-server", quote(spec.zookeeper.connect))
 
 
+def in_one_session(spec: ClusterSpec, variable: str) -> str:
+    """Commands of ZooKeeper's shell, one a line of a shell variable."""
+    return f'{{ {_add_identity(spec)}echo "${variable}"; }} | {quiet(_shell(spec))}'
+
+
 def _add_identity(spec: ClusterSpec) -> str:
     """As the session's first command, where an identity is needed."""
     reference = spec.zookeeper.digest_auth
@@ -82,7 +87,7 @@ def largest_epoch(spec: ClusterSpec) -> str:
     """
     listed = quiet(zookeeper(spec, "ls -R /brokers/topics"))
     gets = "states=$(echo \"$listed\" | grep '/partitions/.*/state$' | sed 's/^/get /')"
-    read = f'epochs=$({{ {_add_identity(spec)}echo "$states"; }} | {quiet(_shell(spec))} | {_number("controller_epoch")})'
+    read = f"epochs=$({in_one_session(spec, 'states')} | {_number('controller_epoch')})"
     is_whole = '[ "$(echo "$states" | wc -l)" = "$(echo "$epochs" | wc -l)" ]'
     own = quiet(zookeeper(spec, "get /controller_epoch")) + " | grep -x '[0-9][0-9]*'"
     of_claim = quiet(zookeeper(spec, "get /controller")) + " | " + _number("kraftControllerEpoch")
@@ -143,9 +148,13 @@ def is_listed(spec: ClusterSpec, broker_id: int) -> str:
 
 def records(controller: ControllerSpec, directories: Sequence[str]) -> str:
     """Prints the records in a controller's copy of the quorum's log, oldest first."""
-    decode = java(controller, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files")
     logs = " ".join(f"{quote(f'{path}/__cluster_metadata-0')}/*.log" for path in directories)
-    return f'for log in {logs}; do [ ! -e "$log" ] || {decode} "$log" 2>/dev/null; done'
+    return f'for log in {logs}; do [ ! -e "$log" ] || {decoder(controller)} "$log" 2>/dev/null; done'
+
+
+def decoder(controller: ControllerSpec) -> str:
+    """Prints what is in a file of the quorum's log, whose name follows."""
+    return java(controller, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files")
 
 
 def has_nothing_beyond(spec: ClusterSpec, controller: ControllerSpec, directories: Sequence[str]) -> str:

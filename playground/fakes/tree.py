@@ -38,6 +38,7 @@ class Znodes(MutableMapping[str, bytes]):
         """
         gone: set[str] = set()
         created: set[str] = set()
+        versions: dict[str, int] = {}
         for change in changes:
             found = self.find(change.path)
             if isinstance(change, CreateZnode):
@@ -47,9 +48,10 @@ class Znodes(MutableMapping[str, bytes]):
                     return False
                 created.add(change.path)
                 continue
-            if found is None or found.version != change.version:
+            if found is None or versions.get(change.path, found.version) != change.version:
                 return False
             if isinstance(change, SetZnode):
+                versions[change.path] = change.version + 1
                 continue
             if {f"{change.path}/{name}" for name in self.children(change.path)} - gone:
                 raise Permanent(f"{change.path} in ZooKeeper: has children; nothing was changed")

@@ -180,6 +180,14 @@ async def test_a_transaction_said_twice_happens_once(tree: ZooKeeperTree) -> Non
     assert timeless(await tree.get("/a")) == Znode(b"third", 2, 0)
 
 
+async def test_a_transaction_may_change_a_znode_more_than_once(tree: ZooKeeperTree) -> None:
+    """Each change sees what those before it did."""
+    assert await tree.commit([SetZnode("/a", b"same", 1), SetZnode("/a/x", b"x", 0), SetZnode("/a", b"same", 2)])
+    assert timeless(await tree.get("/a")) == Znode(b"same", 3, 0)
+    assert not await tree.commit([SetZnode("/a", b"never", 3), SetZnode("/a", b"never", 3)])
+    assert timeless(await tree.get("/a")) == Znode(b"same", 3, 0)
+
+
 async def test_a_znode_with_children_is_not_deleted(tree: ZooKeeperTree) -> None:
     with pytest.raises(Permanent, match="children"):
         await tree.commit([DeleteZnode("/a/x", 0), DeleteZnode("/a", 1)])

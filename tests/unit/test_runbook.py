@@ -77,6 +77,7 @@ SHORT = {
     "Make sure that controller-": "fence",
     "Kill controller-": "kill",
     "See that the log of": "compare",
+    "Raise the versions": "versions",
     "Raise /controller_epoch": "epoch",
     "Delete /migration": "delete migration",
     "Delete the claim": "delete claim",
@@ -112,7 +113,7 @@ def each(word: str, ids: tuple[int, ...], mode: str = "") -> list[str]:
 BROKERS, CONTROLLERS = (1, 2, 3), (3001, 3002, 3003)
 KILLED = [*each("fence", CONTROLLERS), *each("kill", CONTROLLERS)]
 GIVEN_BACK = ["epoch", "delete migration", "delete claim", "see zookeeper"]
-WINDOW = ["drain", *KILLED, *each("compare", CONTROLLERS), *GIVEN_BACK]
+WINDOW = ["drain", *KILLED, *each("compare", CONTROLLERS), *each("versions", CONTROLLERS), *GIVEN_BACK]
 WIPED = ["leaders", *each("wipe controller", CONTROLLERS), *each("wipe broker", BROKERS)]
 FINALIZED = [*each("finalize", (3001, 3003, 3002)), "end"]
 
