@@ -200,8 +200,7 @@ class Provisioning:
             "kafka.tools.StorageTool",
             "format",
             "--ignore-formatted",
-            "--cluster-id",
-            cluster.spec.cluster_id,
+            f"--cluster-id={cluster.spec.cluster_id}",  # One word: an id may begin with a dash.
             "--config",
             controller.properties_file,
             "--release-version",

@@ -78,7 +78,7 @@ class ByHand:
     def _format(self, controller: ControllerSpec) -> None:
         java = f"{controller.environment['JAVA_HOME']}/bin/java"
         tool = ("-cp", f"{controller.kafka_home}/libs/*", "kafka.tools.StorageTool", "format")
-        what = ("--cluster-id", self._cluster.spec.cluster_id, "--config", controller.properties_file)
+        what = (f"--cluster-id={self._cluster.spec.cluster_id}", "--config", controller.properties_file)
         command = (java, *tool, *what, "--release-version", RELEASE)
         subprocess.run(command, env=controller.environment, check=True, capture_output=True, timeout=FORMAT_SECONDS)
 

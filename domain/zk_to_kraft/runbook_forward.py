@@ -105,7 +105,7 @@ def _provision(scene: Scene, controller: ControllerSpec) -> RunbookAction:
     """Its file, its storage, its process. What is secret in its file is copied from the file that it comes from."""
     spec = scene.spec
     storage = " ".join(quote(path) for path in log_dirs(scene, controller))
-    words = ("--ignore-formatted", "--cluster-id", spec.cluster_id, "--config", quote(controller.properties_file))
+    words = ("--ignore-formatted", f"--cluster-id={spec.cluster_id}", "--config", quote(controller.properties_file))
     tool = shell.java(controller, "kafka.tools.StorageTool", "format", *words, "--release-version", _release(scene))
     is_there = scene.files.get(controller.id) is not None and scene.files[controller.id].current is not None
     return on_node(

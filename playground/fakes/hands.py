@@ -19,7 +19,7 @@ LOOKS_OF_A_START = 5
 
 
 def format_of(controller: ControllerSpec, cluster_id: str) -> list[str]:
-    tool = ["java", "-cp", "x", "kafka.tools.StorageTool", "format", "--cluster-id", cluster_id]
+    tool = ["java", "-cp", "x", "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}"]
     return [*tool, "--config", controller.properties_file]
 
 

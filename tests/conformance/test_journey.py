@@ -97,7 +97,7 @@ class Traveller:
         text = controller_file(self._spec, controller, None, source.content.decode(ENCODING)).encode(ENCODING)
         await driver.write_file(controller.properties_file, FileContent(text, source.mode, source.uid, source.gid))
         tool = [java(controller.environment), "-cp", f"{controller.kafka_home}/libs/*", "kafka.tools.StorageTool"]
-        options = ["--cluster-id", self._spec.cluster_id, "--config", controller.properties_file, "--ignore-formatted"]
+        options = [f"--cluster-id={self._spec.cluster_id}", "--config", controller.properties_file, "--ignore-formatted"]
         for _ in range(2 if controller is self._spec.controllers[0] else 1):
             done = await driver.run([*tool, "format", *options], controller.environment, timedelta(seconds=60))
             assert done.exit_code == 0, done

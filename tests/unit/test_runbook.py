@@ -393,6 +393,6 @@ def test_the_paths_hosts_ports_and_ids_are_this_clusters() -> None:
     text = "\n".join(everything(at(Point.DUAL_WRITE)))
     for part in (SPEC.zookeeper.connect, "127.0.0.1:12001", "/run/3001.pid", "/log/1", "/opt/kafka/libs/*", "127.0.0.1:9093"):
         assert part in text
-    assert f"--cluster-id {SPEC.cluster_id}" in "\n".join(everything(at(Point.BEFORE)))
+    assert f"--cluster-id={SPEC.cluster_id}" in "\n".join(everything(at(Point.BEFORE)))
     assert LEADER == 3002
     assert [a.node for a in at(Point.SOAK).forward if a.title.startswith("FINAL")][-1] == "controller-3002"
