@@ -109,6 +109,9 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
         is_held=await _is_held(request, ports),
         reports=tuple(reports),
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
+        baseline=await ports.ledger.baseline(request.cluster, request.migration_id),
+        inherited=await ports.ledger.baseline(request.cluster),
+        messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
     )
 

@@ -1,4 +1,5 @@
-"""`run_check`: compare ZooKeeper as it is with KRaft as it is, and publish what was found, once.
+"""`run_check`: compare ZooKeeper as it is with KRaft as it is, and publish what was found, once. (And look at clients' data:
+`manifests`.)
 
 What differs in one look may have moved while it was taken (`consistent_cut`). So there is another one: a difference counts
 when it stands in two looks that follow each other, with the same values on both sides. What moves in every look makes the
@@ -11,10 +12,8 @@ Temporal, keeps its files until it ends (`workplace`). Who comes late finds the 
 """
 
 import asyncio
-import json
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,8 +25,10 @@ from temporalio import activity
 from activities.assessing import registered
 from activities.beating import Beat
 from activities.consistent_cut import Taker
+from activities.manifests import MessageCheck, compare_with_baseline, keep_baseline
 from activities.observe import Ports
-from activities.ports import CheckRunner, Compared, Comparison
+from activities.ports import CheckRunner, Compared, Comparison, MessageRunner
+from activities.reporting import nothing, report_of
 from activities.workplace import enter, sweep
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import content_hash, rules_fingerprint
@@ -35,6 +36,8 @@ from domain.drift.report import CheckName, Cut, DriftReport, Verdict
 from domain.errors import Permanent, Transient
 from domain.zk_to_kraft.comparison import told
 
+MADE = (CheckName.METADATA, CheckName.BASELINE, CheckName.MESSAGES)
+"""The checks that this worker makes."""
 LOOKS = 4
 """The first, and three more at what differed."""
 IN_VAIN = 2
@@ -67,8 +70,8 @@ class Attempt:
 class Checking:
     """The activity that compares. It looks only: no claim, no approval, nothing to undo. `work`: where copies lie meanwhile."""
 
-    def __init__(self, ports: Ports, runner: CheckRunner, work: Path) -> None:
-        self._ports, self._runner, self._work = ports, runner, work
+    def __init__(self, ports: Ports, runner: CheckRunner, messages: MessageRunner, work: Path) -> None:
+        self._ports, self._runner, self._messages, self._work = ports, runner, messages, work
 
     @activity.defn(name=ActivityName.RUN_CHECK)
     async def run_check(self, request: CheckRequest) -> CheckOutcome:
@@ -76,14 +79,15 @@ class Checking:
         published = await self._ports.ledger.report(request.report_id)
         if published is not None:
             return _outcome(published)
-        if request.check is not CheckName.METADATA:
-            raise Permanent(f"check {request.check}: this worker compares {CheckName.METADATA} only")
+        if request.check not in MADE:
+            raise Permanent(f"check {request.check}: this worker makes {', '.join(MADE)} only")
         beat = Beat()
         async with beat.beating():
             session = await self._begin(beat)
             place = await asyncio.to_thread(enter, self._work, request.report_id, session)
             try:
-                return _outcome(await self._check(request, place.directory, session, beat))
+                report = await self._report(request, place.directory, session, beat)
+                return _outcome(await self._ports.ledger.add_report(report))
             finally:
                 await asyncio.shield(asyncio.to_thread(place.leave))
 
@@ -98,8 +102,13 @@ class Checking:
         beat.tell(session)
         return session
 
-    async def _check(self, request: CheckRequest, directory: Path, session: str, beat: Beat) -> DriftReport:
+    async def _report(self, request: CheckRequest, directory: Path, session: str, beat: Beat) -> DriftReport:
         cluster = await registered(request.cluster, self._ports)
+        if request.check is not CheckName.METADATA:
+            asked = MessageCheck(request, cluster, _session_of(session, 1), directory)
+            is_baseline = request.check is CheckName.BASELINE
+            make = keep_baseline if is_baseline else compare_with_baseline
+            return await make(self._ports, self._messages, asked)
         on_stage = partial(_note_stage, beat)
         taker = Taker(cluster, self._ports, self._runner, request.policy, on_stage)
         attempt = Attempt(request, taker, directory, session, beat)
@@ -155,34 +164,13 @@ class Checking:
         return Look(look.cut, asked, compared), moved
 
     async def _publish(self, attempt: Attempt, look: Look) -> DriftReport:
-        request = attempt.request
-        compared = look.compared or _nothing(request.check, look.why_not)
-        cut, findings = look.cut, None
-        if look.compared is not None:
-            findings = await self._ports.artefacts.put(await asyncio.to_thread(compared.findings.read_bytes))
-        else:
+        cut = look.cut
+        if look.compared is None:
             cut = cut.model_copy(update={"claim": await attempt.taker.claim_now()})
-        report = DriftReport(
-            id=request.report_id,
-            cluster=request.cluster,
-            migration_id=request.migration_id,
-            check=request.check,
-            verdict=compared.verdict,
-            started_at=attempt.started_at,
-            ended_at=datetime.now(UTC),
-            cut=cut,
-            counts=compared.counts,
-            first=compared.first,
-            not_read=compared.not_read,
-            tolerated=compared.tolerated,
-            rules_fingerprint=compared.rules_fingerprint,
-            content_hash=compared.content_hash,
-            findings=findings,
-            engine=compared.engine,
-            seconds=attempt.seconds,
+        compared = look.compared or nothing(attempt.request, look.why_not, rules_fingerprint())
+        return await report_of(
+            self._ports.artefacts, attempt.request, compared, attempt.started_at, cut=cut, seconds=attempt.seconds
         )
-        manifest = await self._ports.artefacts.put(_manifest(report))
-        return await self._ports.ledger.add_report(report.model_copy(update={"manifest": manifest}))
 
 
 def _session_of(session: str, look: int) -> str:
@@ -194,13 +182,6 @@ def _note_stage(beat: Beat, stage: str) -> None:
     beat.note(0, stage, 0, 1)
 
 
-def _nothing(check: CheckName, why: str) -> Compared:
-    """Nothing could be compared, and the report says why."""
-    rules = rules_fingerprint()
-    hash_ = content_hash(check, Verdict.INCONCLUSIVE, {}, (), (why,), rules)
-    return Compared(Verdict.INCONCLUSIVE, {}, (), (why,), Path(), hash_, rules, (), "", {})
-
-
 def _moving(look: Look) -> Look:
     """Something differed in every look, and never the same: no consistent cut was had."""
     found = look.compared
@@ -210,12 +191,6 @@ def _moving(look: Look) -> Look:
     not_read = (*found.not_read, why)
     hash_ = content_hash(CheckName.METADATA, Verdict.INCONCLUSIVE, found.counts, found.first, not_read, found.rules_fingerprint)
     return replace(look, compared=replace(found, verdict=Verdict.INCONCLUSIVE, not_read=not_read, content_hash=hash_))
-
-
-def _manifest(report: DriftReport) -> bytes:
-    """What the report is made of, for an auditor: without rows, which are the findings."""
-    told: Mapping[str, object] = report.model_dump(mode="json", exclude={"first"})
-    return json.dumps(told, sort_keys=True, indent=1).encode()
 
 
 def _outcome(report: DriftReport) -> CheckOutcome:

@@ -103,7 +103,7 @@ async def untouched(asked: Awaitable[T]) -> T:
     try:
         return await asked
     except Transient as error:
-        raise Blocked(f"nothing was touched in this attempt: {error}") from error
+        raise Blocked(f"no node was touched in this attempt: {error}") from error
 
 
 class Window:
@@ -148,12 +148,15 @@ class Window:
         A quorum that has claimed and not copied may be about to delete what its log lacks: then the scan waits, not the kill.
         """
         rule = await self._succession.look()
+        is_open = any(await each(is_fenced(member) for member in self._members))
         if rule.offset is not None:
             await self._logs.read_ahead(rule.offset)
         if not rule.is_krafts or self._logs.state is MigrationGauge.MIGRATION:
-            await self._succession.survey(self._logs.epochs)
+            # Where the window stands open already, all is raised in it: what goes wrong there gives the cluster back.
+            await ensure_not_superseded(self._request, self._ports)
+            await self._succession.survey(() if is_open else self._logs.epochs)
         await each(self._note_flag(member) for member in self._members)
-        if any(await each(is_fenced(member) for member in self._members)):
+        if is_open:
             return
         looked_at = seconds_since_boot()
         await self._look()
@@ -253,6 +256,8 @@ class Window:
                 f"what ZooKeeper lacks is not known, for most of the logs cannot be read ({damaged}). Mend them, or accept the "
                 f"loss {METADATA_CHANGES} by its name."
             )
+        if not self._logs.has_majority:
+            self.story.append("which states lag behind is not known: where a partition has no leader, restart its brokers")
 
     async def _may_flush(self, missing: tuple[str, ...]) -> bool:
         """True: start them again. False: it cannot help, and the loss was accepted. Else we stop."""

@@ -1,35 +1,45 @@
 """Clients' data before and after a migration: two looks, and what became of the first one's messages in the second.
 
-    before = await capture_messages(ports, runner, cluster)                   before the first broker is rolled
-    after = await capture_messages(ports, runner, cluster, since=before)      before finalisation: the same offsets again
-    report = await compare_messages(ports, runner, MessageCheck(…, before, after), work)
+    keep_baseline            before the first broker is rolled
+    compare_with_baseline    before finalisation: the same offsets again
 
 Order in a look: committed offsets first, then the partitions' ends, then the disks. So what a group has committed lies below
 the end that is read after it, and each replica is read up to a high watermark that was one already: what is beyond may be cut.
 """
 
 import asyncio
-import json
-import shutil
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from pydantic import ValidationError
 
 from activities.observe import Ports
-from activities.ports import ArtefactStore, MessageComparison, MessageRunner, WalkedNode
+from activities.ports import ArtefactStore, Compared, MessageComparison, MessageRunner, WalkedNode
+from activities.reporting import nothing, report_of
 from activities.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
 from domain.cluster import BrokerSpec
+from domain.contracts import CheckRequest
+from domain.drift.hashing import content_hash
 from domain.drift.message_manifest import MessageManifest
-from domain.drift.messages import ReplicaLog, Sight
-from domain.drift.report import CheckName, DriftReport
-from domain.drift.tolerations import Toleration
+from domain.drift.messages import (
+    BATCH,
+    GROUP_OFFSET,
+    PARTITION_LOG,
+    REPLICA_LOG,
+    ReplicaLog,
+    Sight,
+    rules_fingerprint,
+)
+from domain.drift.report import DriftReport, RecordCounts, Verdict
 from domain.errors import Permanent, Transient
 from domain.offsets import PartitionOffsets
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.comparison import is_usable
 
 DEFAULT_LIMITS = WalkLimits()
 
@@ -132,62 +142,97 @@ def _not_verified(walked: Iterable[WalkedNode]) -> dict[int, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class MessageCheck:
-    """Compare two manifests. `session`: of the comparison, a UUID that is known before it is opened."""
-
-    report_id: str
-    cluster: str
-    before: str
-    after: str
-    session: str
-    migration_id: str | None = None
-    tolerated: tuple[Toleration, ...] = ()
-
-
-async def compare_messages(ports: Ports, runner: MessageRunner, check: MessageCheck, work: Path) -> DriftReport:
-    """The report, which nobody has published yet: `Ledger.add_report` does. `work`: where files lie meanwhile, in a directory
-    of the report's own, which is removed.
+    """One attempt at a look at clients' data. `session`: of its comparison, a UUID that is known before it is opened.
+    `directory`: where files lie meanwhile, private, empty, and removed by whoever gave it.
     """
+
+    request: CheckRequest
+    cluster: ClusterRecord
+    session: str
+    directory: Path
+    limits: WalkLimits = DEFAULT_LIMITS
+
+    @property
+    def walk_id(self) -> str:
+        """The same for every attempt at the same report."""
+        return hashlib.sha256(self.request.report_id.encode()).hexdigest()[:32]
+
+
+async def keep_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck) -> DriftReport:
+    """The report of a look that is kept, to be compared with later. What is silent makes it inconclusive."""
     started_at = datetime.now(UTC)
-    before = await manifest_of(ports.artefacts, check.before)
-    after = await manifest_of(ports.artefacts, check.after)
-    if {before.cluster, after.cluster} != {check.cluster}:
-        raise Permanent(f"manifests of {before.cluster} and {after.cluster}: expected two of {check.cluster}")
-    directory = work / check.report_id
-    await asyncio.to_thread(_empty, directory)
     try:
-        asked = MessageComparison(
-            id=check.report_id,
-            before=before.sight,
-            after=after.sight,
-            before_batches=await _fetch(ports.artefacts, before.batches, directory / "before"),
-            after_batches=await _fetch(ports.artefacts, after.batches, directory / "after"),
-            out=directory / "out",
-            tolerated=check.tolerated,
-            not_read=_not_read(before, after),
+        name = await capture_messages(ports, runner, check.cluster, limits=check.limits, walk_id=check.walk_id)
+    except Transient as error:
+        return await report_of(
+            ports.artefacts, check.request, nothing(check.request, str(error), rules_fingerprint()), started_at
         )
-        compared = await runner.compare(asked, check.session)
-        findings = await ports.artefacts.put(await asyncio.to_thread(compared.findings.read_bytes))
-    finally:
-        await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
-    report = DriftReport(
-        id=check.report_id,
-        cluster=check.cluster,
-        migration_id=check.migration_id,
-        check=CheckName.MESSAGES,
-        verdict=compared.verdict,
-        started_at=started_at,
-        ended_at=datetime.now(UTC),
-        counts=compared.counts,
-        first=compared.first,
-        not_read=compared.not_read,
-        tolerated=compared.tolerated,
-        rules_fingerprint=compared.rules_fingerprint,
-        content_hash=compared.content_hash,
-        findings=findings,
-        engine=compared.engine,
-        seconds=compared.seconds,
+    manifest = await manifest_of(ports.artefacts, name)
+    verdict = Verdict.INCONCLUSIVE if manifest.not_read else Verdict.CLEAN
+    counts = {record: RecordCounts(left=count) for record, count in _counts(manifest).items()}
+    rules = rules_fingerprint()
+    hash_ = content_hash(check.request.check, verdict, counts, (), manifest.not_read, rules)
+    kept = Compared(verdict, counts, (), manifest.not_read, None, hash_, rules, (), "", {})
+    return await report_of(ports.artefacts, check.request, kept, started_at, {"walks": _walks(manifest)}, baseline=name)
+
+
+async def compare_with_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck) -> DriftReport:
+    """Look at the same offsets again as this migration's baseline has, and report what became of them."""
+    request, started_at = check.request, datetime.now(UTC)
+    own = await ports.ledger.baseline(request.cluster, request.migration_id or "")
+    baseline = own if is_usable(own) else await ports.ledger.baseline(request.cluster)
+    if baseline is None or baseline.baseline is None:
+        raise Permanent(f"cluster {request.cluster} has kept no baseline, so there is nothing to compare with")
+    try:
+        now = await capture_messages(
+            ports, runner, check.cluster, since=baseline.baseline, limits=check.limits, walk_id=check.walk_id
+        )
+    except Transient as error:
+        vain = nothing(request, str(error), rules_fingerprint())
+        return await report_of(ports.artefacts, request, vain, started_at)
+    return await compare_messages(ports, runner, check, baseline.baseline, now, started_at)
+
+
+async def compare_messages(
+    ports: Ports, runner: MessageRunner, check: MessageCheck, before: str, now: str, started_at: datetime
+) -> DriftReport:
+    """The report on two manifests, by their names."""
+    sides = {"before": await manifest_of(ports.artefacts, before), "after": await manifest_of(ports.artefacts, now)}
+    earlier, later = sides.values()
+    if {earlier.cluster, later.cluster} != {check.request.cluster}:
+        raise Permanent(f"manifests of {earlier.cluster} and {later.cluster}: expected two of {check.request.cluster}")
+    asked = MessageComparison(
+        id=check.request.report_id,
+        before=earlier.sight,
+        after=later.sight,
+        before_batches=await _fetch(ports.artefacts, earlier.batches, check.directory / "before"),
+        after_batches=await _fetch(ports.artefacts, later.batches, check.directory / "after"),
+        out=check.directory / "out",
+        tolerated=check.request.policy.tolerated,
+        not_read=_not_read(earlier, later),
     )
-    return report.model_copy(update={"manifest": await ports.artefacts.put(_about(report, check, before, after))})
+    compared = await runner.compare(asked, check.session)
+    names = {"before": before, "after": now}
+    about = {
+        side: {"manifest": names[side], "taken_at": manifest.taken_at.isoformat(), "walks": _walks(manifest)}
+        for side, manifest in sides.items()
+    }
+    return await report_of(ports.artefacts, check.request, compared, started_at, about, baseline=before)
+
+
+def _counts(manifest: MessageManifest) -> dict[str, int]:
+    """How much was looked at, by kind."""
+    return {
+        PARTITION_LOG: len(manifest.sight.partitions),
+        REPLICA_LOG: len(manifest.sight.replicas),
+        BATCH: sum(walk.verified + walk.not_verified + walk.damaged for walk in manifest.walks),
+        GROUP_OFFSET: len(manifest.sight.groups),
+    }
+
+
+def _walks(manifest: MessageManifest) -> list[dict[str, Any]]:
+    """How much of a look was verified, for an auditor."""
+    return [one.model_dump(mode="json") for one in manifest.walks]
 
 
 def _not_read(before: MessageManifest, after: MessageManifest) -> tuple[str, ...]:
@@ -201,25 +246,10 @@ def _not_read(before: MessageManifest, after: MessageManifest) -> tuple[str, ...
 
 
 async def _fetch(artefacts: ArtefactStore, names: Iterable[str], directory: Path) -> tuple[Path, ...]:
-    await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True)
+    await asyncio.to_thread(directory.mkdir, mode=0o700)
     paths = []
     for name in names:
         path = directory / f"{name}.parquet"
         await asyncio.to_thread(path.write_bytes, await artefacts.get(name))
         paths.append(path)
     return tuple(paths)
-
-
-def _empty(directory: Path) -> None:
-    """What an attempt that died has left goes first."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(mode=0o700, parents=True)
-
-
-def _about(report: DriftReport, check: MessageCheck, before: MessageManifest, after: MessageManifest) -> bytes:
-    """What the report is made of, for an auditor: the looks by name, and how much of them was verified."""
-    told = report.model_dump(mode="json", exclude={"first"})
-    for side, name, manifest in (("before", check.before, before), ("after", check.after, after)):
-        walks = [one.model_dump(mode="json") for one in manifest.walks]
-        told[side] = {"manifest": name, "taken_at": manifest.taken_at.isoformat(), "walks": walks}
-    return json.dumps(told, sort_keys=True, indent=1).encode()

@@ -12,7 +12,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
-from activities.epochs import TOPICS_AT_ONCE, integer_in, partitions_of
+from activities.epochs import TOPICS_AT_ONCE, Rule, integer_in, partitions_of
 from activities.ports import SetZnode, Znode, ZooKeeperTree
 from activities.zookeeper_view import TOPICS
 from domain.errors import Transient
@@ -36,6 +36,8 @@ class PartitionStates:
     """What one attempt knows of them.
 
     `largest_epoch`: of the controllers that wrote them; `None` before they were read. `raised`: paths of those that lagged.
+    `is_unread`: a ZooKeeper controller rules, and somebody has written states since that it has not read. `sample`: a change of
+    one of them, to learn whether it would be allowed.
     """
 
     def __init__(self, tree: ZooKeeperTree) -> None:
@@ -44,14 +46,20 @@ class PartitionStates:
         self._unsettled: set[bytes] = set()
         self.largest_epoch: int | None = None
         self.raised: set[str] = set()
+        self.is_unread = False
+        self.sample: tuple[SetZnode, ...] = ()
 
-    async def survey(self, epochs: Sequence[PartitionEpochs] = ()) -> int:
+    async def survey(self, epochs: Sequence[PartitionEpochs] = (), rule: Rule | None = None) -> int:
         """Read all; raise what lags behind these epochs. What is being written meanwhile is left to `follow`.
 
-        Returns the largest epoch.
+        `rule`: who rules. Returns the largest epoch.
         """
-        largest, self._unsettled = 0, set()
+        largest, self._unsettled, self.is_unread = 0, set(), False
         async for states in states_of(self._tree):
+            self.is_unread |= rule is not None and any(_is_behind_its_back(state.znode, rule) for state in states)
+            self.sample = (
+                tuple(SetZnode(state.path, state.znode.data, state.znode.version) for state in states[:1]) or self.sample
+            )
             largest = max(largest, *(integer_in(state.znode, "controller_epoch") or 0 for state in states), 0)
             self._unsettled |= {state.topic_id for state in await self._raise(states, epochs)}
         self._epochs, self.largest_epoch = tuple(epochs), largest
@@ -68,6 +76,10 @@ class PartitionStates:
             for state in await self._raise(states, epochs):
                 raise Transient(f"{state.path} was written by somebody else while the controllers were dead")
         self._epochs, self._unsettled = tuple(epochs), set()
+
+    def forget_raised(self) -> None:
+        """Whoever is elected from here on reads them as they are."""
+        self.raised, self.is_unread = set(), False
 
     async def _raise(self, states: Sequence[PartitionState], epochs: Sequence[PartitionEpochs]) -> list[PartitionState]:
         """Those that somebody has written meanwhile."""
@@ -103,6 +115,14 @@ async def states_of(tree: ZooKeeperTree, topic_ids: Collection[bytes] = ()) -> A
         ]
         found = await tree.get_many([path for *_, path in places])
         yield [PartitionState(*place, znode) for place, znode in zip(places, found, strict=True) if znode is not None]
+
+
+def _is_behind_its_back(state: Znode, rule: Rule) -> bool:
+    """A ZooKeeper controller writes its own epoch, so one that is smaller and was written since is somebody else's."""
+    ruler = rule.controller
+    if ruler is None or not rule.is_zookeepers:
+        return False
+    return state.modified_zxid > ruler.modified_zxid and (integer_in(state, "controller_epoch") or 0) < rule.zookeeper_epoch
 
 
 def _topic_id(topic: Znode | None) -> bytes:

@@ -243,6 +243,15 @@ class Ledger(Protocol):
     async def newest_reports(self, cluster: str, check: CheckName) -> list[DriftReport]:
         """Those of this check, whoever asked for them, of which one has looked last; among the conclusive ones too."""
 
+    async def newest_report(self, migration_id: str, check: CheckName) -> DriftReport | None:
+        """The one of this check that this migration has had last."""
+
+    async def baseline(self, cluster: str, migration_id: str | None = None) -> DriftReport | None:
+        """The first usable baseline that this migration has kept; without a migration, the cluster's newest.
+
+        Where none is usable, the newest that is not.
+        """
+
     async def drifts_found(self, cluster: str, check: CheckName) -> int:
         """How many reports of this check ever found a drift. It only grows."""
 
@@ -299,15 +308,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Compared:
-    """What was found. `findings`: a file with all of them, below the comparison's `out`; `first`: the gravest. `tolerated`: the
-    tolerations that were used, as `comparison.names_of` names them. `engine`: who has compared.
+    """What was found. `findings`: a file with all of them, below the comparison's `out`, or `None` where nothing was compared;
+    `first`: the gravest. `tolerated`: the tolerations that were used, as `comparison.names_of` names them. `engine`: who has
+    compared.
     """
 
     verdict: Verdict
     counts: dict[str, RecordCounts]
     first: tuple[DriftFinding, ...]
     not_read: tuple[str, ...]
-    findings: Path
+    findings: Path | None
     content_hash: str
     rules_fingerprint: str
     tolerated: tuple[str, ...]

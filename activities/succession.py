@@ -37,7 +37,7 @@ class Succession:
         rule = await self.look()
         if not rule.is_zookeepers or rule.migration is not None or not await self._are_out():
             return False
-        return rule.zookeeper_epoch >= await self._states.survey()
+        return rule.zookeeper_epoch >= await self._states.survey(rule=rule) and not self._states.is_unread
 
     async def _are_out(self) -> bool:
         """Every controller is dead, and fenced."""
@@ -53,7 +53,7 @@ class Succession:
         Not where a ZooKeeper controller rules: it has read them, and nothing replaces it before `hand_over`.
         """
         try:
-            await self._states.survey(epochs if not self._last.is_zookeepers else ())
+            await self._states.survey(epochs if not self._last.is_zookeepers else (), self._last)
         except Permanent as error:
             raise Blocked(f"ZooKeeper would refuse the hand-over: {error}") from error
 
@@ -65,7 +65,7 @@ class Succession:
         """A permission that is missing must not be learnt once the controllers are dead."""
         rule = await self.look()
         try:
-            await self._tree.rehearse(_changes(rule, rule.known_epoch))
+            await self._tree.rehearse([*_changes(rule, rule.known_epoch), *self._states.sample])
         except Permanent as error:
             raise Blocked(f"ZooKeeper would refuse the hand-over, so nothing was touched: {error}") from error
 
@@ -84,10 +84,10 @@ class Succession:
         The ledger is not asked any more: it was, right before the kill, and each change depends on what we have seen.
         """
         if self._states.largest_epoch is None:
-            await self._states.survey()
+            await self._states.survey(rule=await self.look())
         rule = await self.look()
         epoch = max(self._states.largest_epoch or 0, rule.known_epoch)
-        changes = _changes(rule, epoch, has_read=not self._states.raised)
+        changes = _changes(rule, epoch, has_read=not (self._states.raised or self._states.is_unread))
         if not await self._are_out() or (changes and not await self._commit(changes)):
             return False
         if any(isinstance(change, SetZnode) for change in changes):
@@ -97,6 +97,7 @@ class Succession:
             self._story.append(f"{count} states of partitions lagged behind what brokers know; their versions were raised")
         if rule.migration is not None:
             self._story.append(f"/migration deleted, its offset was {rule.offset or 'not set'}")
+        self._states.forget_raised()
         found = await self.look()
         return not found.is_krafts and found.migration is None and found.zookeeper_epoch >= epoch
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.decisions import Decision, Gate, GateName, Intent, Step, Wait
+from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
@@ -335,6 +335,14 @@ class Runbook(Payload):
     back: tuple[RunbookAction, ...]
     why_no_way_back: str = ""
     unknown: tuple[str, ...] = ()
+
+
+CHECK_OF: dict[StepAction, CheckName] = {
+    StepAction.COMPARE_METADATA: CheckName.METADATA,
+    StepAction.CAPTURE_BASELINE: CheckName.BASELINE,
+    StepAction.COMPARE_MESSAGES: CheckName.MESSAGES,
+}
+"""The check that a step makes: those steps only look."""
 
 
 class CheckRequest(Payload):

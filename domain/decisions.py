@@ -36,6 +36,10 @@ class StepAction(StrEnum):
     """Of no single node: remove what our controllers kept, and the brokers' copies of the quorum's log."""
     COMPARE_METADATA = "compare-metadata"
     """Of no single node, and without any effect: compare all that ZooKeeper and KRaft say, and publish the report."""
+    CAPTURE_BASELINE = "capture-baseline"
+    """Of no single node, and without any effect: keep what clients' data is before the first broker is rolled."""
+    COMPARE_MESSAGES = "compare-messages"
+    """Of no single node, and without any effect: compare clients' data with that, and publish the report."""
 
 
 class GateName(StrEnum):
@@ -74,6 +78,7 @@ class WaitReason(StrEnum):
     FINALIZATION_NOT_SEEN = "finalization-not-seen"
     SOAK_NOT_OVER = "soak-not-over"
     DRIFT_FOUND = "drift-found"
+    MESSAGES_DIFFER = "messages-differ"
     CHECK_INCONCLUSIVE = "check-inconclusive"
     CHECKS_WORKER_MISSING = "checks-worker-missing"
     STATE_NOT_UNDERSTOOD = "state-not-understood"
@@ -115,10 +120,13 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.SOAK_NOT_OVER: "All brokers run in KRaft mode, in dual write. The policy asks for a longer soak.",
     WaitReason.DRIFT_FOUND: "ZooKeeper and KRaft differ: the report names each object. Finalize cannot be approved, and an "
     "approval given before does not count. Repair what differs; it is compared again every recheck_interval.",
-    WaitReason.CHECK_INCONCLUSIVE: "Whether ZooKeeper and KRaft say the same could not be told, and unknown is never healthy. "
-    "The report says what was not read; it is compared again every recheck_interval.",
-    WaitReason.CHECKS_WORKER_MISSING: "Nobody compares ZooKeeper with KRaft: no worker takes what is asked on the task queue "
-    "checks. Start keeperless-checks; finalize stays closed until it has looked.",
+    WaitReason.MESSAGES_DIFFER: "Clients' data is not what it was before the first restart, and no retention or compaction "
+    "explains it: the report names each place. Finalize cannot be approved. It is compared again every recheck_interval; where "
+    "it is meant, tolerate it by name in the policy of a migration that takes over.",
+    WaitReason.CHECK_INCONCLUSIVE: "Whether both sides say the same could not be told, and unknown is never healthy. "
+    "The report says what was not read; it is looked at again every recheck_interval.",
+    WaitReason.CHECKS_WORKER_MISSING: "Nobody looks at what has to be compared: no worker takes what is asked on the task "
+    "queue checks. Start keeperless-checks; it goes on once that has looked.",
     WaitReason.STATE_NOT_UNDERSTOOD: "What is seen fits no state of this migration. Nothing is touched.",
 }
 

@@ -95,6 +95,16 @@ class MigrationPolicy(BaseModel):
         description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
         "An older one is taken anew before anybody can approve.",
     )
+    compare_messages: bool = Field(
+        default=True,
+        description="Whether clients' data is looked at before the first broker is restarted, and compared with that before "
+        "finalize is open: partitions' ends, committed offsets, and the newest record batches on each broker's disk.",
+    )
+    max_messages_age: timedelta = Field(
+        default=timedelta(days=1),
+        gt=timedelta(0),
+        description="How old the newest report of the comparison of clients' data may be for finalize to be open.",
+    )
     recheck_interval: timedelta = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),

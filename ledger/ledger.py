@@ -221,6 +221,14 @@ class SqlLedger:
         """Those of this check, whoever asked for them, of which one has looked last; among the conclusive ones too."""
         return await self._database.read(lambda connection: reports.find_newest(connection, cluster, check))
 
+    async def newest_report(self, migration_id: str, check: CheckName) -> DriftReport | None:
+        """The one of this check that this migration has had last."""
+        return await self._database.read(lambda connection: reports.find_last(connection, migration_id, check))
+
+    async def baseline(self, cluster: str, migration_id: str | None = None) -> DriftReport | None:
+        """What clients' data was compared with: the first one that this migration has kept, or the cluster's newest."""
+        return await self._database.read(lambda connection: reports.find_baseline(connection, cluster, migration_id))
+
     async def drifts_found(self, cluster: str, check: CheckName) -> int:
         """How many reports of this check ever found a drift. It only grows."""
         return await self._database.read(lambda connection: reports.count_drifts(connection, cluster, check))

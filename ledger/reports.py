@@ -38,6 +38,8 @@ async def find_newest(connection: AsyncConnection, cluster: str, check: CheckNam
     """Those of which one has looked last, and those of which one has done so and came to something."""
     wanted = _of_check(cluster, check)
     last = await _that_may_have_looked_last(connection, wanted)
+    if last and last[0].verdict is not Verdict.INCONCLUSIVE:
+        return last
     conclusive = await _that_may_have_looked_last(connection, wanted & (reports.c.verdict != Verdict.INCONCLUSIVE))
     return list({report.id: report for report in (*last, *conclusive)}.values())
 
@@ -47,7 +49,29 @@ async def _that_may_have_looked_last(connection: AsyncConnection, wanted: Column
     last = await _first(connection, _newest_first(1).where(wanted))
     if last is None:
         return []
-    return list(await connection.scalars(select(reports.c.report).where(wanted & (reports.c.ended_at >= last.started_at))))
+    meanwhile = wanted & (reports.c.ended_at >= last.started_at) & (reports.c.id != last.id)
+    return [last, *await connection.scalars(select(reports.c.report).where(meanwhile))]
+
+
+async def find_last(connection: AsyncConnection, migration_id: str, check: CheckName) -> DriftReport | None:
+    """The one of this check that this migration has had last."""
+    return await _first(
+        connection, _newest_first(1).where((reports.c.migration_id == migration_id) & (reports.c.check == check))
+    )
+
+
+async def find_baseline(connection: AsyncConnection, cluster: str, migration_id: str | None) -> DriftReport | None:
+    """The first one that a migration has kept, however late another attempt ends; without a migration, the cluster's newest.
+
+    Where none is usable, the newest that is not.
+    """
+    kept = _of_check(cluster, CheckName.BASELINE)
+    if migration_id is not None:
+        kept &= reports.c.migration_id == migration_id
+    usable = kept & (reports.c.verdict == Verdict.CLEAN)
+    first = select(reports.c.report).where(usable).order_by(reports.c.ended_at, reports.c.id).limit(1)
+    found = await _first(connection, first if migration_id is not None else _newest_first(1).where(usable))
+    return found or await _first(connection, _newest_first(1).where(kept))
 
 
 async def count_drifts(connection: AsyncConnection, cluster: str, check: CheckName) -> int:

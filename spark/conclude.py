@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from domain.drift.hashing import content_hash, rules_fingerprint
 from domain.drift.report import CheckName, DriftFinding, FindingKind, RecordCounts, Verdict
-from spark.findings import FINDINGS_SCHEMA, GRAVITY, as_models, finding_counts, gravity_of
+from spark.findings import FINDINGS_SCHEMA, GRAVITY, as_models, finding_counts, gravity_of, tolerated_in
 from spark.job import CheckResult
 
 FINDINGS_FILE = "findings.parquet"
@@ -56,6 +56,7 @@ class _Tally:
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     first: list[DriftFinding] = field(default_factory=list)
+    tolerated: set[tuple[str, str]] = field(default_factory=set)
     has_drift: bool = False
     total: int = 0
 
@@ -64,6 +65,7 @@ class _Tally:
             self.counts[one] = self.counts.get(one, 0) + count
         self.first.extend(as_models(findings.slice(0, FIRST_FINDINGS - len(self.first))))
         self.has_drift |= bool(pc.any(pc.less(gravity_of(findings), GRAVITY["info"]), min_count=0).as_py())
+        self.tolerated |= tolerated_in(findings)
         self.total += findings.num_rows
 
 
@@ -83,6 +85,7 @@ def conclude(job: Asked, findings: Iterable[pa.Table], measured: Measured, finge
         first=tuple(tally.first),
         finding_count=tally.total,
         not_read=measured.not_read,
+        tolerated=tuple(sorted(f"{record}: {by}" for record, by in tally.tolerated)),
         findings=path,
         findings_sha256=_sha256(path),
         rules_fingerprint=fingerprint,

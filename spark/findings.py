@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.drift.explaining import DUPLICATE_RULE
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind
 from domain.drift.tolerations import Toleration
 
 MISSING_RULE = "missing-row"
-DUPLICATE_RULE = "duplicate-key"
-"""A side that has a key twice was read wrongly, or is broken: nothing was compared for that key, and nobody can tolerate it."""
 
 FINDINGS_SCHEMA = pa.schema(
     [
@@ -49,13 +48,9 @@ def tolerate(findings: pa.Table, tolerations: Sequence[Toleration]) -> pa.Table:
         for column, wanted in (("key", toleration.key), ("field", toleration.field)):
             if wanted:
                 fits = pc.and_(fits, pc.equal(findings.column(column), wanted))
-        by = pc.if_else(fits, named(toleration), by)
+        by = pc.if_else(fits, toleration.named, by)
     kinds = pc.if_else(pc.not_equal(by, ""), str(FindingKind.TOLERATED), findings.column("finding"))
     return _with(_with(findings, "finding", kinds), "tolerated_by", by)
-
-
-def named(toleration: Toleration) -> str:
-    return toleration.named
 
 
 def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
@@ -85,6 +80,13 @@ def finding_counts(findings: pa.Table) -> dict[tuple[str, str], int]:
     grouped = findings.group_by(["record", "finding"]).aggregate([([], "count_all")])
     columns = (grouped.column(name).to_pylist() for name in ("record", "finding", "count_all"))
     return {(record, finding): count for record, finding, count in zip(*columns, strict=True)}
+
+
+def tolerated_in(findings: pa.Table) -> set[tuple[str, str]]:
+    """Which tolerations were used: the record, and the toleration as it is named."""
+    used = findings.filter(pc.equal(findings.column("finding"), str(FindingKind.TOLERATED)))
+    grouped = used.group_by(["record", "tolerated_by"]).aggregate([])
+    return {(row["record"], row["tolerated_by"]) for row in grouped.to_pylist()}
 
 
 def as_models(findings: pa.Table | pa.RecordBatch) -> tuple[DriftFinding, ...]:

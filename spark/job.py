@@ -66,13 +66,17 @@ class CheckJob(JobModel):
 
 
 class CheckResult(JobModel):
-    """What an engine found. `findings`: a Parquet file below `out`, of all findings, sorted; `first`: the gravest."""
+    """What an engine found. `findings`: a Parquet file below `out`, of all findings, sorted; `first`: the gravest.
+
+    `tolerated`: the tolerations that were used, as `domain.zk_to_kraft.comparison.names_of` names them.
+    """
 
     verdict: Verdict
     counts: dict[str, RecordCounts]
     first: tuple[DriftFinding, ...] = ()
     finding_count: int = 0
     not_read: tuple[str, ...] = ()
+    tolerated: tuple[str, ...] = ()
     findings: Path
     findings_sha256: str
     rules_fingerprint: str

@@ -32,6 +32,7 @@ DUAL_WRITE_LIVES = frozenset(
         WaitReason.PARTITIONS_WOULD_STOP,
         WaitReason.SOAK_NOT_OVER,
         WaitReason.DRIFT_FOUND,
+        WaitReason.MESSAGES_DIFFER,
         WaitReason.CHECK_INCONCLUSIVE,
         WaitReason.CHECKS_WORKER_MISSING,
     }
@@ -165,7 +166,7 @@ class Board:
         decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
         if assessment.gauges.zookeeper_controller is not None and not is_begun:
             self._orders.withdraw(GateName.FINALIZE_WITHOUT_RETURN)
-        if isinstance(decision, Wait) and decision.reason is WaitReason.DRIFT_FOUND:
+        if isinstance(decision, Wait) and decision.reason in {WaitReason.DRIFT_FOUND, WaitReason.MESSAGES_DIFFER}:
             self._orders.withdraw(GateName.FINALIZE)
         if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
             self._orders.withdraw(GateName.FAIL_OVER)

@@ -7,6 +7,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 from domain.contracts import (
+    CHECK_OF,
     ActivityName,
     AdoptRequest,
     Assessment,
@@ -28,7 +29,7 @@ from domain.decisions import Step, StepAction
 from domain.policy import FLUSHES, MigrationPolicy
 from domain.records import EventDraft, Progress
 from workflows.orders import Orders
-from workflows.telling import summary_of, summary_of_record
+from workflows.telling import CLUSTER, summary_of, summary_of_record
 
 FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
 """A thing that does not answer is asked again until it does: a migration waits, it does not fail."""
@@ -149,8 +150,8 @@ class Calls:
             summary=summary_of(step, node),
         )
 
-    def compare(self, number: int) -> "workflow.ActivityHandle[CheckOutcome]":
-        """Compare ZooKeeper with KRaft, for the step with this number: all its attempts publish one report.
+    def check(self, step: Step, number: int) -> "workflow.ActivityHandle[CheckOutcome]":
+        """Make the check of a step, which has this number: all its attempts publish one report.
 
         One that nobody takes fails, after the time that a check is repeated after: a missing worker is told, not waited for.
         """
@@ -160,6 +161,7 @@ class Calls:
             CheckRequest(
                 report_id=f"{request.migration_id}.{number}",
                 cluster=request.cluster,
+                check=CHECK_OF[step.action],
                 migration_id=request.migration_id,
                 policy=request.policy,
             ),
@@ -169,7 +171,7 @@ class Calls:
             start_to_close_timeout=CHECK_TIMEOUT,
             heartbeat_timeout=HEARTBEAT,
             retry_policy=FOREVER,
-            summary="Compare ZooKeeper with KRaft",
+            summary=summary_of(step, CLUSTER),
         )
 
     async def record(self, events: tuple[EventDraft, ...], progress: Progress | None) -> None:

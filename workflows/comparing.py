@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from domain.contracts import CheckOutcome, StepOutcome
-from domain.decisions import Step
+from domain.decisions import Step, StepAction
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
@@ -19,17 +19,17 @@ AGAIN = StepOutcome(is_done=False, blocked="compared already, and asked for once
 
 
 class Comparing:
-    """`is_again`: nothing else was decided since the last comparison. A clock that goes wrong must not fill the history."""
+    """`last`: the check since which nothing else was decided. A clock that goes wrong must not fill the history with it."""
 
     def __init__(self, calls: Calls, orders: Orders, outbox: Outbox, board: Board, stop: Stop) -> None:
         self._calls, self._orders, self._outbox, self._board, self._stop = calls, orders, outbox, board, stop
-        self.is_again = False
+        self.last: StepAction | None = None
 
     async def compare(self, step: Step, number: int) -> StepOutcome | None:
         """Have both sides compared, unless somebody orders something else meanwhile: a hold or a rollback does not wait."""
-        was_again, self.is_again = self.is_again, True
+        is_again, self.last = self.last is step.action, step.action
         self._board.in_hand = step
-        check = self._calls.compare(number)
+        check = self._calls.check(step, number)
         try:
             await workflow.wait_condition(lambda: check.done() or self._is_dropped())
             if check.done():
@@ -44,7 +44,7 @@ class Comparing:
             raise
         finally:
             self._board.in_hand = None
-        return AGAIN if was_again else None
+        return AGAIN if is_again else None
 
     def _is_dropped(self) -> bool:
         return self._orders.is_held or self._orders.revert is not None

@@ -106,6 +106,10 @@ def summary_of(step: Step, node: str) -> str:
             return "Remove what the KRaft controllers have left"
         case StepAction.COMPARE_METADATA:
             return "Compare ZooKeeper with KRaft"
+        case StepAction.CAPTURE_BASELINE:
+            return "Look at clients' data before the first broker is restarted"
+        case StepAction.COMPARE_MESSAGES:
+            return "Compare clients' data with what it was before the first restart"
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:

@@ -21,6 +21,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
     from domain.contracts import (
+        CHECK_OF,
         WORKFLOW_TYPE,
         ActivityName,
         ApprovalMessage,
@@ -145,7 +146,7 @@ class ZkToKraftMigration:
 
     async def _wait_for_change(self, assessment: Assessment) -> Assessment | None:
         """Watch until the decision is another one, or somebody says something (then `None`: look anew)."""
-        self._is_settled = self._comparing.is_again = False
+        self._is_settled, self._comparing.last = False, None
         self._outbox.send_soon()
         watch = self._calls.watch(self._orders, assessment.digest, self._board.awaited)
         try:
@@ -165,10 +166,10 @@ class ZkToKraftMigration:
         self._step_count += 1
         self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
         self._outbox.send_soon()
-        if step.action is StepAction.COMPARE_METADATA:
+        if step.action in CHECK_OF:
             self._is_settled = False
             return await self._comparing.compare(step, self._step_count)
-        self._comparing.is_again = False
+        self._comparing.last = None
         # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
         is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import structlog
 
 from activities.capturing import Captured, CapturedZnode
+from activities.conclusions import compared_of
 from activities.ports import Compared, Comparison
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, Severity
-from domain.drift.report import FindingKind
 from domain.errors import Permanent, Superseded, Transient
 from spark.conclude import Measured, conclude
 from spark.engine.local import LocalEngine
@@ -98,9 +98,9 @@ class EngineRunner:
 
         on_spark = await self._run_on_spark(job, session, tell)
         if on_spark is not None:
-            return _compared(on_spark)
+            return compared_of(on_spark)
         here = job.model_copy(update={"out": job.out.with_name(f"{job.out.name}-local")})
-        return _compared(await _in_thread(lambda: LocalEngine().run(here, on_progress=tell), ended))
+        return compared_of(await _in_thread(lambda: LocalEngine().run(here, on_progress=tell), ended))
 
     async def _run_on_spark(self, job: CheckJob, session: str, tell: OnProgress) -> CheckResult | None:
         """`None`: Spark is away, or will not do it, which never closes the way. Where the input is what it cannot read, the
@@ -125,7 +125,7 @@ class EngineRunner:
         job.out.mkdir(mode=0o700)
         rows = {kind: (counts.left, counts.right, counts.equal) for kind, counts in later.counts.items()}
         measured = Measured(later.engine, rows, later.not_read, later.seconds)
-        return _compared(conclude(job, [in_order(kept)], measured)), found.num_rows - kept.num_rows
+        return compared_of(conclude(job, [in_order(kept)], measured)), found.num_rows - kept.num_rows
 
     def _job(self, asked: Comparison) -> CheckJob:
         return CheckJob(
@@ -170,26 +170,3 @@ def _is_in(findings: pa.Table, others: pa.Table) -> pa.ChunkedArray:
 
 def _matched(findings: pa.Table) -> pa.Table:
     return pa.table({name: pc.fill_null(findings.column(name), ABSENT) for name in SAME})
-
-
-def _compared(result: CheckResult) -> Compared:
-    return Compared(
-        verdict=result.verdict,
-        counts=result.counts,
-        first=result.first,
-        not_read=result.not_read,
-        findings=result.findings,
-        content_hash=result.material_hash,
-        rules_fingerprint=result.rules_fingerprint,
-        tolerated=_tolerated(result.findings),
-        engine=result.engine,
-        seconds=result.seconds,
-    )
-
-
-def _tolerated(findings: Path) -> tuple[str, ...]:
-    """As `domain.zk_to_kraft.comparison.names_of` names them."""
-    found = pq.read_table(findings, columns=["record", "tolerated_by", "finding"])
-    used = found.filter(pc.equal(found.column("finding"), str(FindingKind.TOLERATED)))
-    pairs = used.group_by(["record", "tolerated_by"]).aggregate([])
-    return tuple(sorted(f"{row['record']}: {row['tolerated_by']}" for row in pairs.to_pylist()))

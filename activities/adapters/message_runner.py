@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
+from activities.conclusions import compared_of
 from activities.ports import Compared, MessageComparison, WalkedNode
 from domain.drift.message_manifest import NodeWalked
-from domain.drift.report import FindingKind
 from domain.errors import Permanent, Transient
 from spark.codec.segment_manifest import read_walk
 from spark.engine.messages import MessageJob, run
@@ -53,7 +51,7 @@ class MessageEngine:
             not_read=asked.not_read,
         )
         on_spark = await self._on_spark(job, session)
-        return _compared(on_spark if on_spark is not None else await asyncio.to_thread(_run_here, job))
+        return compared_of(on_spark if on_spark is not None else await asyncio.to_thread(run, job))
 
     async def _on_spark(self, job: MessageJob, session: str) -> CheckResult | None:
         """`None`: Spark is away, or will not do it, which never closes the way."""
@@ -64,10 +62,6 @@ class MessageEngine:
         except (Transient, Permanent) as error:
             self._log.warning("Spark has not compared: comparing in this process", check=job.id, why=str(error))
             return None
-
-
-def _run_here(job: MessageJob) -> CheckResult:
-    return run(job)
 
 
 def _run_on_spark(job: MessageJob, session: Any) -> CheckResult:  # noqa: ANN401 - PySpark may be absent
@@ -82,24 +76,3 @@ def _read_walk(broker: int, output: str) -> WalkedNode:
     pq.write_table(found.batches, file, compression="zstd")
     told = {name: found.told[name] for name in NodeWalked.model_fields if name != "broker"}
     return WalkedNode(found.replicas, file.getvalue(), found.moved, NodeWalked(broker=broker, **told))
-
-
-def _compared(result: CheckResult) -> Compared:
-    return Compared(
-        verdict=result.verdict,
-        counts=result.counts,
-        first=result.first,
-        not_read=result.not_read,
-        findings=result.findings,
-        content_hash=result.material_hash,
-        rules_fingerprint=result.rules_fingerprint,
-        tolerated=_tolerated(pq.read_table(result.findings, columns=["record", "tolerated_by", "finding"])),
-        engine=result.engine,
-        seconds=result.seconds,
-    )
-
-
-def _tolerated(findings: pa.Table) -> tuple[str, ...]:
-    """As `domain.zk_to_kraft.comparison.names_of` names them."""
-    used = findings.filter(pc.equal(findings.column("finding"), str(FindingKind.TOLERATED)))
-    return tuple(sorted({f"{row['record']}: {row['tolerated_by']}" for row in used.to_pylist()}))

@@ -342,13 +342,15 @@ class Walk:
         for directory in self.request["log_dirs"]:
             starts = checkpoints(directory)
             for name in sorted(logs.keys() & set(os.listdir(directory))):  # noqa: PTH208
-                yield {"log": name, **self._whole(f"{directory}/{name}", starts.get(name, 0), logs[name])}
+                found = self._whole(f"{directory}/{name}", starts.get(name, 0), logs[name])
+                if found is not None:
+                    yield {"log": name, **found}
         seconds = round(time.monotonic() - self._began, 3)
         done = {"method": self.method, "read_bytes": self.reader.bytes, "forgotten_bytes": self.reader.forgotten}
         yield {"done": True, "seconds": seconds, "knows_page_cache": self.reader.can_ask, **done, **self.totals}
 
-    def _whole(self, directory: str, start: int, wanted: dict[str, Any]) -> dict[str, Any]:
-        """The same log is begun anew where its files are deleted meanwhile."""
+    def _whole(self, directory: str, start: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        """The same log is begun anew where its files are deleted meanwhile. `None`: the log itself was."""
         for _ in range(ATTEMPTS):
             kept = dict(self.totals)
             try:
@@ -356,7 +358,7 @@ class Walk:
                 return {"topic_id": log.topic_id(), **self._one(log, start, wanted)}
             except (Moved, FileNotFoundError):
                 self.totals = kept
-        return {"moved": True}
+        return {"moved": True} if os.path.isdir(directory) else None  # noqa: PTH112
 
     def _one(self, log: Log, start: int, wanted: dict[str, Any]) -> dict[str, Any]:
         start, end = max(start, log.segments[0]), log.end()

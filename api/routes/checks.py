@@ -5,15 +5,14 @@ from fastapi import APIRouter, Request, Response
 
 from api.audit import call_of
 from api.checking import find_check, start_check
-from api.findings import Wanted
 from api.links import check_url
 from api.report_answers import CheckAnswer, CheckList, FindingPage
 from api.requests import CheckOrder, Limit, NamedCluster, NamedReport
 from api.routes.clusters import registered
-from api.routes.reports import PAGES, Before, Record, Start, in_form, next_of, no_such_report, page_of
+from api.routes.reports import PAGES, Before, WantedFindings, in_form, next_of, no_such_report, page_of
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import CheckRequest
-from domain.drift.report import DriftReport, FindingKind
+from domain.drift.report import DriftReport
 from domain.policy import MigrationPolicy
 
 router = APIRouter(prefix="/clusters/{name}/checks", tags=["checks"])
@@ -72,20 +71,14 @@ async def get_check(name: NamedCluster, report_id: NamedReport, request: Request
 
 @router.get("/{report_id}/findings")
 async def list_check_findings(
-    name: NamedCluster,
-    report_id: NamedReport,
-    wiring: UsableWiring,
-    limit: Limit = 100,
-    start: Start = 0,
-    record: Record = None,
-    finding: FindingKind | None = None,
+    name: NamedCluster, report_id: NamedReport, wiring: UsableWiring, wanted: WantedFindings
 ) -> FindingPage:
     """All findings of a check that has ended, page by page."""
     await registered(wiring, name)
     report = await _of_cluster(wiring, name, report_id)
     if report is None:
         raise no_such_report()
-    return await page_of(wiring, report, Wanted(limit, start, record, finding))
+    return await page_of(wiring, report, wanted)
 
 
 async def _of_cluster(wiring: Wiring, name: str, report_id: str) -> DriftReport | None:

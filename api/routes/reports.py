@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from api.answers import Outgoing
@@ -30,6 +30,14 @@ Before = Annotated[ReportId | None, Query(alias="cursor", description="`next_cur
 Start = Annotated[int, Query(alias="cursor", ge=0, le=2**40, description="`next_cursor` of the page before.")]
 Record = Annotated[str | None, Query(max_length=100, description="Only of this kind of row, such as `topic-config`.")]
 
+
+def _wanted(limit: Limit = 100, start: Start = 0, record: Record = None, finding: FindingKind | None = None) -> Wanted:
+    return Wanted(limit, start, record, finding)
+
+
+WantedFindings = Annotated[Wanted, Depends(_wanted)]
+"""Which findings of a report, as every page of them is asked for."""
+
 router = APIRouter(prefix="/migrations/{migration_id}/reports", tags=["reports"])
 
 
@@ -52,17 +60,11 @@ async def get_report(migration_id: NamedMigration, report_id: NamedReport, reque
 
 @router.get("/{report_id}/findings")
 async def list_findings(
-    migration_id: NamedMigration,
-    report_id: NamedReport,
-    wiring: UsableWiring,
-    limit: Limit = 100,
-    start: Start = 0,
-    record: Record = None,
-    finding: FindingKind | None = None,
+    migration_id: NamedMigration, report_id: NamedReport, wiring: UsableWiring, wanted: WantedFindings
 ) -> FindingPage:
     """All findings of a report, page by page."""
     report = await _of_migration(wiring, migration_id, report_id)
-    return await page_of(wiring, report, Wanted(limit, start, record, finding))
+    return await page_of(wiring, report, wanted)
 
 
 async def _of_migration(wiring: Wiring, migration_id: NamedMigration, report_id: str) -> DriftReport:

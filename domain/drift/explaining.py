@@ -20,6 +20,7 @@ SIDES: dict[CheckName, Sides] = {
     CheckName.COPY: Sides(
         "ZooKeeper", "KRaft", "the metadata in ZooKeeper before the copy with what Kafka's own copy made of it"
     ),
+    CheckName.BASELINE: Sides("before", "nothing yet", "nothing yet: it keeps what clients' data is before the first restart"),
     CheckName.MESSAGES: Sides("before", "now", "record batches and committed offsets as they were before with those of now"),
     CheckName.TREE: Sides("first tree", "second tree", "two ZooKeeper trees, znode by znode"),
 }
@@ -38,7 +39,7 @@ _TOOLS = {
 
 
 DUPLICATE_RULE = "duplicate-key"
-"""Of a finding about a key that one side has twice."""
+"""A side that has a key twice was read wrongly, or is broken: nothing was compared for that key, and nobody can tolerate it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Explanation:
 def verdict_in_words(report: DriftReport) -> str:
     """One sentence or two, first thing in every rendering."""
     sides = SIDES[report.check]
+    if report.check is CheckName.BASELINE:
+        kept = ", ".join(f"{counts.left} {record}" for record, counts in sorted(report.counts.items()))
+        return f"Not all of what was there before could be read: {report.not_read[0]}." if report.not_read else f"Kept: {kept}."
     count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
     differences = f"{count} difference{'' if count == 1 else 's'}"
     if report.verdict is Verdict.INCONCLUSIVE:
@@ -60,7 +64,8 @@ def verdict_in_words(report: DriftReport) -> str:
     if report.verdict is Verdict.DRIFT:
         return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
     tail = f" {differences}, for information only." if count else ""
-    return f"Both sides ({sides.left}, {sides.right}) say the same.{tail}"
+    equal = sum(c.equal for c in report.counts.values())
+    return f"Both sides ({sides.left}, {sides.right}) say the same: {equal} rows are equal.{tail}"
 
 
 def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
@@ -126,6 +131,7 @@ _OTHERS = {
         "Look at the newest comparison of the metadata. If that shows it too, repair it as it says; otherwise it has been "
         "changed since on both sides, and nothing is left to do.",
     ),
+    CheckName.BASELINE: Explanation("It was there before.", "Nothing."),
     CheckName.MESSAGES: Explanation(
         "What was there before is not there, or not the same any more, and no retention, compaction or truncation explains it.",
         "Do not finalise. Compare the replicas of the partition, and restore from a replica or a backup that still has it.",

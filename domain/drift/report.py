@@ -39,6 +39,8 @@ class CheckName(StrEnum):
     """ZooKeeper as it is with KRaft as it is: the dual write."""
     COPY = "copy"
     """ZooKeeper before the copy with KRaft's image at the copy's offset: Kafka's own copy."""
+    BASELINE = "baseline"
+    """Clients' data before the first broker is rolled: kept, and compared with nothing yet."""
     MESSAGES = "messages"
     """Record batches and committed offsets, before and now."""
     TREE = "tree"
@@ -97,6 +99,7 @@ class DriftReport(DriftModel):
 
     `content_hash` covers what is material: check, verdict, counts by finding without rows' numbers, every finding that is
     not tolerated, the rules' fingerprint, what was not read. So two clean reports of the same rules have the same.
+    `baseline`: the artefact that a later look at clients' data is compared with (`MessageManifest`).
     """
 
     id: str
@@ -115,5 +118,6 @@ class DriftReport(DriftModel):
     content_hash: str
     findings: str | None = None
     manifest: str | None = None
+    baseline: str | None = None
     engine: str = ""
     seconds: dict[str, float] = Field(default_factory=dict)

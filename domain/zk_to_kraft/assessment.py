@@ -2,19 +2,30 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import Assessment, ClusterSight, Gauges, Loss, Silence
+from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.drift.report import DriftReport
 from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
-from domain.zk_to_kraft.comparison import compared, evidence_of_report, is_due, newest_of, objects_of, told
+from domain.zk_to_kraft.comparison import (
+    claim_of,
+    compared,
+    compared_messages,
+    evidence_of_report,
+    is_due,
+    is_look_due,
+    is_usable,
+    newest_of,
+    objects_of,
+    told,
+)
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
@@ -33,7 +44,7 @@ from domain.zk_to_kraft.situation import (
     situation_of,
     soaked_for,
 )
-from domain.zk_to_kraft.terms import Approval, Terms
+from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
 MAX_OBJECTS = 20
 """How many objects a wait names; the observation has them all."""
@@ -52,8 +63,9 @@ class Ruling:
     """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
 
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
-    KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `unchecked_since`: when a comparison
-    that was due was not taken by any worker.
+    KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
+    migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
+    `unchecked_since`: when a check that was due was not taken by any worker.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
@@ -61,7 +73,20 @@ class Ruling:
     accepted_losses: tuple[str, ...] | None = None
     reports: tuple[DriftReport, ...] = ()
     drifts: int = 0
+    baseline: DriftReport | None = None
+    messages: DriftReport | None = None
+    inherited: DriftReport | None = None
     unchecked_since: datetime | None = None
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is something to compare clients' data with."""
+        return is_usable(self.baseline) or is_usable(self.inherited)
+
+
+NOTHING_RULED = Ruling()
+NO_BASELINE = "nothing to compare with"
+"""What evidence says of clients' data where it was not looked at before the first broker was restarted."""
 
 
 def assess(
@@ -76,11 +101,11 @@ def assess(
     silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
-    evidence = evidence_of(observation, spec, policy, situation, ruling.reports, ruling.drifts)
+    evidence = evidence_of(observation, spec, policy, situation, ruling)
     terms = _terms(observation, situation, spec, policy, ruling, hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
-    decision = _decide(observation, spec, policy, situation, terms, ruling.reports)
-    stands = _standing(decision, observation, spec, policy, situation, terms, ruling.reports)
+    decision = _decide(observation, spec, policy, situation, terms, ruling)
+    stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec)
     opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
@@ -147,6 +172,13 @@ def _terms(
     is_check_due = is_due(report, policy, now)
     is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 
+    def look(report: DriftReport | None, *, is_wanted: bool) -> Check:
+        if not is_wanted:
+            return Check()
+        is_look_due_now = is_look_due(report, policy, now)
+        is_missing = is_look_due_now and missed_at is not None
+        return Check(compared_messages(report), is_look_due_now and not is_missed_lately, is_missing)
+
     def approval(gate: GateName) -> Approval:
         return _approval(ruling.approvals.get(gate), situation, evidence_hash)
 
@@ -163,6 +195,8 @@ def _terms(
         compared=compared(report, policy),
         is_check_due=is_check_due and not is_missed_lately,
         is_checker_missing=is_check_due and missed_at is not None,
+        baseline=look(ruling.baseline, is_wanted=policy.compare_messages and not is_usable(ruling.baseline)),
+        messages=look(ruling.messages, is_wanted=policy.compare_messages and ruling.has_baseline),
         evidence_hash=evidence_hash,
     )
 
@@ -184,12 +218,14 @@ def _standing(
     policy: MigrationPolicy,
     situation: Situation,
     terms: Terms,
-    reports: Sequence[DriftReport],
+    ruling: Ruling,
 ) -> Gate | Wait | None:
     """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
-    if not isinstance(decision, Step) or decision.action is not StepAction.COMPARE_METADATA:
+    if not isinstance(decision, Step) or decision.action not in CHECK_OF:
         return None
-    stands = _decide(observation, spec, policy, situation, replace(terms, is_check_due=False), reports)
+    looks = {name: replace(getattr(terms, name), is_due=False) for name in ("baseline", "messages")}
+    without = replace(terms, is_check_due=False, **looks)
+    stands = _decide(observation, spec, policy, situation, without, ruling)
     return stands if isinstance(stands, Gate | Wait) else None
 
 
@@ -199,7 +235,7 @@ def _decide(
     policy: MigrationPolicy,
     situation: Situation,
     terms: Terms,
-    reports: Sequence[DriftReport],
+    ruling: Ruling,
 ) -> Decision:
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
@@ -214,17 +250,29 @@ def _decide(
     if not isinstance(decision, Wait | Revert):
         return decision
     explained = _explained(decision, observation, spec, policy)
-    report = newest_of(reports, observation.zookeeper)
-    if explained.reason in REPORTED and report is not None:
+    report = _report_behind(explained.reason, observation, terms, ruling)
+    if report is not None:
         explained = _with_report(explained, report)
     if not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
-        explained = _with_losses(explained, losses_of(observation, situation, spec, reports))
+        explained = _with_losses(explained, losses_of(observation, situation, spec, ruling.reports))
     is_told = situation.dual_write is not DualWrite.DEAD or explained.reason is WaitReason.FAILOVER_WOULD_HURT
     return explained if is_told else _with_alarm(explained)
 
 
 REPORTED = frozenset({WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING})
-"""Waits about the comparison: the newest report says more. Where its worker is missing too: a drift stays found."""
+"""Waits about a check: its newest report says more. Where its worker is missing too: a drift stays found."""
+
+
+def _report_behind(reason: WaitReason, observation: Observation, terms: Terms, ruling: Ruling) -> DriftReport | None:
+    """Before KRaft's claim nothing but the baseline is looked at; clients' data only where the metadata is the same."""
+    if reason is WaitReason.MESSAGES_DIFFER:
+        return ruling.messages
+    if reason not in REPORTED:
+        return None
+    if not claim_of(observation.zookeeper):
+        return ruling.baseline
+    is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
+    return ruling.messages if is_same else newest_of(ruling.reports, observation.zookeeper)
 
 
 def _with_report(wait: Wait | Revert, report: DriftReport) -> Wait | Revert:
@@ -297,8 +345,7 @@ def evidence_of(
     spec: ClusterSpec,
     policy: MigrationPolicy,
     situation: Situation,
-    reports: Sequence[DriftReport] = (),
-    drifts: int = 0,
+    ruling: Ruling = NOTHING_RULED,
 ) -> dict[str, Any]:
     """What an approval binds to: only what is material, so never offsets, times or counts.
 
@@ -320,8 +367,9 @@ def evidence_of(
             "registration": situation.registration,
             "replication": situation.replication,
         },
-        "report": evidence_of_report(newest_of(reports, observation.zookeeper)),
-        "drifts_found": drifts,
+        "report": evidence_of_report(newest_of(ruling.reports, observation.zookeeper)),
+        "drifts_found": ruling.drifts,
+        "messages": evidence_of_report(ruling.messages) if ruling.has_baseline else NO_BASELINE,
         "nodes": {
             spec.node_name(node.id): {
                 "mode": node.mode,

@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.drift.hashing import rules_fingerprint
-from domain.drift.report import DriftFinding, DriftReport, Verdict
+from domain.drift.messages import rules_fingerprint as message_rules
+from domain.drift.records import Severity
+from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.observation import ControllerZnode, ZooKeeperView
 from domain.policy import MigrationPolicy
@@ -87,8 +89,46 @@ def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
     return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
 
 
+def is_usable(baseline: DriftReport | None) -> bool:
+    """Whether clients' data can be compared with this one."""
+    return baseline is not None and baseline.baseline is not None and baseline.verdict is Verdict.CLEAN
+
+
+def compared_messages(report: DriftReport | None) -> Compared:
+    """What a look at clients' data says. Only what blocks counts: topics are deleted, and groups expire, in any week."""
+    if report is None:
+        return Compared.NONE
+    if report.verdict is Verdict.DRIFT and not _blocks(report):
+        return Compared.INCONCLUSIVE if report.not_read else Compared.CLEAN
+    is_foreign = report.verdict is Verdict.CLEAN and not is_of_our_rules(report)
+    return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
+
+
+def _blocks(report: DriftReport) -> bool:
+    """Whether something in it is no everyday change. The gravest findings come first."""
+    return any(f.severity is Severity.BLOCK and f.finding not in HARMLESS for f in report.first)
+
+
+HARMLESS = frozenset({FindingKind.TOLERATED, FindingKind.UNVERIFIABLE})
+
+
+def is_look_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
+    """Whether to look at clients' data anew: without a report, after a good one's age, and soon after another."""
+    if report is None or report.started_at - now > CLOCKS_APART:
+        return True
+    if compared_messages(report) is Compared.CLEAN:
+        return now - report.started_at >= policy.max_messages_age
+    pause = max(policy.recheck_interval, REST * (report.ended_at - report.started_at))
+    return now - report.ended_at >= min(pause, policy.max_messages_age)
+
+
+REST = 9
+"""A look at clients' data that is taken again and again reads the brokers' disks for a tenth of the time."""
+
+
 def is_of_our_rules(report: DriftReport) -> bool:
-    return report.rules_fingerprint == rules_fingerprint()
+    is_about_messages = report.check in {CheckName.BASELINE, CheckName.MESSAGES}
+    return report.rules_fingerprint == (message_rules() if is_about_messages else rules_fingerprint())
 
 
 def is_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
@@ -119,7 +159,8 @@ def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:
 
 def objects_of(report: DriftReport) -> tuple[str, ...]:
     """What a wait names: the first findings, or what was not read, each once."""
-    named = [_object(finding) for finding in report.first] if report.verdict is Verdict.DRIFT else list(report.not_read)
+    is_found = report.verdict is Verdict.DRIFT and (report.check is CheckName.METADATA or _blocks(report))
+    named = [_object(finding) for finding in report.first] if is_found else list(report.not_read)
     return tuple(dict.fromkeys(named))
 
 

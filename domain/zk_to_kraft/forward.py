@@ -17,7 +17,7 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import GIVEN, Compared, Terms
+from domain.zk_to_kraft.terms import GIVEN, Check, Compared, Terms
 
 
 def _stale_copy(s: Situation, _: Terms) -> Decision | None:
@@ -159,7 +159,9 @@ def _brokers(s: Situation, terms: Terms) -> Decision | None:
     if in_zookeeper:
         if s.quorum is not QuorumState.PRE_MIGRATION or s.claim is not Claim.ZOOKEEPER:
             return wait(WaitReason.STATE_NOT_UNDERSTOOD)
-        return _roll_broker(s, terms, guards.zookeeper_controller_last(in_zookeeper)[0], NodeStage.MIGRATION)
+        first = _roll_broker(s, terms, guards.zookeeper_controller_last(in_zookeeper)[0], NodeStage.MIGRATION)
+        may_look = isinstance(first, Step) and _are_brokers_untouched(s)
+        return (_not_clean(terms.baseline, StepAction.CAPTURE_BASELINE) if may_look else None) or first
     return _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT) if outside_kraft else None
 
 
@@ -185,14 +187,22 @@ def _controllers(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _not_compared(terms: Terms) -> Decision | None:
-    """Beyond the end nothing can be compared with ZooKeeper any more. So right before it both sides have been, and agree."""
-    if terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing):
-        return Step(action=StepAction.COMPARE_METADATA, stage=NodeStage.MIGRATION)
-    if terms.is_checker_missing:
+    """Beyond the end nothing can be compared with ZooKeeper any more. So right before it both sides have been, and agree; and
+    clients' data has been looked at, and is what it was.
+    """
+    metadata = Check(terms.compared, terms.is_check_due, terms.is_checker_missing)
+    differs = _not_clean(metadata, StepAction.COMPARE_METADATA, WaitReason.DRIFT_FOUND)
+    return differs or _not_clean(terms.messages, StepAction.COMPARE_MESSAGES, WaitReason.MESSAGES_DIFFER)
+
+
+def _not_clean(check: Check, action: StepAction, of_drift: WaitReason = WaitReason.CHECK_INCONCLUSIVE) -> Decision | None:
+    if check.is_due or (check.found is Compared.NONE and not check.is_missing):
+        return Step(action=action, stage=NodeStage.MIGRATION)
+    if check.is_missing:
         return wait(WaitReason.CHECKS_WORKER_MISSING)
-    if terms.compared is Compared.CLEAN:
+    if check.found is Compared.CLEAN:
         return None
-    return wait(WaitReason.DRIFT_FOUND if terms.compared is Compared.DRIFT else WaitReason.CHECK_INCONCLUSIVE)
+    return wait(of_drift if check.found is Compared.DRIFT else WaitReason.CHECK_INCONCLUSIVE)
 
 
 def _roll_broker(s: Situation, terms: Terms, broker: BrokerSituation, stage: NodeStage) -> Decision:

@@ -31,13 +31,16 @@ function partition() { return told("topicId") " " told("partitionId") }
 /"type":"TOPIC_RECORD"/ { topic[told("topicId")] = told("name") }
 /"type":"REMOVE_TOPIC_RECORD"/ { delete topic[told("topicId")] }
 /"type":"PARTITION_RECORD"/ { epoch[partition()] = told("partitionEpoch") }
-/"type":"PARTITION_CHANGE_RECORD"/ { epoch[partition()]++ }
+/"type":"PARTITION_CHANGE_RECORD"/ {
+  if (!(partition() in epoch)) is_torn = 1
+  epoch[partition()]++
+}
 END {
   for (key in epoch) {
     split(key, part, " ")
     if (part[1] in topic) print "/brokers/topics/" topic[part[1]] "/partitions/" part[2] "/state", epoch[key] + 0
   }
-  exit !seen
+  exit is_torn || !seen
 }
 """
 """From a newest checkpoint and a log, each after a line that begins it, to lines of a state's path and its partition epoch."""
@@ -63,10 +66,11 @@ def lagging_states(spec: ClusterSpec, controller: ControllerSpec, directories: S
     it is not. Fails where it could not read all.
     """
     folders = " ".join(quote(f"{path}/__cluster_metadata-0") for path in directories)
-    files = '$(ls "$folder"/*.checkpoint 2>/dev/null | tail -n 1) "$folder"/*.log'
+    files = '"$(ls "$folder"/*.checkpoint 2>/dev/null | tail -n 1)" "$folder"/*.log'
     one = f'[ ! -e "$log" ] || {{ echo "begin $log"; {decoder(controller)} "$log"; }}'
     each = f"for folder in {folders}; do for log in {files}; do {one}; done; done 2>/dev/null"
     epochs = f"epochs=$({each} | awk {quote(_EPOCHS)})"
     gets = "gets=$(echo \"$epochs\" | sed 's/ .*//; s/^/get -s /')"
     states = f"states=$({in_one_session(spec, 'gets')} | grep -e leader_epoch -e '^dataVersion = ')"
-    return f'{epochs} && {gets} && {states} && {{ echo "$epochs"; echo; echo "$states"; }} | awk {quote(_CHANGES)}'
+    told = f'{gets} && {states} && {{ echo "$epochs"; echo; echo "$states"; }} | awk {quote(_CHANGES)}'
+    return f'{epochs} && {{ [ -z "$epochs" ] || {{ {told}; }}; }}'

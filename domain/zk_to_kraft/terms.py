@@ -33,13 +33,23 @@ GIVEN = frozenset({Approval.VALID, Approval.CONSUMED})
 
 
 @dataclass(frozen=True)
+class Check:
+    """What a check has found, whether it is due, and whether nobody has taken it although it is."""
+
+    found: Compared = Compared.CLEAN
+    is_due: bool = False
+    is_missing: bool = False
+
+
+@dataclass(frozen=True)
 class Terms:
     """Orders, approvals and policy. `evidence_hash` is that of the evidence as it is now.
 
     `approval`: of `finalize`. `without_return`: of `finalize-without-return`. `may_fail_over`: the policy or a person says so.
     `is_silence_long`: ZooKeeper, where it is silent, has been so for as long as the policy asks for.
     `unaccepted`: nodes whose files would lose something on the way back that nobody has accepted. `is_check_due`: the newest
-    report is too old for what it says. `is_checker_missing`: nobody has taken the comparison that is due.
+    report is too old for what it says. `is_checker_missing`: nobody has taken the comparison that is due. `baseline`,
+    `messages`: the looks at clients' data, before and now; clean where there is nothing to compare with.
     """
 
     intent: Intent = Intent.FORWARD
@@ -55,6 +65,8 @@ class Terms:
     compared: Compared = Compared.NONE
     is_check_due: bool = False
     is_checker_missing: bool = False
+    baseline: Check = Check()
+    messages: Check = Check()
     evidence_hash: str = ""
 
     @property

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain.contracts import ClusterSight, RollbackPreview
 from domain.decisions import Finding, Intent
+from domain.drift.report import DriftFinding, Verdict
 from domain.errors import Permanent
 from domain.records import Event, NodeStatus, OpenGate
 
@@ -123,6 +124,14 @@ class Door:
 
     async def migration(self, migration_id: str) -> MigrationSeen:
         return MigrationSeen.model_validate(await self._read(f"/migrations/{migration_id}", READ_TIMEOUT))
+
+    async def first_finding(self, migration_id: str) -> str:
+        """The gravest difference of the newest report that has one, in one line."""
+        reports = (await self._read(f"/migrations/{migration_id}/reports", READ_TIMEOUT))["items"]
+        first = next(report["first"][0] for report in reports if report["verdict"] == Verdict.DRIFT)
+        found = DriftFinding.model_validate(first)
+        sides = f"ZooKeeper says {found.left}, KRaft {found.right}"
+        return f"{found.record} {found.key}, {found.field or found.finding}: {sides}"
 
     async def look(self, cluster: str) -> ClusterSight:
         """What is seen now, by a worker of the product."""

@@ -14,6 +14,8 @@ class Plot(StrEnum):
     """To KRaft."""
     ROLLBACK = "rollback"
     """To the gate, back to ZooKeeper, and to KRaft all the same."""
+    DRIFT = "drift"
+    """To KRaft, while somebody edits ZooKeeper past Kafka: the gate stays shut until that is mended."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def options_of(arguments: Sequence[str]) -> Options:
         type=Plot,
         choices=tuple(Plot),
         default=Plot.FORWARD,
-        help="rollback: to the gate, back to ZooKeeper, and forward again to the end",
+        help="rollback: to the gate, back to ZooKeeper, and forward again; drift: somebody edits ZooKeeper past Kafka",
     )
     parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")

@@ -8,14 +8,17 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from domain.decisions import GateName, Intent
+from domain.decisions import GateName, Intent, WaitReason
 from domain.errors import Permanent
 from domain.records import MigrationState, OpenGate
+from domain.zk_to_kraft.phases import Phase
 from playground.acknowledgements import LoadCounters
+from playground.by_hand import ByHand
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.backstage import CLUSTER_NAME, Backstage
 from playground.demo.board import Board
 from playground.demo.door import Door, MigrationSeen, Refused
+from playground.demo.mischief import Mischief
 from playground.demo.options import Options, Plot
 from playground.demo.report import DemoReport, report_of
 from playground.demo.screen import Screen
@@ -35,12 +38,16 @@ BACK_UNATTENDED = "asked for unattended (--yes)"
 HEADINGS: dict[Plot, tuple[Intent, ...]] = {
     Plot.FORWARD: (Intent.FORWARD,),
     Plot.ROLLBACK: (Intent.REVERT, Intent.FORWARD),
+    Plot.DRIFT: (Intent.FORWARD,),
 }
 """The migrations of each plot, by where they end: one that ends in ZooKeeper turns round at the gate."""
 TITLES = {
     Plot.FORWARD: "ZooKeeper → KRaft, in place, under continuous writes",
     Plot.ROLLBACK: "ZooKeeper → KRaft → ZooKeeper → KRaft, in place, under continuous writes",
+    Plot.DRIFT: "ZooKeeper → KRaft, in place, under continuous writes, and somebody edits ZooKeeper",
 }
+POLICIES: dict[Plot, dict[str, Any]] = {Plot.DRIFT: {"recheck_interval": "PT5S"}}
+"""Where nobody should have to wait for the product's own pace."""
 
 
 class Story:
@@ -53,6 +60,7 @@ class Story:
         addresses = Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs")
         self._board = Board(time.time(), addresses, TITLES[options.story])
         self._door = Door(backstage.services.api_url)
+        self._mischief = Mischief(ByHand(backstage.cluster)) if options.story is Plot.DRIFT else None
         self._is_asking = False
         self._loop = asyncio.get_running_loop()
 
@@ -94,7 +102,7 @@ class Story:
 
     async def _play_one(self, heading: Intent) -> MigrationSeen:
         """Starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
-        migration_id = await self._door.start_migration(CLUSTER_NAME, {})
+        migration_id = await self._door.start_migration(CLUSTER_NAME, POLICIES.get(self._options.story, {}))
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:
             watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
@@ -111,6 +119,8 @@ class Story:
         while True:
             migration = await self._door.migration(migration_id)
             self._board.note_migration(migration)
+            if self._mischief is not None:
+                await self._meddle(self._mischief, migration)
             for gate in migration.gates:
                 if gate.name is GateName.FINALIZE and back is not Verdict.REJECT:
                     back = back or await self._turn_back(migration_id)
@@ -124,6 +134,18 @@ class Story:
             if time.monotonic() > deadline and not self._has_audience:
                 raise Permanent(f"the migration has not ended in {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
             await asyncio.sleep(ASK_EVERY_SECONDS)
+
+    async def _meddle(self, mischief: Mischief, migration: MigrationSeen) -> None:
+        """As soon as there is dual write; mended once the gate is shut because of it."""
+        if not mischief.is_done and migration.phase == Phase.BROKERS_TO_KRAFT:
+            self._announce(await asyncio.to_thread(mischief.do), Tone.ALERT)
+        is_found = migration.waiting is not None and migration.waiting.reason == WaitReason.DRIFT_FOUND
+        if mischief.is_done and is_found and not mischief.is_mended:
+            found = await self._door.first_finding(migration.id)
+            self._announce(f"the gate stays shut. The report names {found}", Tone.ALERT)
+            self._announce(await asyncio.to_thread(mischief.mend), Tone.NEWS)
+        if migration.state == MigrationState.SUCCEEDED and not mischief.is_mended:
+            raise Permanent("the migration has ended, and nobody has noticed what was edited behind its back")
 
     @property
     def _has_audience(self) -> bool:

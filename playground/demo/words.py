@@ -32,6 +32,8 @@ WORK: dict[str, str] = {
     "/migration and /controller go in one transaction, a broker takes over",
     StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
     StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say",
+    StepAction.CAPTURE_BASELINE: "look at clients' data as it is before the first restart",
+    StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then",
 }
 """What a step does."""
 
@@ -51,9 +53,9 @@ def work_of(data: dict[str, Any]) -> str:
     return WORK.get(data["action"], "{action} {node}").format(**data)
 
 
-def _done(data: dict[str, Any]) -> Telling:
-    if data["action"] == StepAction.COMPARE_METADATA:
-        return f"compared: {data['verdict']} {data['why']}".rstrip(), Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT
+def _done(data: dict[str, Any]) -> Telling | None:
+    if "verdict" in data:
+        return None  # the report that was published says it better
     again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
     what = DONE.get(data["action"], "{action} {node}: done").format(**data)
     gap = [f", {change}" for change in data.get("changes", ()) if change.endswith(GAP)]
@@ -83,6 +85,10 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
     "step-done": _done,
     "step-blocked": _plain("{node} is not touched: {why}", Tone.ALERT),
     "waiting": _waiting,
+    "report-published": lambda data: (
+        f"report on {data['check']}: {data['says']}",
+        Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT,
+    ),
     "gate-opened": _plain("gate {gate} is open: a person has to approve", Tone.NEWS),
     "approved": _plain("{gate} approved by {by}: {reason}", Tone.NEWS),
     "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),

@@ -11,7 +11,7 @@ from activities.zookeeper_view import view_of
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
-from domain.drift.report import Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
+from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.comparison import claim_of
 
 DRIFTED = DriftFinding(
@@ -28,10 +28,13 @@ DRIFTED = DriftFinding(
 
 @dataclass
 class FakeChecks:
-    """`verdict`: what the next report says. `asked`: the reports that were asked for. `is_free` stops a check in its middle."""
+    """`verdict`: what the next report about the metadata says, `of_messages`: the next one about clients' data. `asked`: the
+    reports that were asked for. `is_free` stops a check in its middle.
+    """
 
     ports: Ports
     verdict: Verdict = Verdict.CLEAN
+    of_messages: Verdict = Verdict.CLEAN
     asked: list[str] = field(default_factory=list)
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     is_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -51,11 +54,16 @@ class FakeChecks:
         except asyncio.CancelledError:
             self.is_cancelled = True
             raise
-        report = await self.publish(request.cluster, request.report_id, request.migration_id)
+        report = await self.publish(request.cluster, request.report_id, request.migration_id, check=request.check)
         return CheckOutcome(report_id=report.id, verdict=report.verdict, content_hash=report.content_hash)
 
     async def publish(
-        self, cluster: str, report_id: str, migration_id: str | None = None, age: timedelta = timedelta(0)
+        self,
+        cluster: str,
+        report_id: str,
+        migration_id: str | None = None,
+        age: timedelta = timedelta(0),
+        check: CheckName = CheckName.METADATA,
     ) -> DriftReport:
         """A report of the claim as it is now, made so long ago."""
         record = await self.ports.ledger.cluster(cluster)
@@ -63,21 +71,23 @@ class FakeChecks:
         tree = await self.ports.zookeepers.connect(record)
         claim = claim_of(await view_of(tree))
         await tree.close()
-        is_drift = self.verdict is Verdict.DRIFT
+        verdict = self.verdict if check is CheckName.METADATA else self.of_messages
+        is_drift = verdict is Verdict.DRIFT
         ended_at = datetime.now(UTC) - age
         report = DriftReport(
             id=report_id,
             cluster=cluster,
             migration_id=migration_id,
-            check="metadata",
-            verdict=self.verdict,
+            check=check,
+            verdict=verdict,
             started_at=ended_at,
             ended_at=ended_at,
             cut=Cut(migration_offset=100, high_watermark=110, claim=claim),
             counts={"topic-config": RecordCounts(left=1, right=1, differs=int(is_drift), equal=int(not is_drift))},
             first=(DRIFTED,) if is_drift else (),
-            not_read=("zookeeper did not answer",) if self.verdict is Verdict.INCONCLUSIVE else (),
+            not_read=("zookeeper did not answer",) if verdict is Verdict.INCONCLUSIVE else (),
+            baseline="clients' data" if check is not CheckName.METADATA and verdict is Verdict.CLEAN else None,
             rules_fingerprint=rules_fingerprint(),
-            content_hash=f"content of {self.verdict}",
+            content_hash=f"content of {verdict}",
         )
         return await self.ports.ledger.add_report(report)

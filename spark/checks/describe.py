@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from domain.drift.explaining import DUPLICATE_RULE
 from domain.drift.records import Field, Kind, Rule, Severity
 from domain.drift.report import FindingKind
 from spark.checks.fields import FieldMarks, Mask
@@ -14,7 +15,7 @@ from spark.checks.match import Indices
 from spark.checks.places import places
 from spark.checks.rest import Rest
 from spark.checks.texts import key_texts, row_texts, secrets_in, value_texts
-from spark.findings import DUPLICATE_RULE, FINDINGS_SCHEMA, MISSING_RULE
+from spark.findings import FINDINGS_SCHEMA, MISSING_RULE
 
 NameTopics = Callable[[], Mapping[str, str]]
 """Names of topics by their id as text: asked for when there is something to name, and not before."""

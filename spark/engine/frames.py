@@ -6,9 +6,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from domain.drift.explaining import DUPLICATE_RULE
 from domain.drift.report import FindingKind
 from domain.drift.tolerations import Toleration
-from spark.findings import DRIFTS, DUPLICATE_RULE, GRAVITY, ORDER, TOLERATED_GRAVITY, UNVERIFIABLE_GRAVITY, named
+from spark.findings import DRIFTS, GRAVITY, ORDER, TOLERATED_GRAVITY, UNVERIFIABLE_GRAVITY
 
 
 def functions_for(frame: DataFrame) -> Any:  # noqa: ANN401
@@ -30,7 +31,7 @@ def tolerate(frame: DataFrame, tolerations: Sequence[Toleration]) -> DataFrame:
     for toleration in reversed(tolerations):
         wanted = {"record": toleration.record, "key": toleration.key, "field": toleration.field}
         fits = reduce(lambda one, two: one & two, [f.col(name) == text for name, text in wanted.items() if text], may_be)
-        by = f.when(fits, named(toleration)).otherwise(by)
+        by = f.when(fits, toleration.named).otherwise(by)
     named_by = frame.withColumn("tolerated_by", by)
     kinds = f.when(f.col("tolerated_by") != "", str(FindingKind.TOLERATED)).otherwise(f.col("finding"))
     return named_by.withColumn("finding", kinds)

@@ -18,7 +18,8 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
 from activities.observe import Ports
-from domain.drift.report import DriftReport, FindingKind, Verdict
+from domain.contracts import CheckRequest
+from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.records import ClusterRecord
 from playground.clients import admin_client, client_configuration
 from playground.cluster import PlaygroundCluster
@@ -79,8 +80,11 @@ class Checks:
 
     async def report(self, before: str) -> DriftReport:
         after = await self.capture(before)
-        check = MessageCheck("report", self._cluster.spec.name, before, after, str(uuid4()))
-        report = await compare_messages(self.ports, self._runner, check, self._work)
+        directory = self._work / str(uuid4())
+        directory.mkdir()
+        request = CheckRequest(report_id="report", cluster=self._cluster.spec.name, check=CheckName.MESSAGES)
+        check = MessageCheck(request, self._record, str(uuid4()), directory)
+        report = await compare_messages(self.ports, self._runner, check, before, after, datetime.now(UTC))
         print({kind: counts.model_dump(exclude_defaults=True) for kind, counts in report.counts.items()}, report.seconds)
         return report
 

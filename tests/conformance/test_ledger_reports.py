@@ -104,6 +104,40 @@ async def test_a_report_of_what_is_not_there_leaves_nothing_behind(ledger: SqlLe
     assert await ledger.events() == []
 
 
+async def test_the_last_report_of_a_migration_is_that_of_its_check(ledger: SqlLedger, orders: MigrationRecord) -> None:
+    for report in (
+        report_of("r1", minutes=1, migration_id=orders.id, check=CheckName.BASELINE),
+        report_of("r2", minutes=3, migration_id=orders.id, check=CheckName.BASELINE, verdict=Verdict.INCONCLUSIVE),
+        report_of("r3", minutes=2, migration_id=orders.id, check=CheckName.MESSAGES),
+        report_of("r4", minutes=9, check=CheckName.BASELINE),
+    ):
+        await ledger.add_report(report)
+    last = [await ledger.newest_report(orders.id, check) for check in (CheckName.BASELINE, CheckName.MESSAGES, CheckName.COPY)]
+    assert [report.id if report is not None else None for report in last] == ["r2", "r3", None]
+    assert await ledger.newest_report("another", CheckName.BASELINE) is None
+
+
+async def test_the_first_usable_baseline_of_a_migration_stays_its_baseline(ledger: SqlLedger, orders: MigrationRecord) -> None:
+    """An attempt that was cut off may publish its own much later. Who takes over has the cluster's newest."""
+    assert await ledger.baseline("orders", orders.id) is None
+    kept = {"migration_id": orders.id, "check": CheckName.BASELINE}
+    await ledger.add_report(report_of("vain", minutes=1, verdict=Verdict.INCONCLUSIVE, **kept))
+    found = await ledger.baseline("orders", orders.id)
+    assert found is not None
+    assert found.id == "vain"
+    for name, minutes, verdict in (
+        ("first", 2, Verdict.CLEAN),
+        ("late", 9, Verdict.CLEAN),
+        ("later", 10, Verdict.INCONCLUSIVE),
+    ):
+        await ledger.add_report(report_of(name, minutes=minutes, verdict=verdict, **kept))
+    own, newest = await ledger.baseline("orders", orders.id), await ledger.baseline("orders")
+    assert own is not None
+    assert newest is not None
+    assert (own.id, newest.id) == ("first", "late")
+    assert await ledger.baseline("orders", "another") is None
+
+
 async def test_the_newest_reports_are_the_one_that_ended_last_and_those_that_went_on_meanwhile(
     ledger: SqlLedger, orders: MigrationRecord, make_spec: Callable[..., ClusterSpec]
 ) -> None:

@@ -15,7 +15,7 @@ from activities.assessing import look_and_decide
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.rolling import Rolling
-from domain.contracts import AssessRequest, RevertOrder, StepOutcome, StepRequest
+from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
@@ -169,7 +169,19 @@ class LedgerInMemory:
         return next((report for report in self._answering()._reports if report.id == report_id), None)
 
     async def newest_reports(self, cluster: str, check: CheckName) -> list[DriftReport]:
-        return list(self._answering()._reports)
+        return [report for report in self._answering()._reports if report.check is check]
+
+    async def newest_report(self, migration_id: str, check: CheckName) -> DriftReport | None:
+        found = [
+            report for report in self._answering()._reports if (report.migration_id, report.check) == (migration_id, check)
+        ]
+        return found[-1] if found else None
+
+    async def baseline(self, cluster: str, migration_id: str | None = None) -> DriftReport | None:
+        kept = [report for report in self._answering()._reports if report.check is CheckName.BASELINE]
+        if migration_id is not None:
+            return next((report for report in kept if report.migration_id == migration_id), None)
+        return kept[-1] if kept else None
 
     async def drifts_found(self, cluster: str, check: CheckName) -> int:
         return sum(report.verdict is Verdict.DRIFT for report in self._answering()._reports)
@@ -249,8 +261,8 @@ class Walk:
                 await leave_kraft(self.cluster)
             case StepAction.WIPE:
                 await wipe(self.cluster)
-            case StepAction.COMPARE_METADATA:
-                await FakeChecks(self.ports).publish("orders", request.step_id)
+            case action if action in CHECK_OF:
+                await FakeChecks(self.ports).publish("orders", request.step_id, "m1", check=CHECK_OF[action])
             case StepAction.START_NODE:
                 await start_node(self.cluster, request.step.node)
             case _:

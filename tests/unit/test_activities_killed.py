@@ -21,7 +21,7 @@ import pytest
 from activities.node_files import METADATA_LOG, before_path, original_path, read_mark, sha256_of
 from domain.cluster import Role
 from domain.decisions import GateName, NodeStage, Step, StepAction
-from domain.drift.report import Verdict
+from domain.drift.report import CheckName, Verdict
 from domain.errors import Superseded, Unsafe
 from domain.records import Command, CommandKind, MigrationKind, MigrationRecord, MigrationState, Progress
 from ledger.database import Database
@@ -108,7 +108,9 @@ def a_migration(migration_id: str) -> MigrationRecord:
 async def ledger(database: Path, tmp_path: Path) -> AsyncIterator[SqlLedger]:
     shutil.copy(database, tmp_path / "ledger.db")
     opened = Database(f"sqlite:///{tmp_path}/ledger.db")
-    yield SqlLedger(opened)
+    found = SqlLedger(opened)
+    await FakeChecks(Walk(found, FakeCluster(fake_spec())).ports).publish("orders", "kept", "m1", check=CheckName.BASELINE)
+    yield found
     await opened.close()
 
 
@@ -137,9 +139,11 @@ async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Foun
 @pytest.fixture(params=STEPS)
 async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) -> Scene:
     cluster, asked, evidence_hash = road[request.param]
+    checks = FakeChecks(Walk(ledger, cluster).copy().ports)
     if GateName.FINALIZE in asked.approvals:
         await approve(ledger, "approval", evidence_hash)
-        await FakeChecks(Walk(ledger, cluster).copy().ports).publish("orders", "compared")
+        await checks.publish("orders", "compared")
+        await checks.publish("orders", "compared messages", "m1", check=CheckName.MESSAGES)
         if asked.step.node_id == 3001:
             await ledger.consume_command("approval", NOW)
     return Scene(cluster, ledger, asked)

@@ -65,7 +65,7 @@ def approved(hash_: str | None, *, is_consumed: bool = False, is_held: bool = Fa
 
 
 def evidence_hash(seen: Observation) -> str:
-    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), [report_of(seen)]))
+    return hash_of(evidence_of(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Ruling(reports=(report_of(seen),))))
 
 
 # Evidence

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities.adapters.message_runner import MessageEngine
 from activities.checking import IN_VAIN, LOOKS, Checking
 from activities.observe import observe
 from domain.contracts import CheckOutcome, CheckRequest
@@ -47,7 +48,9 @@ def runner() -> FakeCheckRunner:
 
 
 async def check(walk: Walk, runner: FakeCheckRunner, work: Path, request: CheckRequest = ASKED) -> DriftReport:
-    outcome: CheckOutcome = await ActivityEnvironment().run(Checking(walk.ports, runner, work).run_check, request)
+    outcome: CheckOutcome = await ActivityEnvironment().run(
+        Checking(walk.ports, runner, MessageEngine(), work).run_check, request
+    )
     report = await walk.ledger.report(request.report_id)
     assert (outcome.report_id, outcome.verdict, outcome.content_hash) == (report.id, report.verdict, report.content_hash)
     assert is_empty(work), "what was copied holds secrets, and goes"
@@ -185,7 +188,7 @@ async def test_what_a_dead_attempt_has_left_is_ended_and_removed(walk: Walk, run
     environment.info = replace(environment.info, heartbeat_details=[{"sessions": [dead]}], attempt=2)
     environment.on_heartbeat = lambda *details: beats.append((details[0]["sessions"], len(runner.interrupted)))
     runner.while_reading = gone = Gone(left)
-    await environment.run(Checking(walk.ports, runner, tmp_path).run_check, ASKED)
+    await environment.run(Checking(walk.ports, runner, MessageEngine(), tmp_path).run_check, ASKED)
     assert runner.interrupted == [str(uuid5(UUID(dead), str(number))) for number in range(1, LOOKS + 1)]
     (ours,) = {session for sessions, _ in beats for session in sessions} - {dead}
     assert beats[0] == ((dead, ours), 0)
@@ -208,11 +211,11 @@ async def test_an_attempt_that_was_only_cut_off_takes_nothing_from_the_next_one(
     """Its heartbeat timed out, its worker lives: both have files at the same time, and each removes its own."""
     cut_off, after = FakeCheckRunner(delay=60.0), FakeCheckRunner(delay=0.5)
     old, new = ActivityEnvironment(), ActivityEnvironment()
-    first = asyncio.create_task(old.run(Checking(walk.ports, cut_off, tmp_path).run_check, ASKED))
+    first = asyncio.create_task(old.run(Checking(walk.ports, cut_off, MessageEngine(), tmp_path).run_check, ASKED))
     await cut_off.is_comparing.wait()
     (told,) = (path.name for path in (tmp_path / ASKED.report_id).iterdir())
     new.info = replace(new.info, heartbeat_details=[{"sessions": [told]}], attempt=2)
-    second = asyncio.create_task(new.run(Checking(walk.ports, after, tmp_path).run_check, ASKED))
+    second = asyncio.create_task(new.run(Checking(walk.ports, after, MessageEngine(), tmp_path).run_check, ASKED))
     await after.is_comparing.wait()
     (theirs,), (ours,) = cut_off.asked, after.asked
     assert theirs.log.exists(), "it lives: its files are its own"
@@ -235,7 +238,7 @@ async def test_damaged_input_is_permanent_and_leaves_nothing(walk: Walk, runner:
 async def test_a_cancelled_check_leaves_nothing(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:
     runner.delay = 60.0
     environment = ActivityEnvironment()
-    running = asyncio.create_task(environment.run(Checking(walk.ports, runner, tmp_path).run_check, ASKED))
+    running = asyncio.create_task(environment.run(Checking(walk.ports, runner, MessageEngine(), tmp_path).run_check, ASKED))
     await runner.is_comparing.wait()
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):

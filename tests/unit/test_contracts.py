@@ -11,11 +11,12 @@ from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
 from activities.observe import Ports
-from activities.ports import CheckRunner
+from activities.ports import CheckRunner, MessageRunner
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from domain import contracts
 from domain.contracts import (
+    CHECK_OF,
     WORKFLOW_TYPE,
     ActivityName,
     AdoptRequest,
@@ -68,7 +69,7 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
 
 
 def registered() -> dict[str, Callable[..., Any]]:
-    checks = checks_activities(PORTS, cast("CheckRunner", None), Path())
+    checks = checks_activities(PORTS, cast("CheckRunner", None), cast("MessageRunner", None), Path())
     functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS), *checks]
     names = [activity._Definition.must_from_callable(function).name or "" for function in functions]
     assert len(names) == len(set(names)), "an activity is served by one queue"
@@ -94,7 +95,7 @@ def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
 
 
 def test_every_action_has_its_activity() -> None:
-    assert ACTIVITY_OF.keys() == set(StepAction) - {StepAction.COMPARE_METADATA}, "that is no effect, and has its own queue"
+    assert ACTIVITY_OF.keys() == set(StepAction) - CHECK_OF.keys(), "those have no effect, and a queue of their own"
     assert {CALLS[name] for name in ACTIVITY_OF.values()} == {(StepRequest, StepOutcome)}
     assert len(ACTIVITY_OF) == len(set(ACTIVITY_OF.values()))
 

@@ -35,10 +35,11 @@ from domain.zk_to_kraft.situation import (
     Replication,
     Situation,
 )
-from domain.zk_to_kraft.terms import GIVEN, Approval, Compared, Terms
+from domain.zk_to_kraft.terms import GIVEN, Approval, Check, Compared, Terms
 from tests.unit.walk_of_situations import (
     BOOL,
     BROKER_FIELDS,
+    CHECKS,
     CLUSTER_FIELDS,
     CONTROLLER_FIELDS,
     TERMS_FIELDS,
@@ -286,7 +287,8 @@ def check_flag_back(s: Any, step: Step) -> None:
 
 def is_compared(terms: Any) -> bool:
     """In this dual write, lately, and nothing differed."""
-    return terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
+    is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
+    return is_same and terms.messages == Check()
 
 
 def check_comparison(s: Any, terms: Any, step: Step) -> None:
@@ -297,7 +299,18 @@ def check_comparison(s: Any, terms: Any, step: Step) -> None:
     assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)
     assert terms.is_soak_over
     assert not terms.has_begun_to_finalize
-    assert terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing)
+    if step.action is StepAction.COMPARE_MESSAGES:
+        assert terms.messages.is_due
+    else:
+        assert terms.is_check_due or (terms.compared is Compared.NONE and not terms.is_checker_missing)
+
+
+def check_baseline(s: Any, terms: Any, step: Step) -> None:
+    """Only right before the first broker is restarted."""
+    assert (step.node_id, step.gate) == (None, None)
+    assert terms.baseline.is_due
+    assert all((b.mode, b.stage) == (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER) for b in s.brokers)
+    assert all(c.mode is ControllerMode.MIGRATING for c in s.controllers)
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
@@ -312,8 +325,10 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         check_start(s, step)
     elif step.action is StepAction.FAIL_OVER:
         check_failover(s, terms, step)
-    elif step.action is StepAction.COMPARE_METADATA:
+    elif step.action in {StepAction.COMPARE_METADATA, StepAction.COMPARE_MESSAGES}:
         check_comparison(s, terms, step)
+    elif step.action is StepAction.CAPTURE_BASELINE:
+        check_baseline(s, terms, step)
     elif is_controller(step):
         assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
@@ -443,8 +458,9 @@ def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_si
         replication=Replication.IN_SYNC,
     )
     led: dict[str, int] = {}
-    for compared, is_due, is_missing, approval in product(Compared, BOOL, BOOL, Approval):
-        terms = Terms(compared=compared, is_check_due=is_due, is_checker_missing=is_missing, approval=approval)
+    for compared, is_due, is_missing, approval, messages in product(Compared, BOOL, BOOL, Approval, CHECKS):
+        metadata = {"compared": compared, "is_check_due": is_due, "is_checker_missing": is_missing}
+        terms = Terms(**metadata, approval=approval, messages=messages)
         decision = decide(s, terms)
         is_end = isinstance(decision, Gate) or (isinstance(decision, Step) and decision.gate is not None)
         assert is_end == (is_compared(terms) or approval is Approval.CONSUMED)
@@ -453,7 +469,8 @@ def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_si
     print(led)
     assert led.keys() == {
         *(WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING),
-        *(StepAction.COMPARE_METADATA, StepAction.ROLL_NODE, "gate"),
+        *(StepAction.COMPARE_METADATA, StepAction.COMPARE_MESSAGES, StepAction.ROLL_NODE, "gate"),
+        WaitReason.MESSAGES_DIFFER,
     }
 
 

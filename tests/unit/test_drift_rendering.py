@@ -15,7 +15,6 @@ from domain.drift.explaining import DUPLICATE_RULE, explanation_of
 from domain.drift.records import KINDS, Severity
 from domain.drift.rendering import EXPLAINED, REDACTED, as_html, as_text
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
-from spark import findings
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
@@ -154,7 +153,6 @@ def test_what_is_none_is_told_from_what_is_empty_and_from_what_is_missing() -> N
 
 
 def test_a_key_that_is_there_twice_asks_for_no_repair() -> None:
-    assert DUPLICATE_RULE == findings.DUPLICATE_RULE
     explained = explanation_of(finding_of(rule=DUPLICATE_RULE), CheckName.METADATA)
     assert "more than once" in explained.means
 

@@ -136,3 +136,27 @@ async def test_a_controller_of_zookeeper_that_has_read_too_small_versions_is_fol
     assert version + 3 in [seen[1] for seen in commits.seen]
     assert walk.cluster.side.controller_epoch > 1000, "another election"
     assert end_of(walk)["controller"] == "zookeeper"
+
+
+async def test_who_died_between_the_raise_and_the_hand_over_has_left_a_controller_that_must_not_stay(walk: Walk) -> None:
+    """A broker rules already, by somebody's hand. What was raised behind its back it has not read."""
+    request = await next_step(walk)
+    _, version = state(walk)
+    commits: list[int] = []
+
+    async def die(call: str) -> None:
+        if call.endswith("rename") and not commits:
+            commits.append(0)
+            tell(walk, record(version + 3))
+            del walk.cluster.znodes["/migration"]
+            walk.cluster.znodes["/controller_epoch"] = b"1000"
+            walk.cluster.znodes.create("/controller", claim_record(2, -1), owner=77)
+        if call == "zookeeper commit":
+            raise Killed
+
+    with pytest.raises(Killed):
+        await attempt(walk, request, die)
+    assert state(walk)[1] == version + 3
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert walk.cluster.side.controller_epoch > 1000, "another election"

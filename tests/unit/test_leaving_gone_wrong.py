@@ -134,7 +134,7 @@ async def test_what_does_not_answer_is_told_before_anything_is_touched(walk: Wal
     for name, value in fault.items():
         setattr(walk.cluster.faults, name, value)
     outcome = await attempt(walk, request, calls)
-    assert "nothing was touched" in (outcome.blocked or "")
+    assert "no node was touched" in (outcome.blocked or "")
     assert are_running(walk)
     assert not [call for call in calls.calls if call.endswith(TOUCHING)]
 
@@ -150,7 +150,7 @@ async def test_what_does_not_answer_in_a_window_that_stands_open_is_told_too(wal
     before = dict(vars(walk.cluster.faults))
     for name, value in fault.items():
         setattr(walk.cluster.faults, name, value)
-    assert "nothing was touched" in ((await attempt(walk, request)).blocked or "")
+    assert "no node was touched" in ((await attempt(walk, request)).blocked or "")
     waiting = await walk.decision()
     assert isinstance(waiting, Wait)
     assert waiting.reason is WaitReason.PART_UNKNOWN

@@ -4,7 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,18 +13,28 @@ import pytest
 
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.local import LocalMachine
-from activities.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
+from activities.manifests import (
+    MessageCheck,
+    capture_messages,
+    compare_messages,
+    compare_with_baseline,
+    keep_baseline,
+    manifest_of,
+)
 from activities.observe import Ports
 from activities.ports import Completed, FileContent
 from activities.segment_walks import WalkLimits, wanted_of
 from domain.cluster import NodeSpec
+from domain.contracts import CheckRequest
+from domain.drift.explaining import verdict_in_words
 from domain.drift.messages import ReplicaLog
-from domain.drift.report import DriftReport, FindingKind, Verdict
+from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.errors import Permanent, Transient
 from domain.offsets import GroupOffset, PartitionOffsets
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.log_bytes import raw_batch
+from tests.unit.fake_walk import LedgerInMemory
 
 SESSION = str(uuid4())
 
@@ -68,7 +78,7 @@ class Field:
     runner: MessageEngine = field(default_factory=MessageEngine)
 
     def __post_init__(self) -> None:
-        self.ports = Ports(None, self, self.fake, self.fake, self.fake, FakeArtefacts())
+        self.ports = Ports(LedgerInMemory(self.fake), self, self.fake, self.fake, self.fake, FakeArtefacts())
 
     def driver(self, node: NodeSpec) -> Any:
         return self.machines.get(node.id) or self.fake.driver(node)
@@ -92,8 +102,14 @@ class Field:
 
     async def report(self, before: str, after: str | None = None) -> DriftReport:
         now = after or await self.capture(before)
-        check = MessageCheck("report", self.fake.spec.name, before, now, SESSION)
-        return await compare_messages(self.ports, self.runner, check, self.work)
+        return await compare_messages(self.ports, self.runner, self.check(), before, now, datetime.now(UTC))
+
+    def check(self, check: CheckName = CheckName.MESSAGES, cluster: str | None = None) -> MessageCheck:
+        """One attempt, in a directory of its own."""
+        directory = self.work / str(uuid4())
+        directory.mkdir()
+        request = CheckRequest(report_id=f"{check}", cluster=cluster or self.fake.spec.name, check=check, migration_id="m1")
+        return MessageCheck(request, self.fake.record(), SESSION, directory)
 
 
 @pytest.fixture
@@ -195,12 +211,56 @@ async def test_a_disk_that_cannot_be_read_any_more_is_never_clean(orders: Field)
 
 async def test_manifests_of_two_clusters_are_not_compared(orders: Field) -> None:
     before = await orders.capture()
-    check = MessageCheck("report", "another", before, before, SESSION)
+    check = orders.check(cluster="another")
     with pytest.raises(Permanent, match="another"):
-        await compare_messages(orders.ports, orders.runner, check, orders.work)
+        await compare_messages(orders.ports, orders.runner, check, before, before, datetime.now(UTC))
     name = await orders.ports.artefacts.put(b"{}")
     with pytest.raises(Permanent, match=name):
         await manifest_of(orders.ports.artefacts, name)
+
+
+async def test_a_baseline_is_kept_and_compared_with(orders: Field) -> None:
+    path = orders.put(1, "orders-0", batches(3))
+    kept = await keep_baseline(orders.ports, orders.runner, orders.check(CheckName.BASELINE))
+    assert (kept.verdict, kept.findings, kept.migration_id) == (Verdict.CLEAN, None, "m1")
+    assert {record: counts.left for record, counts in kept.counts.items()} == {
+        "partition-log": 9,
+        "replica-log": 1,
+        "batch": 3,
+        "group-offset": 1,
+    }
+    assert verdict_in_words(kept) == "Kept: 3 batch, 1 group-offset, 9 partition-log, 1 replica-log."
+    with pytest.raises(Permanent, match="no baseline"):
+        await compare_with_baseline(orders.ports, orders.runner, orders.check())
+    await orders.ports.ledger.add_report(kept)
+    report = await compare_with_baseline(orders.ports, orders.runner, orders.check())
+    assert (report.verdict, report.baseline, report.check) == (Verdict.CLEAN, kept.baseline, CheckName.MESSAGES)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(bytes(content))
+    report = await compare_with_baseline(orders.ports, orders.runner, orders.check())
+    assert report.verdict is Verdict.DRIFT
+    told = json.loads(await orders.ports.artefacts.get(report.manifest or ""))
+    assert told["before"]["manifest"] == kept.baseline
+    assert [walk["broker"] for walk in told["after"]["walks"]] == [1]
+
+
+async def test_silence_makes_both_looks_inconclusive(orders: Field) -> None:
+    orders.fake.faults.silent_kafka = True
+    vain = await keep_baseline(orders.ports, orders.runner, orders.check(CheckName.BASELINE))
+    assert (vain.verdict, vain.baseline) == (Verdict.INCONCLUSIVE, None)
+    assert vain.not_read[0] in verdict_in_words(vain)
+    orders.fake.faults.silent_kafka = False
+    await orders.ports.ledger.add_report(await keep_baseline(orders.ports, orders.runner, orders.check(CheckName.BASELINE)))
+    orders.fake.faults.silent_kafka = True
+    report = await compare_with_baseline(orders.ports, orders.runner, orders.check())
+    assert (report.verdict, report.check) == (Verdict.INCONCLUSIVE, CheckName.MESSAGES)
+
+
+async def test_every_attempt_at_a_report_walks_under_the_same_name(orders: Field) -> None:
+    assert orders.check().walk_id == orders.check().walk_id
+    assert orders.check().walk_id != orders.check(CheckName.BASELINE).walk_id
+    assert orders.check().walk_id.isalnum()
 
 
 async def test_a_cluster_that_does_not_answer_gives_no_look(orders: Field) -> None:

@@ -105,7 +105,8 @@ def _change_anything(look: Look, chance: random.Random) -> None:
             if (row["topic"], row["partition"], row["broker"], row["base_offset"] + 1) not in taken:
                 row["base_offset"] += 1
         case "add":
-            look.batches.append({**row, "base_offset": 1000 + len(look.batches), "last_offset": row["last_offset"]})
+            free = 1 + max(1000, *(one["base_offset"] for one in look.batches))
+            look.batches.append({**row, "base_offset": free, "last_offset": row["last_offset"]})
         case "is_damaged":
             row["is_damaged"] = True
         case name:

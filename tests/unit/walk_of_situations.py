@@ -13,7 +13,7 @@ from typing import Any
 from domain.decisions import Intent, NodeStage
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
-from domain.zk_to_kraft.terms import Approval, Compared, Terms
+from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
 BOOL = (False, True)
 BROKER_STAGES = (None, *NodeStage)
@@ -48,6 +48,14 @@ CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
     "is_failover_harmful": BOOL,
     "is_mended_by_window": BOOL,
 }
+CHECKS = (
+    Check(),
+    Check(Compared.CLEAN, is_due=True),
+    Check(Compared.NONE, is_missing=True),
+    Check(Compared.DRIFT),
+    Check(Compared.INCONCLUSIVE),
+)
+"""What may be known of a look at clients' data."""
 TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "intent": tuple(Intent),
     "approval": tuple(Approval),
@@ -61,6 +69,8 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "compared": tuple(Compared),
     "is_check_due": BOOL,
     "is_checker_missing": BOOL,
+    "baseline": CHECKS,
+    "messages": CHECKS,
     "unaccepted": (frozenset(), frozenset({1}), frozenset({3001})),
 }
 

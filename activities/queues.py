@@ -1,0 +1,91 @@
+"""What every worker of activities does alike: it wires adapters to ports, and serves task queues until a signal comes."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig
+from temporalio.worker import Worker
+
+from activities.adapters.artefacts import DirectoryArtefacts
+from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.metrics.by_endpoint import EndpointMetrics
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.adapters.secrets import EnvironmentAndFileSecrets
+from activities.adapters.zookeeper import KazooEnsembles
+from activities.failures import FailureTranslator
+from activities.observe import Ports
+from activities.settings import ActivitySettings
+from domain.contracts import TaskQueue
+from ledger.ledger import open_ledger
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A task queue, what it serves, and how many of these at once."""
+
+    name: TaskQueue
+    activities: Sequence[Callable[..., Any]]
+    at_once: int
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a worker serves. `threads`: for blocking calls: Python's own default is six on two cores, and one look uses more.
+
+    `grace`: after SIGTERM. `heartbeat_throttle`: for how long the SDK may hold heartbeats back; its own default of a minute
+    would hide a stalled attempt for as long.
+    """
+
+    threads: int
+    grace: timedelta
+    heartbeat_throttle: timedelta
+
+
+QueuesOf = Callable[[Ports, AsyncExitStack], Awaitable[Sequence[Queue]]]
+"""Makes the queues; what has to be closed at the end goes on the stack."""
+
+
+async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf, **told: object) -> None:
+    """Serve until SIGINT or SIGTERM. `told`: what the log says besides when it begins."""
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(manner.threads, thread_name_prefix="blocking"))
+    config = ClientConfig.load_client_connect_config()
+    config.setdefault("target_host", "localhost:7233")
+    secrets = EnvironmentAndFileSecrets()
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    async with AsyncExitStack() as stack:
+        ports = Ports(
+            ledger=await stack.enter_async_context(open_ledger(settings.ledger_url)),
+            drivers=SpecDrivers(),
+            zookeepers=KazooEnsembles(secrets),
+            kafka=BrokerAdmin(secrets),
+            metrics=EndpointMetrics(),
+            artefacts=DirectoryArtefacts(settings.artefacts),
+        )
+        queues = await queues_of(ports, stack)
+        client = await Client.connect(**config, data_converter=pydantic_data_converter)
+        for queue in queues:
+            worker = Worker(
+                client,
+                task_queue=queue.name,
+                activities=queue.activities,
+                max_concurrent_activities=queue.at_once,
+                interceptors=[FailureTranslator()],
+                graceful_shutdown_timeout=manner.grace,
+                max_heartbeat_throttle_interval=manner.heartbeat_throttle,
+            )
+            await stack.enter_async_context(worker)
+        served = [queue.name for queue in queues]
+        structlog.get_logger().info("serving", task_queues=served, server=config["target_host"], **told)
+        await stop.wait()
