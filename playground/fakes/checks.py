@@ -10,6 +10,7 @@ from activities.observe import Ports
 from activities.zookeeper_view import view_of
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest
 from domain.drift.hashing import rules_fingerprint
+from domain.drift.messages import rules_fingerprint as message_rules
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.comparison import claim_of
@@ -87,7 +88,7 @@ class FakeChecks:
             first=(DRIFTED,) if is_drift else (),
             not_read=("zookeeper did not answer",) if verdict is Verdict.INCONCLUSIVE else (),
             baseline="clients' data" if check is not CheckName.METADATA and verdict is Verdict.CLEAN else None,
-            rules_fingerprint=rules_fingerprint(),
+            rules_fingerprint=rules_fingerprint() if check is CheckName.METADATA else message_rules(),
             content_hash=f"content of {verdict}",
         )
         return await self.ports.ledger.add_report(report)
