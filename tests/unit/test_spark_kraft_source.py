@@ -304,6 +304,12 @@ def told_in(part: Rows) -> Iterator[tuple[Key, tuple[Any, ...], bool]]:
         yield key, values, row.get("is_deleted", False)
 
 
+def agrees(found: tuple[Rows_, set[tuple[Key, Any]]], wanted: tuple[Rows_, set[tuple[Key, Any]]]) -> bool:
+    """A value that is written once more is no other value: whether it is told again does not matter."""
+    (rows, versions), (wanted_rows, wanted_versions) = found, wanted
+    return rows == wanted_rows and wanted_versions <= versions <= wanted_versions | set(wanted_rows.items())
+
+
 def source_of(directory: Path, **limits: int) -> KraftSource:
     return KraftSource(KraftFiles(directory=directory, **limits), DIGESTER)
 
@@ -320,17 +326,17 @@ def test_any_history_is_read_as_the_oracle_reads_it(
     directory = tmp_path_factory.mktemp("log")
     write_segment(directory / f"{0:020}.log", log, 0, luck)
     wanted = expected(log, cut)
-    assert read(source_of(directory, cut=cut, end=len(log))) == wanted
+    assert agrees(read(source_of(directory, cut=cut, end=len(log))), wanted)
     assert read(source_of(directory))[0] == expected(log, len(log))[0]
 
     end = data.draw(st.sampled_from([offset for offset in told.quiet if offset <= cut] or [1]), label="checkpoint")
     checkpoint = write_image(directory, log, end, luck)
-    assert read(source_of(directory, cut=cut, end=len(log))) == wanted
+    assert agrees(read(source_of(directory, cut=cut, end=len(log))), wanted)
     (directory / f"{0:020}.log").unlink()
     write_segment(directory / f"{end:020}.log", log, end, luck)
-    assert read(source_of(directory, cut=cut, end=len(log)), wanted=100) == wanted
+    assert agrees(read(source_of(directory, cut=cut, end=len(log)), wanted=100), wanted)
     shutil.copy(checkpoint, directory / f"{len(log) + 5:020}-0000000002.checkpoint")
-    assert read(source_of(directory, cut=cut, end=len(log))) == wanted, "a checkpoint after the cut is of no use"
+    assert agrees(read(source_of(directory, cut=cut, end=len(log))), wanted), "a checkpoint after the cut is of no use"
 
 
 @settings(deadline=None, max_examples=40)
