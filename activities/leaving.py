@@ -233,7 +233,7 @@ class Window:
         """Line 8: what was acknowledged and is not in ZooKeeper, in words. Empty where nothing is, or nothing can be done."""
         rule = await self._succession.look()
         strangers = await still_answering(self._cluster.spec, self._listeners, self._pace.settle, self._pace.poll)
-        await self._logs.read_tails(rule.offset)
+        await self._logs.read_tails(rule.offset if rule.offset is not None else self._succession.offset)
         if strangers:
             raise Blocked(complaint(strangers))
         if self._logs.state is MigrationGauge.POST_MIGRATION:

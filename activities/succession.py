@@ -31,6 +31,8 @@ class Succession:
         self._last = Rule(None, None, None)
         self._states = PartitionStates(tree)
         self._is_sent = False
+        self.offset: int | None = None
+        """Of the `/migration` that this attempt has deleted: ZooKeeper has all up to there, whoever claims it later."""
 
     async def is_over(self) -> bool:
         """Where the znodes were deleted by hand, and no epoch was raised, a ZooKeeper controller that rules is no end."""
@@ -97,6 +99,7 @@ class Succession:
             self._story.append(f"{count} states of partitions lagged behind what brokers know; their versions were raised")
         if rule.migration is not None:
             self._story.append(f"/migration deleted, its offset was {rule.offset or 'not set'}")
+            self.offset = rule.offset
         self._states.forget_raised()
         found = await self.look()
         return not found.is_krafts and found.migration is None and found.zookeeper_epoch >= epoch

@@ -366,3 +366,15 @@ async def test_the_directory_of_a_living_broker_is_not_fenced(walk: Walk) -> Non
     assert outcome.is_done, outcome.blocked
     assert node.machine.names("/data/broker-1") == (META,)
     assert is_left(walk)
+
+
+async def test_a_claim_that_slips_in_afterwards_makes_nothing_missing_that_was_written_before(walk: Walk) -> None:
+    """/migration is gone with the transaction, and with it the offset up to which ZooKeeper has all."""
+    walk.cluster.create_topic(spread("written", 3, (1, 2, 3)))
+    walk.cluster.advance(3)
+    assert "written" in walk.cluster.side.topic_names()
+    request = await window(walk)
+    walk.cluster.faults.late_claims = 1
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert is_left(walk)
