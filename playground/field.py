@@ -297,10 +297,21 @@ class Field:
     # ---- what others do ----
 
     async def bounce_broker(self, broker_id: int) -> None:
-        """Every in-sync set that it is in changes twice: the partitions' states are written anew."""
+        """Every in-sync set that it is in changes twice: the partitions' states are written anew, by today's quorum."""
+        _, before = await self.rule()
         await self.kill_broker(broker_id)
+        await self.until(lambda s: s.replication is not Replication.IN_SYNC, "in-sync sets without the broker")
         self.cluster.start_node(broker_id)
         await self.until(is_in_dual_write, "dual write, every replica in sync")
+        await self.until_states_beyond(before)
+
+    async def until_states_beyond(self, epoch: int, seconds: float = 60.0) -> None:
+        """What brokers tell may be a moment ahead of what dual write has written."""
+        end = time.monotonic() + seconds
+        while (await self.rule())[1] <= epoch:
+            if time.monotonic() > end:
+                raise Transient(f"waited {seconds:g} s in vain: states of an epoch beyond {epoch}")
+            await asyncio.sleep(0.1)
 
     def _await_gone(self, broker_id: int) -> None:
         with self.hand.zookeeper() as client:
