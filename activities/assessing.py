@@ -111,6 +111,9 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         baseline=await ports.ledger.baseline(request.cluster, request.migration_id),
         inherited=await ports.ledger.baseline(request.cluster),
+        kept=await ports.ledger.newest_report(request.migration_id, CheckName.BEFORE_COPY),
+        others_kept=tuple(await ports.ledger.newest_reports(request.cluster, CheckName.BEFORE_COPY)),
+        copy=await ports.ledger.newest_report(request.migration_id, CheckName.COPY),
         messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
     )

@@ -1,5 +1,5 @@
 """`run_check`: compare ZooKeeper as it is with KRaft as it is, and publish what was found, once. (And look at clients' data:
-`manifests`.)
+`manifests`; and at Kafka's own copy: `copies`.)
 
 What differs in one look may have moved while it was taken (`consistent_cut`). So there is another one: a difference counts
 when it stands in two looks that follow each other, with the same values on both sides. What moves in every look makes the
@@ -25,6 +25,7 @@ from temporalio import activity
 from activities.assessing import registered
 from activities.beating import Beat
 from activities.consistent_cut import Taker
+from activities.copies import CopyCheck, compare_copy, keep_metadata
 from activities.manifests import MessageCheck, compare_with_baseline, keep_baseline
 from activities.observe import Ports
 from activities.ports import CheckRunner, Compared, Comparison, MessageRunner
@@ -36,7 +37,7 @@ from domain.drift.report import CheckName, Cut, DriftReport, Verdict
 from domain.errors import Permanent, Transient
 from domain.zk_to_kraft.comparison import told
 
-MADE = (CheckName.METADATA, CheckName.BASELINE, CheckName.MESSAGES)
+MADE = (CheckName.METADATA, CheckName.BEFORE_COPY, CheckName.COPY, CheckName.BASELINE, CheckName.MESSAGES)
 """The checks that this worker makes."""
 LOOKS = 4
 """The first, and three more at what differed."""
@@ -104,11 +105,15 @@ class Checking:
 
     async def _report(self, request: CheckRequest, directory: Path, session: str, beat: Beat) -> DriftReport:
         cluster = await registered(request.cluster, self._ports)
-        if request.check is not CheckName.METADATA:
+        if request.check in {CheckName.BASELINE, CheckName.MESSAGES}:
             asked = MessageCheck(request, cluster, _session_of(session, 1), directory)
             is_baseline = request.check is CheckName.BASELINE
             make = keep_baseline if is_baseline else compare_with_baseline
             return await make(self._ports, self._messages, asked)
+        if request.check in {CheckName.BEFORE_COPY, CheckName.COPY}:
+            copied = CopyCheck(request, cluster, _session_of(session, 1), directory, partial(beat.note, 1))
+            report = keep_metadata if request.check is CheckName.BEFORE_COPY else compare_copy
+            return await report(self._ports, self._runner, copied)
         on_stage = partial(_note_stage, beat)
         taker = Taker(cluster, self._ports, self._runner, request.policy, on_stage)
         attempt = Attempt(request, taker, directory, session, beat)

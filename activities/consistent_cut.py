@@ -62,14 +62,14 @@ class Taker:
         """Both sides in files below `directory`, which is new. `name`: the comparison's."""
         tree = await self.ports.zookeepers.connect(self.cluster)
         try:
-            before, end_before = await self._moment(tree), (await self._active()).log_end
+            before, end_before = await self._moment(tree), (await active_controller(self.cluster, self.ports)).log_end
             self.on_stage("read ZooKeeper")
             await self.runner.stage(crawl(tree), directory / "zookeeper")
             after = await self._moment(tree)
         finally:
             await tree.close()
         self._ensure_current(before, after, end_before)
-        leader = await self._active()
+        leader = await active_controller(self.cluster, self.ports)
         if leader.node.id != before.claimant:
             raise Transient(f"controller {leader.node.id} leads the quorum, and /controller is {before.claimant}'s")
         self.on_stage("copy the quorum's log")
@@ -120,23 +120,26 @@ class Taker:
             raise Transient("/migration tells of no copy that is complete: there is nothing to compare yet")
         return Moment(claim_in(controller), controller.broker_id, migration.offset)
 
-    async def _active(self) -> ActiveController:
-        controllers = self.cluster.spec.controllers
-        answers = await asyncio.gather(*(self._gauges(node) for node in controllers))
-        leading = [
-            (gauges.raft_epoch or 0, ActiveController(node, gauges.raft_high_watermark, gauges.raft_log_end))
-            for node, gauges in zip(controllers, answers, strict=True)
-            if gauges is not None
-            and (gauges.active_controller_count, gauges.raft_leader) == (1, node.id)
-            and gauges.raft_high_watermark is not None
-            and gauges.raft_log_end is not None
-        ]
-        if not leading:
-            raise Transient("no controller says that it is active: the quorum's log cannot be read up to a known offset")
-        return max(leading, key=lambda found: found[0])[1]
 
-    async def _gauges(self, node: ControllerSpec) -> NodeMetrics | None:
-        try:
-            return await self.ports.metrics.read(node.metrics)
-        except Transient:
-            return None
+async def active_controller(cluster: ClusterRecord, ports: Ports) -> ActiveController:
+    """The one that the others follow. `Transient` where none says that it is it."""
+    controllers = cluster.spec.controllers
+    answers = await asyncio.gather(*(_gauges(ports, node) for node in controllers))
+    leading = [
+        (gauges.raft_epoch or 0, ActiveController(node, gauges.raft_high_watermark, gauges.raft_log_end))
+        for node, gauges in zip(controllers, answers, strict=True)
+        if gauges is not None
+        and (gauges.active_controller_count, gauges.raft_leader) == (1, node.id)
+        and gauges.raft_high_watermark is not None
+        and gauges.raft_log_end is not None
+    ]
+    if not leading:
+        raise Transient("no controller says that it is active: the quorum's log cannot be read up to a known offset")
+    return max(leading, key=lambda found: found[0])[1]
+
+
+async def _gauges(ports: Ports, node: ControllerSpec) -> NodeMetrics | None:
+    try:
+        return await ports.metrics.read(node.metrics)
+    except Transient:
+        return None

@@ -304,6 +304,25 @@ class Comparison:
     end: int
     out: Path
     tolerated: tuple[Toleration, ...] = ()
+    is_copy: bool = False
+    """`staged` is of the time of the copy, which `cut`, the same as `end`, is the end of."""
+
+
+@dataclass(frozen=True)
+class EndOfCopy:
+    """Of Kafka's copy in the quorum's log. `offset`: the one after its last record. `epoch`: the quorum's, of who made it."""
+
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Rows as one file, to be compared with later. `counts`: by kind. `not_read`: what they lack."""
+
+    packed: bytes
+    counts: dict[str, int]
+    not_read: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -333,6 +352,17 @@ class CheckRunner(Protocol):
 
     async def stage(self, captured: "Captured", directory: Path) -> None:
         """Rows of what a live tree has, into a new directory. Secrets become digests here, before any row exists."""
+
+    async def keep(self, captured: "Captured", directory: Path) -> KeptRows:
+        """The same of what Kafka is going to copy, by way of a new directory."""
+
+    async def end_of_copy(self, log: Path) -> EndOfCopy | None:
+        """Where the copy ends in a copy of the quorum's log from its beginning on; `None` while it is not complete."""
+
+    async def as_of_claim(self, kept: bytes, captured: "Captured", claim: int, directory: Path) -> None:
+        """Rows as the tree was when KRaft claimed it, in transaction `claim`: into `directory`, which is new. `kept`: rows of
+        before.
+        """
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
         """Compare. `on_progress`: stage, tasks done, tasks in all; called often, in any thread. Cancelled, it ends its work.

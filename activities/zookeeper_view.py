@@ -30,7 +30,7 @@ async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
     topics = await _topics(tree)
     return ZooKeeperView(
         cluster_id=_cluster_id(cluster_id),
-        controller=_controller(controller),
+        controller=controller_of(controller),
         controller_epoch=_epoch(epoch),
         migration=_migration(migration),
         broker_ids=_broker_ids(await tree.children(BROKER_IDS) or ()),
@@ -45,7 +45,7 @@ async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
 async def claim_and_offset(tree: ZooKeeperTree) -> dict[str, ControllerZnode | MigrationZnode | None]:
     """Of a view only what dual write is judged by: two znodes, to be had within moments."""
     controller, migration = await tree.get_many((CONTROLLER, MIGRATION))
-    return {"controller": _controller(controller), "migration": _migration(migration)}
+    return {"controller": controller_of(controller), "migration": _migration(migration)}
 
 
 async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
@@ -81,7 +81,8 @@ def _cluster_id(znode: Znode | None) -> str | None:
     return value
 
 
-def _controller(znode: Znode | None) -> ControllerZnode | None:
+def controller_of(znode: Znode | None) -> ControllerZnode | None:
+    """What `/controller` says; `None` where it is not there."""
     if znode is None:
         return None
     content = _object(znode) or {}

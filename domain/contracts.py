@@ -340,6 +340,8 @@ class Runbook(Payload):
 CHECK_OF: dict[StepAction, CheckName] = {
     StepAction.COMPARE_METADATA: CheckName.METADATA,
     StepAction.CAPTURE_BASELINE: CheckName.BASELINE,
+    StepAction.KEEP_METADATA: CheckName.BEFORE_COPY,
+    StepAction.COMPARE_COPY: CheckName.COPY,
     StepAction.COMPARE_MESSAGES: CheckName.MESSAGES,
 }
 """The check that a step makes: those steps only look."""

@@ -38,6 +38,10 @@ class StepAction(StrEnum):
     """Of no single node, and without any effect: compare all that ZooKeeper and KRaft say, and publish the report."""
     CAPTURE_BASELINE = "capture-baseline"
     """Of no single node, and without any effect: keep what clients' data is before the first broker is rolled."""
+    KEEP_METADATA = "keep-metadata"
+    """Of no single node, and without any effect: keep what ZooKeeper has before the last broker is rolled."""
+    COMPARE_COPY = "compare-copy"
+    """Of no single node, and without any effect: compare Kafka's copy with that, and publish the report."""
     COMPARE_MESSAGES = "compare-messages"
     """Of no single node, and without any effect: compare clients' data with that, and publish the report."""
 
@@ -78,6 +82,7 @@ class WaitReason(StrEnum):
     FINALIZATION_NOT_SEEN = "finalization-not-seen"
     SOAK_NOT_OVER = "soak-not-over"
     DRIFT_FOUND = "drift-found"
+    COPY_DIFFERS = "copy-differs"
     MESSAGES_DIFFER = "messages-differ"
     CHECK_INCONCLUSIVE = "check-inconclusive"
     CHECKS_WORKER_MISSING = "checks-worker-missing"
@@ -120,6 +125,9 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.SOAK_NOT_OVER: "All brokers run in KRaft mode, in dual write. The policy asks for a longer soak.",
     WaitReason.DRIFT_FOUND: "ZooKeeper and KRaft differ: the report names each object. Finalize cannot be approved, and an "
     "approval given before does not count. Repair what differs; it is compared again every recheck_interval.",
+    WaitReason.COPY_DIFFERS: "Kafka's copy has not taken over what ZooKeeper had: the report names each object. No broker goes "
+    "on into KRaft mode. Ask for a rollback and repair ZooKeeper; or where it is meant, as of a topic that somebody deleted in "
+    "that minute, tolerate it by name in the policy of a migration that takes over.",
     WaitReason.MESSAGES_DIFFER: "Clients' data is not what it was before the first restart, and no retention or compaction "
     "explains it: the report names each place. Finalize cannot be approved. It is compared again every recheck_interval; where "
     "it is meant, tolerate it by name in the policy of a migration that takes over.",

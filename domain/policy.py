@@ -95,6 +95,11 @@ class MigrationPolicy(BaseModel):
         description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
         "An older one is taken anew before anybody can approve.",
     )
+    compare_copy: bool = Field(
+        default=True,
+        description="Whether ZooKeeper's metadata is kept before the last broker is restarted into the migration, which starts "
+        "Kafka's copy, and the copy compared with it before any broker goes into KRaft mode.",
+    )
     compare_messages: bool = Field(
         default=True,
         description="Whether clients' data is looked at before the first broker is restarted, and compared with that before "

@@ -92,6 +92,14 @@ def _command_line(process: psutil.Process, patience_seconds: float = 1.0) -> lis
     return line
 
 
+def is_alive(pid: int) -> bool:
+    """One that has ended is gone, also while whoever inherited it has not buried it yet."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def kill(launch: Launch, number: int = signal.SIGKILL, deadline_seconds: float = 30.0) -> None:
     """Sends the signal and waits until the process is gone. Nothing to do when it is not running."""
     process = running(launch)

@@ -62,6 +62,9 @@ class CheckJob(JobModel):
     is_before_dual_write: bool = False
     """Compares the copy itself: KRaft's next producer id is then the end of ZooKeeper's block, and a partition without a state
     is what the copy makes of it."""
+    is_left_older: bool = False
+    """The left side was read a while before the copy. What only the right one has was made meanwhile: that is for information.
+    What changes by itself counts where the row is known to be of that time only."""
     tasks: Annotated[int, Field(ge=1, le=4096)] = 2
 
 

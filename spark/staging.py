@@ -10,8 +10,10 @@ another name first; what a crash leaves behind has no manifest, or not the manif
 """
 
 import hashlib
+import io
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -110,6 +112,25 @@ def publish(
     unfinished.write_text(manifest.model_dump_json(indent=1))
     unfinished.replace(directory / MANIFEST)
     return manifest
+
+
+def packed(directory: Path) -> bytes:
+    """A directory of rows as one file, an archive. Its rows are compressed already."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+            file.write(path, path.relative_to(directory))
+    return archive.getvalue()
+
+
+def unpack(archive: bytes, directory: Path) -> None:
+    """Into the new `directory`. Whoever opens it verifies what is there."""
+    directory.mkdir(mode=0o700)
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as file:
+            file.extractall(directory)
+    except zipfile.BadZipFile as damaged:
+        raise Permanent(f"kept rows are no archive that can be read: {damaged}") from damaged
 
 
 def stage_part(directory: Path, name: str, rows: Iterable[Rows]) -> tuple[StagedFile, ...]:

@@ -32,12 +32,17 @@ DUAL_WRITE_LIVES = frozenset(
         WaitReason.PARTITIONS_WOULD_STOP,
         WaitReason.SOAK_NOT_OVER,
         WaitReason.DRIFT_FOUND,
+        WaitReason.COPY_DIFFERS,
         WaitReason.MESSAGES_DIFFER,
         WaitReason.CHECK_INCONCLUSIVE,
         WaitReason.CHECKS_WORKER_MISSING,
     }
 )
 """Waits that are asked for after the gate `fail-over` only: dual write that has died would have been the answer."""
+
+
+DIFFERS = frozenset({WaitReason.DRIFT_FOUND, WaitReason.COPY_DIFFERS, WaitReason.MESSAGES_DIFFER})
+"""Waits after which an approval of `finalize` counts no more."""
 
 
 class Board:
@@ -166,7 +171,7 @@ class Board:
         decision, is_begun = assessment.decision, assessment.phase in {*FINAL_PHASES, Phase.FINALIZING}
         if assessment.gauges.zookeeper_controller is not None and not is_begun:
             self._orders.withdraw(GateName.FINALIZE_WITHOUT_RETURN)
-        if isinstance(decision, Wait) and decision.reason in {WaitReason.DRIFT_FOUND, WaitReason.MESSAGES_DIFFER}:
+        if isinstance(decision, Wait) and decision.reason in DIFFERS:
             self._orders.withdraw(GateName.FINALIZE)
         if isinstance(decision, Wait) and decision.reason in DUAL_WRITE_LIVES:
             self._orders.withdraw(GateName.FAIL_OVER)

@@ -89,27 +89,25 @@ def waiting_of(assessment: Assessment, since: datetime, held_because: str) -> Wa
     )
 
 
+SUMMARIES: dict[StepAction, str] = {
+    StepAction.PROVISION_CONTROLLER: "Create {node}: write its file, format its storage, start it",
+    StepAction.ROLL_NODE: "Restart {node} into stage {stage}{final}",
+    StepAction.START_NODE: "Start {node} as it is",
+    StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
+    StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",
+    StepAction.WIPE: "Remove what the KRaft controllers have left",
+    StepAction.COMPARE_METADATA: "Compare ZooKeeper with KRaft",
+    StepAction.CAPTURE_BASELINE: "Look at clients' data before the first broker is restarted",
+    StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",
+    StepAction.COMPARE_COPY: "Compare Kafka's copy with what ZooKeeper had",
+    StepAction.COMPARE_MESSAGES: "Compare clients' data with what it was before the first restart",
+}
+
+
 def summary_of(step: Step, node: str) -> str:
     """One line for Temporal's UI."""
-    match step.action:
-        case StepAction.PROVISION_CONTROLLER:
-            return f"Create {node}: write its file, format its storage, start it"
-        case StepAction.ROLL_NODE:
-            return f"Restart {node} into stage {step.stage}" + (", final" if step.gate is not None else "")
-        case StepAction.START_NODE:
-            return f"Start {node} as it is"
-        case StepAction.FAIL_OVER:
-            return f"Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks"
-        case StepAction.LEAVE_KRAFT:
-            return "Revert window: KRaft gives way to ZooKeeper"
-        case StepAction.WIPE:
-            return "Remove what the KRaft controllers have left"
-        case StepAction.COMPARE_METADATA:
-            return "Compare ZooKeeper with KRaft"
-        case StepAction.CAPTURE_BASELINE:
-            return "Look at clients' data before the first broker is restarted"
-        case StepAction.COMPARE_MESSAGES:
-            return "Compare clients' data with what it was before the first restart"
+    final = ", final" if step.gate is not None else ""
+    return SUMMARIES[step.action].format(node=node, stage=step.stage, final=final)
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:

@@ -6,7 +6,8 @@ threads. A thread cannot be ended from outside: it is told to, at its next sign 
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -17,18 +18,21 @@ import structlog
 
 from activities.capturing import Captured, CapturedZnode
 from activities.conclusions import compared_of
-from activities.ports import Compared, Comparison
+from activities.ports import Compared, Comparison, EndOfCopy, KeptRows
 from domain.drift.digests import DIGEST_BYTES, Digester
-from domain.drift.records import COMPARED_KINDS, Severity
+from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
+from domain.drift.report import CheckName
 from domain.errors import Permanent, Superseded, Transient
 from spark.conclude import Measured, conclude
 from spark.engine.local import LocalEngine
 from spark.engine.progress import OnProgress, Progress
 from spark.findings import DRIFTS, in_order
 from spark.job import CheckJob, CheckResult, KraftFiles, StagedRows
+from spark.sources.as_of_claim import DIGEST_KEY, as_of_claim
 from spark.sources.build import resolve_secret
+from spark.sources.kraft_copy import end_of_copy
 from spark.sources.zookeeper_rows import Notes, rows_of
-from spark.staging import write_rows
+from spark.staging import Manifest, packed, unpack, write_rows
 
 T = TypeVar("T")
 
@@ -67,6 +71,26 @@ class EngineRunner:
             self._log.warning("the session of an attempt that died could not be ended", session=session, why=str(error))
 
     async def stage(self, captured: Captured, directory: Path) -> None:
+        await self._stage(captured, directory, COMPARED_KINDS, is_before_dual_write=False)
+
+    async def keep(self, captured: Captured, directory: Path) -> KeptRows:
+        manifest = await self._stage(captured, directory, COPIED_KINDS, is_before_dual_write=True)
+        counts = {kind: manifest.rows_of(kind) for kind in COPIED_KINDS}
+        return KeptRows(await asyncio.to_thread(packed, directory), counts, manifest.not_read)
+
+    async def end_of_copy(self, log: Path) -> EndOfCopy | None:
+        found = await asyncio.to_thread(end_of_copy, log)
+        return EndOfCopy(found.offset, found.epoch) if found is not None else None
+
+    async def as_of_claim(self, kept: bytes, captured: Captured, claim: int, directory: Path) -> None:
+        before, now = (directory.with_name(f"{directory.name}-{when}") for when in ("before", "now"))
+        await asyncio.to_thread(unpack, kept, before)
+        await self._stage(captured, now, COPIED_KINDS, is_before_dual_write=True)
+        await asyncio.to_thread(as_of_claim, before, now, claim, directory)
+
+    async def _stage(
+        self, captured: Captured, directory: Path, kinds: Sequence[str], *, is_before_dual_write: bool
+    ) -> Manifest:
         """Rows are made in a thread, which asks for the next chunk when it has written the last one."""
         loop, ended = asyncio.get_running_loop(), threading.Event()
 
@@ -76,17 +100,20 @@ class EngineRunner:
                     raise Superseded(ENDED)
                 yield from chunk
 
-        await _in_thread(lambda: self._write(znodes(), directory), ended)
+        write = partial(self._write, znodes(), directory, frozenset(kinds), is_before_dual_write=is_before_dual_write)
+        return await _in_thread(write, ended)
 
-    def _write(self, znodes: Iterator[CapturedZnode], directory: Path) -> None:
+    def _write(
+        self, znodes: Iterator[CapturedZnode], directory: Path, kinds: frozenset[str], *, is_before_dual_write: bool
+    ) -> Manifest:
         key = resolve_secret(self._digest_key)
         if len(key) < DIGEST_BYTES:
             raise Permanent(f"the digest key of {self._digest_key} is too short: it needs {DIGEST_BYTES} bytes or more")
         secret = resolve_secret(self._encoder_secret).decode() if self._encoder_secret else None
         notes = Notes()
-        rows = rows_of(znodes, frozenset(COMPARED_KINDS), Digester(key), secret, notes)
+        rows = rows_of(znodes, kinds, Digester(key), secret, notes, is_before_dual_write)
         # The notes are complete when the rows are: the list is read after them.
-        write_rows(directory, rows, notes.not_read)
+        return write_rows(directory, rows, notes.not_read, {DIGEST_KEY: Digester(key).digest(DIGEST_KEY, b"")})
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
         job, ended = self._job(asked), threading.Event()
@@ -131,8 +158,11 @@ class EngineRunner:
         return CheckJob(
             id=asked.id,
             left=StagedRows(directory=asked.staged),
+            check=CheckName.COPY if asked.is_copy else CheckName.METADATA,
             right=KraftFiles(directory=asked.log, end=asked.end, cut=asked.cut),
-            kinds=COMPARED_KINDS,
+            kinds=COPIED_KINDS if asked.is_copy else COMPARED_KINDS,
+            is_before_dual_write=asked.is_copy,
+            is_left_older=asked.is_copy,
             out=asked.out,
             digest_key=self._digest_key,
             encoder_secret=self._encoder_secret,

@@ -20,6 +20,7 @@ SIDES: dict[CheckName, Sides] = {
     CheckName.COPY: Sides(
         "ZooKeeper", "KRaft", "the metadata in ZooKeeper before the copy with what Kafka's own copy made of it"
     ),
+    CheckName.BEFORE_COPY: Sides("ZooKeeper", "nothing yet", "nothing yet: it keeps what ZooKeeper has before Kafka's copy"),
     CheckName.BASELINE: Sides("before", "nothing yet", "nothing yet: it keeps what clients' data is before the first restart"),
     CheckName.MESSAGES: Sides("before", "now", "record batches and committed offsets as they were before with those of now"),
     CheckName.TREE: Sides("first tree", "second tree", "two ZooKeeper trees, znode by znode"),
@@ -53,7 +54,7 @@ class Explanation:
 def verdict_in_words(report: DriftReport) -> str:
     """One sentence or two, first thing in every rendering."""
     sides = SIDES[report.check]
-    if report.check is CheckName.BASELINE:
+    if report.check in {CheckName.BASELINE, CheckName.BEFORE_COPY}:
         kept = ", ".join(f"{counts.left} {record}" for record, counts in sorted(report.counts.items()))
         return f"Not all of what was there before could be read: {report.not_read[0]}." if report.not_read else f"Kept: {kept}."
     count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
@@ -126,10 +127,12 @@ _BESIDE_THE_DATA = Explanation(
     f"Wait a minute, and check again. If it stands, make sure that the nodes which are named are well; then {_OVERWRITE}.",
 )
 _OTHERS = {
+    CheckName.BEFORE_COPY: Explanation("ZooKeeper had it before Kafka's copy.", "Nothing."),
     CheckName.COPY: Explanation(
-        "Kafka's own copy did not take this over as ZooKeeper had it, or somebody changed it while it was copied.",
-        "Look at the newest comparison of the metadata. If that shows it too, repair it as it says; otherwise it has been "
-        "changed since on both sides, and nothing is left to do.",
+        "Kafka's own copy did not take this over as ZooKeeper had it; or somebody changed it between the two looks, in the "
+        "minute of the last broker's restart. Dual write makes ZooKeeper the same as KRaft, so no later comparison shows it.",
+        "Ask who uses it. If nobody has changed it, roll back, and keep this report for a bug report. If somebody has, "
+        "tolerate it by name in the policy of a migration that takes over.",
     ),
     CheckName.BASELINE: Explanation("It was there before.", "Nothing."),
     CheckName.MESSAGES: Explanation(

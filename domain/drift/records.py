@@ -219,5 +219,8 @@ KINDS: dict[str, Kind] = {
     for kind in (TOPIC, PARTITION, TOPIC_CONFIG, BROKER_CONFIG, QUOTA, SCRAM, ACL, PRODUCER_IDS, TOKEN, REGISTRATION, CLAIM)
 }
 
+COPIED_KINDS = tuple(name for name in KINDS if name not in {CLAIM.name, REGISTRATION.name})
+"""What Kafka's copy takes over. Brokers register with the quorum themselves."""
+
 COMPARED_KINDS = tuple(name for name in KINDS if name != CLAIM.name)
 """All that both sides have rows of. The claim is no row of the quorum's log: who takes a look has judged it."""

@@ -37,6 +37,8 @@ class CheckName(StrEnum):
 
     METADATA = "metadata"
     """ZooKeeper as it is with KRaft as it is: the dual write."""
+    BEFORE_COPY = "before-copy"
+    """ZooKeeper's metadata right before the copy: kept, and compared with nothing yet."""
     COPY = "copy"
     """ZooKeeper before the copy with KRaft's image at the copy's offset: Kafka's own copy."""
     BASELINE = "baseline"
@@ -99,7 +101,7 @@ class DriftReport(DriftModel):
 
     `content_hash` covers what is material: check, verdict, counts by finding without rows' numbers, every finding that is
     not tolerated, the rules' fingerprint, what was not read. So two clean reports of the same rules have the same.
-    `baseline`: the artefact that a later look at clients' data is compared with (`MessageManifest`).
+    `baseline`: the artefact that a later look is compared with: clients' data (`MessageManifest`), or rows of ZooKeeper.
     """
 
     id: str

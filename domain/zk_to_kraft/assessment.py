@@ -17,11 +17,14 @@ from domain.records import NodeStatus, OpenGate
 from domain.zk_to_kraft.comparison import (
     claim_of,
     compared,
+    compared_copy,
     compared_messages,
     evidence_of_report,
+    is_copy_due,
     is_due,
     is_look_due,
     is_usable,
+    kept_before_copy,
     newest_of,
     objects_of,
     told,
@@ -65,6 +68,8 @@ class Ruling:
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
     migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
+    `kept`, `copy`: what it has kept of ZooKeeper before the copy, and the copy's comparison with it; `others_kept`: what
+    others have kept of this cluster.
     `unchecked_since`: when a check that was due was not taken by any worker.
     """
 
@@ -76,6 +81,9 @@ class Ruling:
     baseline: DriftReport | None = None
     messages: DriftReport | None = None
     inherited: DriftReport | None = None
+    kept: DriftReport | None = None
+    others_kept: tuple[DriftReport, ...] = ()
+    copy: DriftReport | None = None
     unchecked_since: datetime | None = None
 
     @property
@@ -86,7 +94,8 @@ class Ruling:
 
 NOTHING_RULED = Ruling()
 NO_BASELINE = "nothing to compare with"
-"""What evidence says of clients' data where it was not looked at before the first broker was restarted."""
+"""What evidence says of clients' data where it was not looked at before the first broker was restarted, and of Kafka's copy
+where ZooKeeper's metadata was not kept before it."""
 
 
 def assess(
@@ -172,12 +181,13 @@ def _terms(
     is_check_due = is_due(report, policy, now)
     is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 
-    def look(report: DriftReport | None, *, is_wanted: bool) -> Check:
+    def look(found: Compared, *, is_due_now: bool, is_wanted: bool) -> Check:
         if not is_wanted:
             return Check()
-        is_look_due_now = is_look_due(report, policy, now)
-        is_missing = is_look_due_now and missed_at is not None
-        return Check(compared_messages(report), is_look_due_now and not is_missed_lately, is_missing)
+        return Check(found, is_due_now and not is_missed_lately, is_due_now and missed_at is not None)
+
+    def messages(report: DriftReport | None, *, is_wanted: bool) -> Check:
+        return look(compared_messages(report), is_due_now=is_look_due(report, policy, now), is_wanted=is_wanted)
 
     def approval(gate: GateName) -> Approval:
         return _approval(ruling.approvals.get(gate), situation, evidence_hash)
@@ -195,10 +205,22 @@ def _terms(
         compared=compared(report, policy),
         is_check_due=is_check_due and not is_missed_lately,
         is_checker_missing=is_check_due and missed_at is not None,
-        baseline=look(ruling.baseline, is_wanted=policy.compare_messages and not is_usable(ruling.baseline)),
-        messages=look(ruling.messages, is_wanted=policy.compare_messages and ruling.has_baseline),
+        baseline=messages(ruling.baseline, is_wanted=policy.compare_messages and not is_usable(ruling.baseline)),
+        kept=look(compared_copy(ruling.kept), is_due_now=is_due(ruling.kept, policy, now), is_wanted=policy.compare_copy),
+        copy=look(
+            compared_copy(ruling.copy),
+            is_due_now=is_copy_due(ruling.copy, policy, now),
+            is_wanted=policy.compare_copy and _kept(observation, policy, ruling) is not None,
+        ),
+        messages=messages(ruling.messages, is_wanted=policy.compare_messages and ruling.has_baseline),
         evidence_hash=evidence_hash,
     )
+
+
+def _kept(observation: Observation, policy: MigrationPolicy, ruling: Ruling) -> DriftReport | None:
+    """What the copy can be compared with. Once it was, whatever has become of the claim since."""
+    claim = observation.zookeeper.controller if observation.zookeeper is not None else None
+    return ruling.copy or kept_before_copy(ruling.kept, ruling.others_kept, claim, policy)
 
 
 def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: str) -> Approval:
@@ -223,7 +245,7 @@ def _standing(
     """What a comparison that is made anew leaves as it is until it says otherwise: a gate that is open, or a wait."""
     if not isinstance(decision, Step) or decision.action not in CHECK_OF:
         return None
-    looks = {name: replace(getattr(terms, name), is_due=False) for name in ("baseline", "messages")}
+    looks = {name: replace(getattr(terms, name), is_due=False) for name in ("baseline", "kept", "copy", "messages")}
     without = replace(terms, is_check_due=False, **looks)
     stands = _decide(observation, spec, policy, situation, without, ruling)
     return stands if isinstance(stands, Gate | Wait) else None
@@ -250,7 +272,7 @@ def _decide(
     if not isinstance(decision, Wait | Revert):
         return decision
     explained = _explained(decision, observation, spec, policy)
-    report = _report_behind(explained.reason, observation, terms, ruling)
+    report = _report_behind(explained.reason, observation, situation, terms, ruling)
     if report is not None:
         explained = _with_report(explained, report)
     if not is_forward and explained.reason in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}:
@@ -263,14 +285,21 @@ REPORTED = frozenset({WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, Wai
 """Waits about a check: its newest report says more. Where its worker is missing too: a drift stays found."""
 
 
-def _report_behind(reason: WaitReason, observation: Observation, terms: Terms, ruling: Ruling) -> DriftReport | None:
-    """Before KRaft's claim nothing but the baseline is looked at; clients' data only where the metadata is the same."""
-    if reason is WaitReason.MESSAGES_DIFFER:
-        return ruling.messages
+def _report_behind(
+    reason: WaitReason, observation: Observation, situation: Situation, terms: Terms, ruling: Ruling
+) -> DriftReport | None:
+    """In the order in which they are taken: clients' data before the first restart, ZooKeeper's metadata before the copy, the
+    copy before the first broker in KRaft mode, the metadata, and where that is the same, clients' data again.
+    """
+    if reason in {WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS}:
+        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else ruling.copy
     if reason not in REPORTED:
         return None
     if not claim_of(observation.zookeeper):
-        return ruling.baseline
+        is_begun = any(b.mode is BrokerMode.HYBRID for b in situation.brokers)
+        return ruling.kept if is_begun or terms.baseline == Check() else ruling.baseline
+    if any(b.mode is not BrokerMode.KRAFT for b in situation.brokers):
+        return ruling.copy
     is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
     return ruling.messages if is_same else newest_of(ruling.reports, observation.zookeeper)
 
@@ -369,6 +398,7 @@ def evidence_of(
         },
         "report": evidence_of_report(newest_of(ruling.reports, observation.zookeeper)),
         "drifts_found": ruling.drifts,
+        "copy": evidence_of_report(ruling.copy) if _kept(observation, policy, ruling) is not None else NO_BASELINE,
         "messages": evidence_of_report(ruling.messages) if ruling.has_baseline else NO_BASELINE,
         "nodes": {
             spec.node_name(node.id): {

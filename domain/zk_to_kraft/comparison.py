@@ -94,6 +94,30 @@ def is_usable(baseline: DriftReport | None) -> bool:
     return baseline is not None and baseline.baseline is not None and baseline.verdict is Verdict.CLEAN
 
 
+def compared_copy(report: DriftReport | None) -> Compared:
+    """What the comparison of Kafka's copy with what was kept says."""
+    if report is None:
+        return Compared.NONE
+    is_foreign = report.verdict is Verdict.CLEAN and not is_of_our_rules(report)
+    return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
+
+
+def kept_before_copy(
+    own: DriftReport | None, others: Iterable[DriftReport], claim: ControllerZnode | None, policy: MigrationPolicy
+) -> DriftReport | None:
+    """What Kafka's copy can be compared with: what this migration has kept; who takes over has another one's, if that was kept
+    right before the claim. Rows of other rules are none.
+    """
+    if own is not None and is_usable(own) and is_of_our_rules(own):
+        return own
+    claimed_at = claim.claimed_at if claim is not None else None
+    if claimed_at is None:
+        return None
+    right_before = (r for r in others if timedelta(0) <= claimed_at - r.ended_at + CLOCKS_APART)
+    recent = (r for r in right_before if claimed_at - r.ended_at <= policy.max_report_age and is_usable(r))
+    return max((r for r in recent if is_of_our_rules(r)), key=lambda r: r.ended_at, default=None)
+
+
 def compared_messages(report: DriftReport | None) -> Compared:
     """What a look at clients' data says. Only what blocks counts: topics are deleted, and groups expire, in any week."""
     if report is None:
@@ -124,6 +148,13 @@ def is_look_due(report: DriftReport | None, policy: MigrationPolicy, now: dateti
 
 REST = 9
 """A look at clients' data that is taken again and again reads the brokers' disks for a tenth of the time."""
+
+
+def is_copy_due(report: DriftReport | None, policy: MigrationPolicy, now: datetime) -> bool:
+    """Whether to compare Kafka's copy: once. It does not change any more, only what kept anybody from reading it."""
+    if report is None:
+        return True
+    return compared_copy(report) is Compared.INCONCLUSIVE and now - report.ended_at >= policy.recheck_interval
 
 
 def is_of_our_rules(report: DriftReport) -> bool:

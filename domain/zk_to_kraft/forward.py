@@ -160,9 +160,26 @@ def _brokers(s: Situation, terms: Terms) -> Decision | None:
         if s.quorum is not QuorumState.PRE_MIGRATION or s.claim is not Claim.ZOOKEEPER:
             return wait(WaitReason.STATE_NOT_UNDERSTOOD)
         first = _roll_broker(s, terms, guards.zookeeper_controller_last(in_zookeeper)[0], NodeStage.MIGRATION)
-        may_look = isinstance(first, Step) and _are_brokers_untouched(s)
-        return (_not_clean(terms.baseline, StepAction.CAPTURE_BASELINE) if may_look else None) or first
-    return _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT) if outside_kraft else None
+        return (_not_kept(s, terms) if _is_roll(first) else None) or first
+    if not outside_kraft:
+        return None
+    first = _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT)
+    may_look = _is_roll(first) and len(outside_kraft) == len(s.brokers)
+    return (_not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS) if may_look else None) or first
+
+
+def _is_roll(decision: Decision) -> bool:
+    return isinstance(decision, Step) and decision.action is StepAction.ROLL_NODE
+
+
+def _not_kept(s: Situation, terms: Terms) -> Decision | None:
+    """Clients' data as it is before any restart; and what ZooKeeper has as late as can be: the last broker's registration
+    starts the copy.
+    """
+    if _are_brokers_untouched(s) and (lacking := _not_clean(terms.baseline, StepAction.CAPTURE_BASELINE)) is not None:
+        return lacking
+    is_last = sum(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers) == 1
+    return _not_clean(terms.kept, StepAction.KEEP_METADATA) if is_last else None
 
 
 def _controllers(s: Situation, terms: Terms) -> Decision | None:
@@ -188,9 +205,11 @@ def _controllers(s: Situation, terms: Terms) -> Decision | None:
 
 def _not_compared(terms: Terms) -> Decision | None:
     """Beyond the end nothing can be compared with ZooKeeper any more. So right before it both sides have been, and agree; and
-    clients' data has been looked at, and is what it was.
+    clients' data has been looked at, and is what it was. What the copy is known to have lost is lost until somebody mends it.
     """
     metadata = Check(terms.compared, terms.is_check_due, terms.is_checker_missing)
+    if terms.copy.found is Compared.DRIFT:
+        return wait(WaitReason.COPY_DIFFERS)
     differs = _not_clean(metadata, StepAction.COMPARE_METADATA, WaitReason.DRIFT_FOUND)
     return differs or _not_clean(terms.messages, StepAction.COMPARE_MESSAGES, WaitReason.MESSAGES_DIFFER)
 

@@ -49,7 +49,8 @@ class Terms:
     `is_silence_long`: ZooKeeper, where it is silent, has been so for as long as the policy asks for.
     `unaccepted`: nodes whose files would lose something on the way back that nobody has accepted. `is_check_due`: the newest
     report is too old for what it says. `is_checker_missing`: nobody has taken the comparison that is due. `baseline`,
-    `messages`: the looks at clients' data, before and now; clean where there is nothing to compare with.
+    `messages`: the looks at clients' data, before and now; `kept`, `copy`: what ZooKeeper had right before the copy, and the
+    copy's comparison with it. Clean where there is nothing to compare with.
     """
 
     intent: Intent = Intent.FORWARD
@@ -66,6 +67,8 @@ class Terms:
     is_check_due: bool = False
     is_checker_missing: bool = False
     baseline: Check = Check()
+    kept: Check = Check()
+    copy: Check = Check()
     messages: Check = Check()
     evidence_hash: str = ""
 

@@ -33,6 +33,8 @@ WORK: dict[str, str] = {
     StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
     StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say",
     StepAction.CAPTURE_BASELINE: "look at clients' data as it is before the first restart",
+    StepAction.KEEP_METADATA: "keep what ZooKeeper has, before the last broker's restart starts Kafka's copy",
+    StepAction.COMPARE_COPY: "compare Kafka's copy with what ZooKeeper had",
     StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then",
 }
 """What a step does."""

@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from activities.capturing import Captured
-from activities.ports import Compared, Comparison
+from activities.ports import Compared, Comparison, EndOfCopy, KeptRows
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
 
+PARTS_OF_A_TOPIC = 3
 Found = Sequence[str] | Exception
 
 
@@ -25,7 +26,8 @@ async def _nothing() -> None:
 @dataclass
 class FakeCheckRunner:
     """`looks`: keys of the topics that differ in each look, or what is raised; after the last none does. `while_reading`: what
-    happens after the tree was read. `delay`: seconds that a comparison takes.
+    happens after the tree was read. `delay`: seconds that a comparison takes. `end`: of the copy; `claims`: which transactions
+    it was told to be claimed in. `not_read`: what rows that are kept lack.
     """
 
     looks: list[Found] = field(default_factory=list)
@@ -36,6 +38,9 @@ class FakeCheckRunner:
     interrupted: list[str] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
     is_comparing: asyncio.Event = field(default_factory=asyncio.Event)
+    end: EndOfCopy | None = None
+    claims: list[int] = field(default_factory=list)
+    not_read: tuple[str, ...] = ()
 
     async def interrupt(self, session: str) -> None:
         self.interrupted.append(session)
@@ -44,6 +49,18 @@ class FakeCheckRunner:
         async for chunk in captured:
             self.paths |= {znode.path for znode in chunk}
         await self.while_reading()
+
+    async def keep(self, captured: Captured, directory: object) -> KeptRows:
+        await self.stage(captured, directory)
+        topics = sum(path.count("/") == PARTS_OF_A_TOPIC and path.startswith("/brokers/topics/") for path in self.paths)
+        return KeptRows(b"rows", {"topic": topics}, self.not_read)
+
+    async def end_of_copy(self, log: object) -> EndOfCopy | None:
+        return self.end
+
+    async def as_of_claim(self, kept: bytes, captured: Captured, claim: int, directory: object) -> None:
+        self.claims.append(claim)
+        await self.stage(captured, directory)
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
         self.asked.append(asked)

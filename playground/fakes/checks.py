@@ -27,15 +27,20 @@ DRIFTED = DriftFinding(
 )
 
 
+OF_MESSAGES = frozenset({CheckName.BASELINE, CheckName.MESSAGES})
+
+
 @dataclass
 class FakeChecks:
-    """`verdict`: what the next report about the metadata says, `of_messages`: the next one about clients' data. `asked`: the
-    reports that were asked for. `is_free` stops a check in its middle.
+    """`verdict`: what the next report about the metadata says, `of_messages`: the next one about clients' data, `of_copy`: the
+    one about Kafka's copy, or what is kept for it. `asked`: the reports that were asked for. `is_free` stops a check in its
+    middle.
     """
 
     ports: Ports
     verdict: Verdict = Verdict.CLEAN
     of_messages: Verdict = Verdict.CLEAN
+    of_copy: Verdict = Verdict.CLEAN
     asked: list[str] = field(default_factory=list)
     is_free: asyncio.Event = field(default_factory=asyncio.Event)
     is_begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,7 +77,7 @@ class FakeChecks:
         tree = await self.ports.zookeepers.connect(record)
         claim = claim_of(await view_of(tree))
         await tree.close()
-        verdict = self.verdict if check is CheckName.METADATA else self.of_messages
+        verdict = self._verdict_of(check)
         is_drift = verdict is Verdict.DRIFT
         ended_at = datetime.now(UTC) - age
         report = DriftReport(
@@ -87,8 +92,13 @@ class FakeChecks:
             counts={"topic-config": RecordCounts(left=1, right=1, differs=int(is_drift), equal=int(not is_drift))},
             first=(DRIFTED,) if is_drift else (),
             not_read=("zookeeper did not answer",) if verdict is Verdict.INCONCLUSIVE else (),
-            baseline="clients' data" if check is not CheckName.METADATA and verdict is Verdict.CLEAN else None,
-            rules_fingerprint=rules_fingerprint() if check is CheckName.METADATA else message_rules(),
+            baseline="what was kept" if check is not CheckName.METADATA and verdict is Verdict.CLEAN else None,
+            rules_fingerprint=message_rules() if check in OF_MESSAGES else rules_fingerprint(),
             content_hash=f"content of {verdict}",
         )
         return await self.ports.ledger.add_report(report)
+
+    def _verdict_of(self, check: CheckName) -> Verdict:
+        if check in OF_MESSAGES:
+            return self.of_messages
+        return self.verdict if check is CheckName.METADATA else self.of_copy

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from domain.drift.records import Kind
 from spark.checks.describe import Describer, NameTopics
-from spark.checks.fields import FieldMarks, Mask, compare_fields, is_settled_by_hash
+from spark.checks.fields import Circumstances, FieldMarks, Mask, compare_fields, is_settled_by_hash
 from spark.checks.match import Hashes, Indices, Unsettled, settle
 from spark.checks.rest import Candidates, Rest, Sides, sum_of
 from spark.findings import FINDINGS_SCHEMA
@@ -31,13 +31,13 @@ class Compared:
     findings: pa.Table = field(repr=False)
 
 
-def compare(kind: Kind, sides: Sides, is_before_dual_write: bool, name_topics: NameTopics) -> Compared:
+def compare(kind: Kind, sides: Sides, when: Circumstances, name_topics: NameTopics) -> Compared:
     left, right = (Hashes.of(side.columns(("key_hash", "row_hash"))) for side in (sides.left, sides.right))
     unsettled = settle(left, right) if is_settled_by_hash(kind) else _everything(left, right)
     if not len(unsettled.left) and not len(unsettled.right):
         return Compared(len(left), len(right), unsettled.equal, FINDINGS_SCHEMA.empty_table())
     rest = Rest.read(kind, sides, unsettled)
-    findings, keys_found = _find(kind, rest, is_before_dual_write, Describer(kind, name_topics))
+    findings, keys_found = _find(kind, rest, when, Describer(kind, name_topics, when.is_left_older))
     keys = int(((rest.left_counts + rest.right_counts) > 0).sum())
     return Compared(len(left), len(right), unsettled.equal + keys - keys_found, findings)
 
@@ -46,11 +46,11 @@ def _everything(left: Hashes, right: Hashes) -> Unsettled:
     return Unsettled(np.arange(len(left)), np.arange(len(right)), 0)
 
 
-def _find(kind: Kind, rest: Rest, is_before_dual_write: bool, describe: Describer) -> tuple[pa.Table, int]:
+def _find(kind: Kind, rest: Rest, when: Circumstances, describe: Describer) -> tuple[pa.Table, int]:
     """The findings, and how many keys have one."""
     candidates = Candidates.of(rest)
     pairs = candidates.rows(rest)
-    marks = compare_fields(kind, *pairs, is_before_dual_write)
+    marks = compare_fields(kind, *pairs, when)
     answers = candidates.answers(marks)
     is_answered = np.zeros(rest.count, dtype=np.bool_)
     is_answered[candidates.groups[answers]] = True

@@ -23,16 +23,20 @@ NameTopics = Callable[[], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Describer:
+    """`is_left_older`: what the right side alone has may have been made since."""
+
     kind: Kind
     name_topics: NameTopics
+    is_left_older: bool = False
 
     def missing_right(self, rows: pa.Table) -> pa.Table:
-        return self._missing(rows, FindingKind.MISSING_RIGHT, "left")
+        return self._missing(rows, FindingKind.MISSING_RIGHT, "left", self.kind.missing)
 
     def missing_left(self, rows: pa.Table) -> pa.Table:
-        return self._missing(rows, FindingKind.MISSING_LEFT, "right")
+        severity = Severity.INFO if self.is_left_older else self.kind.missing
+        return self._missing(rows, FindingKind.MISSING_LEFT, "right", severity)
 
-    def _missing(self, rows: pa.Table, finding: FindingKind, side: str) -> pa.Table:
+    def _missing(self, rows: pa.Table, finding: FindingKind, side: str, severity: Severity) -> pa.Table:
         if not rows.num_rows:
             return FINDINGS_SCHEMA.empty_table()
         names = self._names(rows)
@@ -41,7 +45,7 @@ class Describer:
             f"{side}_at": places(self.kind, rows, names),
             "is_redacted": pa.array(_has_digest(self.kind, rows)),
         }
-        return self._table(rows, names, finding, self.kind.missing, MISSING_RULE, told)
+        return self._table(rows, names, finding, severity, MISSING_RULE, told)
 
     def differences(self, left: pa.Table, right: pa.Table, marks: list[FieldMarks]) -> pa.Table:
         parts = [FINDINGS_SCHEMA.empty_table()]

@@ -9,11 +9,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.drift.records import Field, Kind, Rule
+from domain.drift.records import Field, Kind, Rule, Severity
 
 Mask = npt.NDArray[np.bool_]
 
 NUMBER_TOLERANCE = 1e-6
+OLDER = -1
+"""`at` of a row that may have changed between its reading and the moment that is compared."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """When the sides were read: see `spark.job.CheckJob`."""
+
+    is_before_dual_write: bool = False
+    is_left_older: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,15 +39,26 @@ class FieldMarks:
         return replace(self, differs=self.differs[rows], is_unknown=self.is_unknown[rows])
 
 
-def compare_fields(kind: Kind, left: pa.Table, right: pa.Table, is_before_dual_write: bool) -> list[FieldMarks]:
+def compare_fields(kind: Kind, left: pa.Table, right: pa.Table, when: Circumstances) -> list[FieldMarks]:
     """`left`, `right`: rows of the same keys, in the same order."""
     compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
-    return [_compare(field, _expected_from(kind, field, is_before_dual_write), left, right) for field in compared]
+    marks = [_compare(field, _expected_from(kind, field, when), left, right) for field in compared]
+    return [_at_that_time(mark, left, right) for mark in marks] if when.is_left_older else marks
 
 
-def _expected_from(kind: Kind, field: Field, is_before_dual_write: bool) -> Field:
+def _at_that_time(mark: FieldMarks, left: pa.Table, right: pa.Table) -> FieldMarks:
+    """What changes by itself is compared only where the row is known to be of that time; and producer ids only go up."""
+    if mark.field.severity is Severity.WARN:
+        return replace(mark, differs=mark.differs & (left.column("at").to_numpy() != OLDER))
+    if mark.field.rule is Rule.PRODUCER_BLOCK:
+        went_down = pc.less(right.column(mark.field.name), left.column(mark.expected_from.name))
+        return replace(mark, differs=mark.differs & np.asarray(pc.fill_null(went_down, True)))
+    return mark
+
+
+def _expected_from(kind: Kind, field: Field, when: Circumstances) -> Field:
     """Kafka's copy goes on behind ZooKeeper's newest block of producer ids; dual write makes it begin there, in time."""
-    if field.rule is Rule.PRODUCER_BLOCK and is_before_dual_write:
+    if field.rule is Rule.PRODUCER_BLOCK and when.is_before_dual_write:
         return next(other for other in kind.values if other.name == "next")
     return field
 

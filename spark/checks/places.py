@@ -22,7 +22,7 @@ def _place(kind: Kind, key: tuple[object, ...], origin: Origin, names: Mapping[s
     segment, batch, at = origin
     if segment and not segment.startswith("snapshot."):
         return f"{segment} at byte {batch}, offset {at}"
-    place = f"{_znode(kind, key, names)} mzxid {hex(at)}"
+    place = _znode(kind, key, names) + (f" mzxid {hex(at)}" if at >= 0 else "")
     return f"{place}, {segment} at byte {batch}" if segment else place
 
 

@@ -18,7 +18,7 @@ from spark.checks.compare import Compared
 from spark.conclude import Measured, conclude
 from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.sides import Side, Sources, look_at
-from spark.engine.tasks import CompareTask, StageTask, Tick, added, compare_tasks
+from spark.engine.tasks import CompareTask, StageTask, Tick, added, circumstances_of, compare_tasks
 from spark.findings import FINDINGS_SCHEMA, in_order, tolerate
 from spark.job import CheckJob, CheckResult
 from spark.staging import StagedFile
@@ -69,7 +69,7 @@ def _stage_one(task: StageTask, tick: Tick) -> tuple[str, tuple[StagedFile, ...]
 
 
 def _compare(job: CheckJob, sides: tuple[Side, Side], runner: Runner) -> tuple[dict[str, tuple[int, int, int]], pa.Table]:
-    tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, job.is_before_dual_write)
+    tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, circumstances_of(job))
     rows: dict[str, tuple[int, int, int]] = {}
     findings = [FINDINGS_SCHEMA.empty_table()]
     for outcome in runner("compare", _compare_one, tasks):

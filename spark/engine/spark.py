@@ -22,7 +22,7 @@ from spark.engine.frames import in_order, tolerate
 from spark.engine.progress import OnProgress, Progress, ignore
 from spark.engine.remote import OUTCOME_SCHEMA, comparing, staging, unpacked
 from spark.engine.sides import Side, Sources, look_at
-from spark.engine.tasks import compare_tasks
+from spark.engine.tasks import circumstances_of, compare_tasks
 from spark.findings import FINDINGS_SCHEMA
 from spark.job import CheckJob, CheckResult
 from spark.staging import StagedFile
@@ -78,7 +78,7 @@ class SparkEngine:
             side.publish(files.get(str(side.directory), []))
 
     def _compare(self, job: CheckJob, sides: tuple[Side, Side], on_progress: OnProgress) -> None:
-        tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, job.is_before_dual_write)
+        tasks = compare_tasks(sides[0].directory, sides[1].directory, job.kinds, circumstances_of(job))
         found = in_order(tolerate(comparing(self.session, tasks), job.tolerated))
         with _progress(self.session, "compare", on_progress):
             found.write.parquet(str(job.out / "compared"))

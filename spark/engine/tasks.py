@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from domain.drift.records import KINDS
 from domain.errors import Permanent
 from spark.checks.compare import Compared, compare
+from spark.checks.fields import Circumstances
 from spark.checks.rest import Sides
 from spark.digest import BUCKETS
+from spark.job import CheckJob
 from spark.sources.source import Rows, Source, Split
 from spark.sources.staged import StagedRange, read_manifest
 from spark.staging import Manifest, StagedFile, stage_part
@@ -72,7 +74,7 @@ class CompareTask:
     left: Path
     right: Path
     pieces: tuple[Piece, ...]
-    is_before_dual_write: bool
+    when: Circumstances
 
     def run(self, tick: Tick) -> Iterator[tuple[str, Compared]]:
         left, right = read_manifest(self.left), read_manifest(self.right)
@@ -85,7 +87,7 @@ class CompareTask:
                 StagedRange(self.right, right, *span),
                 StagedRange(self.right, right, *span, is_journal=True),
             )
-            yield piece.kind, compare(KINDS[piece.kind], sides, self.is_before_dual_write, names)
+            yield piece.kind, compare(KINDS[piece.kind], sides, self.when, names)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,11 @@ class TopicNames:
                 yield zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
-def compare_tasks(left: Path, right: Path, kinds: Sequence[str], is_before_dual_write: bool) -> list[CompareTask]:
+def circumstances_of(job: CheckJob) -> Circumstances:
+    return Circumstances(job.is_before_dual_write, job.is_left_older)
+
+
+def compare_tasks(left: Path, right: Path, kinds: Sequence[str], when: Circumstances) -> list[CompareTask]:
     """Ranges of buckets of similar size; what is small goes together."""
     manifests = read_manifest(left), read_manifest(right)
     _refuse_journal(left, manifests[0])
@@ -123,9 +129,9 @@ def compare_tasks(left: Path, right: Path, kinds: Sequence[str], is_before_dual_
         for piece in _pieces(kind, sum(manifest.rows_of(kind) for manifest in manifests)):
             held.append(piece)
             if sum(one.rows for one in held) >= ROWS_PER_TASK:
-                tasks.append(CompareTask(left, right, tuple(held), is_before_dual_write))
+                tasks.append(CompareTask(left, right, tuple(held), when))
                 held = []
-    return [*tasks, CompareTask(left, right, tuple(held), is_before_dual_write)] if held else tasks
+    return [*tasks, CompareTask(left, right, tuple(held), when)] if held else tasks
 
 
 def _refuse_journal(left: Path, manifest: Manifest) -> None:

@@ -84,6 +84,10 @@ class ServerPlan:
         return self.directory / "scratch"
 
 
+DAEMON = "spark.session.daemon"
+"""A module by its name: it imports PySpark, which is not everywhere."""
+
+
 def spark_home() -> Path:
     """Where PySpark is installed: its jars are a whole Spark."""
     found = importlib.util.find_spec("pyspark")
@@ -111,6 +115,7 @@ def command(plan: ServerPlan) -> list[str]:
         "spark.connect.progress.reportInterval": "500ms",
         # Spark looks every two seconds whether a Python process works for a task that was cancelled, then waits for so long.
         "spark.python.task.killTimeout": "200ms",
+        "spark.python.daemon.module": DAEMON,
         **plan.conf,
     }
     return [

@@ -1,7 +1,6 @@
 """Migrations without their past: the workflow is gone, or there never was one. What is seen is enough to go on, or back."""
 
 import asyncio
-import os
 
 import pytest
 from temporalio.client import Client
@@ -9,7 +8,7 @@ from temporalio.client import Client
 from domain.contracts import workflow_id
 from domain.errors import Transient
 from domain.properties import ENCODING, parse
-from playground.processes import wait_until
+from playground.processes import is_alive, wait_until
 from playground.rig import FileSeen, Rig
 from playground.waypoints import ONE_KRAFT, rolled
 
@@ -22,7 +21,7 @@ def lose_the_workflow_in_the_middle_of_a_roll(rig: Rig) -> None:
     pids = {broker.id: rig.pid(broker.id) for broker in rig.cluster.spec.brokers}
     rig.await_event(migration_id, lambda _: bool(rolled(rig.seen, "broker", "migration")), "a broker's roll")
     (name,) = rolled(rig.seen, "broker", "migration")
-    wait_until(lambda: is_gone(pids[int(name.rpartition("-")[2])]), f"{name} goes down", 60, every_seconds=0.02)
+    wait_until(lambda: not is_alive(pids[int(name.rpartition("-")[2])]), f"{name} goes down", 60, every_seconds=0.02)
     asyncio.run(terminate(rig.temporal.address, workflow_id(rig.cluster.spec.cluster_id)))
     print(f"--- terminated while {name} was between its two processes")
 
@@ -30,14 +29,6 @@ def lose_the_workflow_in_the_middle_of_a_roll(rig: Rig) -> None:
 async def terminate(address: str, name: str) -> None:
     client = await Client.connect(address)
     await client.get_workflow_handle(name).terminate("a test wants to see what is left")
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def adopt(rig: Rig, *, hold: bool = False) -> str:

@@ -4,24 +4,15 @@ A kill is timed by what is observed, not by a clock: the node's old process is g
 was felt shows in the attempt, which rose; that it did no harm shows in the restarts, which did not.
 """
 
-import os
 from typing import Any
 
 import pytest
 
-from playground.processes import wait_until
+from playground.processes import is_alive, wait_until
 from playground.rig import PLANNED_RESTARTS, Rig
 from playground.services import Program
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def kill_worker_in_the_middle_of_a_roll(rig: Rig, migration_id: str, role: str, stage: str) -> int:

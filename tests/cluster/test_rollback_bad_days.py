@@ -1,6 +1,5 @@
 """Bad days on real servers, under continuous writes: what breaks on the way, by itself or by somebody's hand."""
 
-import os
 import time
 from contextlib import suppress
 from typing import Any
@@ -10,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from domain.errors import Transient
 from playground.by_hand import CONTROLLER, MIGRATION, frozen
-from playground.processes import wait_until
+from playground.processes import is_alive, wait_until
 from playground.rig import Rig, Snapshot, lost_topics
 from playground.services import Program
 from playground.waypoints import ALL_HYBRID, DUAL_WRITE, ONE_HYBRID, ONE_KRAFT, rolled
@@ -277,11 +276,3 @@ def kill_worker(rig: Rig, what: str) -> None:
     rig.services.kill(Program.ACTIVITIES)
     rig.services.start(Program.ACTIVITIES)
     print(f"--- killed the activity worker: {what}")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -4,12 +4,15 @@ import asyncio
 import random
 import time
 
+import psutil
 import pytest
 
 from domain.errors import Permanent, Transient
 from spark.session.connect import interrupt_attempt, is_answering, new_session_id, session
+from spark.session.embedded import EmbeddedSpark
 from spark.session.endpoint import Endpoint
 from spark.session.running import run_in_session
+from spark.session.server import DAEMON
 from tests.spark.slow_jobs import Beats, Client, RunningJobs
 
 PYTHON_SECONDS = 3.5
@@ -53,6 +56,29 @@ async def test_cancelled_work_is_gone_from_spark_within_a_second(endpoint: Endpo
     assert await silent < PYTHON_SECONDS
     with pytest.raises(Transient, match="SESSION_CLOSED"), session(endpoint, session_id) as spark:
         spark.range(1).count()
+
+
+@pytest.mark.chaos
+async def test_sessions_leave_no_process_behind_and_one_that_lives_goes_on(
+    endpoint: Endpoint, embedded: EmbeddedSpark, beats: Beats
+) -> None:
+    """A session is one look's, and a worker lives for months. Spark ends idle processes after a minute, then daemons end."""
+    with session(endpoint, new_session_id()) as spark:
+        assert beats.job(beats=1)(spark) == 2
+        for _ in range(3):
+            await run_in_session(endpoint, new_session_id(), beats.job(beats=1))
+        found = daemons_of(embedded)
+        assert len(found) >= 4, "Spark starts one for each session"
+        _, alive = await asyncio.to_thread(psutil.wait_procs, found, 180)
+        assert alive == []
+        assert beats.job(tasks=3, beats=1)(spark) == 3
+
+
+def daemons_of(embedded: EmbeddedSpark) -> list[psutil.Process]:
+    """Each forks the Python processes of one sort of session."""
+    everyone = psutil.Process(embedded.pid).children(recursive=True)
+    python = [each for each in everyone if DAEMON in each.cmdline()]
+    return [each for each in python if each.parent() not in python]
 
 
 def test_a_plan_that_can_never_run_is_permanent(endpoint: Endpoint) -> None:

@@ -18,7 +18,7 @@ from spark.sources.datasource import RowsDataSource
 from tests.spark.slow_jobs import RunningJobs
 from tests.unit.generated_clusters import stage, tolerations
 from tests.unit.test_spark_engine_local import DamagedSource, HugeTopic, RowsSource, nothing_staged
-from tests.unit.test_spark_engine_oracle import job_of, many_clusters
+from tests.unit.test_spark_engine_oracle import WHEN, job_of, many_clusters
 
 CLUSTERS_IN_A_JOB = 100
 
@@ -36,7 +36,7 @@ def test_generated_clusters(spark: Any, tmp_path: Path, seed: int, monkeypatch: 
     cluster = many_clusters(random, CLUSTERS_IN_A_JOB)
     tolerated = (*tolerations(random, cluster), Toleration(record="acl", by="somebody", reason="it's 'known' to \\ us"))
     stage(cluster, tmp_path)
-    job = job_of(tmp_path, tolerated, is_copy=seed % 2 == 0)
+    job = job_of(tmp_path, tolerated, WHEN[seed % 3])
     on_spark = SparkEngine(spark, "generated").run(job)
     local = LocalEngine().run(job.model_copy(update={"out": tmp_path / "local"}))
     assert said(on_spark) == said(local)

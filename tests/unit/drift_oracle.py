@@ -12,12 +12,14 @@ from typing import Any
 
 from domain.drift.records import KINDS, Field, Kind, Rule
 from domain.drift.tolerations import Toleration
+from spark.checks.fields import Circumstances
 
 Row = dict[str, Any]
 Side = Mapping[str, Sequence[Row]]
 Key = tuple[Any, ...]
 ByKey = dict[Key, list[Row]]
 HIDDEN = "(redacted)"
+NOW = Circumstances()
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,16 @@ class Answer:
         return "drift" if kinds & {"missing_left", "missing_right", "differs"} else "clean"
 
 
-def ask_oracle(left: Side, right: Side, journal: Side, tolerated: Sequence[Toleration] = (), is_copy: bool = False) -> Answer:
-    """`is_copy`: right after the copy, when KRaft's next producer id is the end of ZooKeeper's block."""
+def ask_oracle(
+    left: Side, right: Side, journal: Side, tolerated: Sequence[Toleration] = (), when: Circumstances = NOW
+) -> Answer:
+    """`when`: right after the copy KRaft's next producer id is the end of ZooKeeper's block."""
     answer = Answer()
     names = names_of(left, right, journal)
     for kind in KINDS.values():
         ours, theirs, versions = (_by_key(kind, side.get(kind.name, ())) for side in (left, right, journal))
         keys = ours.keys() | theirs.keys()
-        found = {key: list(_judge(kind, ours[key], theirs[key], versions[key], is_copy)) for key in keys}
+        found = {key: list(_judge(kind, ours[key], theirs[key], versions[key], when)) for key in keys}
         for key, tellings in found.items():
             text = key_text(kind, key, names)
             answer.findings.extend(_tolerate(replace(told, key=text), tolerated) for told in tellings)
@@ -71,22 +75,25 @@ def _by_key(kind: Kind, rows: Sequence[Row]) -> ByKey:
     return found
 
 
-def _judge(kind: Kind, ours: Sequence[Row], theirs: Sequence[Row], versions: Sequence[Row], is_copy: bool) -> Iterator[Told]:
+def _judge(
+    kind: Kind, ours: Sequence[Row], theirs: Sequence[Row], versions: Sequence[Row], when: Circumstances
+) -> Iterator[Told]:
     if len(ours) > 1 or len(theirs) > 1:
         yield Told(kind.name, "differs", "block", "duplicate-key", "", "", _times(ours), _times(theirs))
     elif ours:
         alive = sorted((version for version in versions if not version["is_deleted"]), key=lambda version: version["at"])
-        yield from _judge_left(kind, ours[0], [*theirs, *alive], bool(theirs), is_copy)
+        yield from _judge_left(kind, ours[0], [*theirs, *alive], bool(theirs), when)
     elif not any(version["is_deleted"] for version in versions):
-        yield Told(kind.name, "missing_left", kind.missing, "missing-row", "", right=_row_text(kind, theirs[0]))
+        severity = "info" if when.is_left_older else kind.missing
+        yield Told(kind.name, "missing_left", severity, "missing-row", "", right=_row_text(kind, theirs[0]))
 
 
 def _times(rows: Sequence[Row]) -> str:
     return "1 row" if len(rows) == 1 else f"{len(rows)} rows"
 
 
-def _judge_left(kind: Kind, row: Row, candidates: Sequence[Row], has_row_of_cut: bool, is_copy: bool) -> Iterator[Told]:
-    outcomes = [list(_differences(kind, row, other, is_copy)) for other in candidates]
+def _judge_left(kind: Kind, row: Row, candidates: Sequence[Row], has_row_of_cut: bool, when: Circumstances) -> Iterator[Told]:
+    outcomes = [list(_differences(kind, row, other, when)) for other in candidates]
     agreeing = [told for told in outcomes if all(one.finding == "unverifiable" for one in told)]
     if agreeing:
         yield from min(agreeing, key=len)
@@ -96,17 +103,26 @@ def _judge_left(kind: Kind, row: Row, candidates: Sequence[Row], has_row_of_cut:
         yield Told(kind.name, "missing_right", kind.missing, "missing-row", "", left=_row_text(kind, row))
 
 
-def _differences(kind: Kind, ours: Row, theirs: Row, is_copy: bool) -> Iterator[Told]:
+def _differences(kind: Kind, ours: Row, theirs: Row, when: Circumstances) -> Iterator[Told]:
     is_secret = kind.name == "broker-config" and (ours["digest"] != "" or theirs["digest"] != "")
     for one in kind.values:
-        mine = ours["next"] if one.rule is Rule.PRODUCER_BLOCK and is_copy else ours[one.name]
+        mine = ours["next"] if one.rule is Rule.PRODUCER_BLOCK and when.is_before_dual_write else ours[one.name]
         texts = _text(one, mine, is_secret), _text(one, theirs[one.name], is_secret)
         if one.rule is Rule.DIGEST and (mine is None or theirs[one.name] is None):
             yield Told(kind.name, "unverifiable", "info", one.rule, "", one.name, *texts)
         elif one.rule is Rule.PRODUCER_BLOCK and _agrees(one, ours["next"], theirs[one.name]):
             continue  # as the copy has left it, until KRaft hands out its next block
+        elif when.is_left_older and _may_be_since(one, ours, mine, theirs):
+            continue
         elif not _agrees(one, mine, theirs[one.name]):
             yield Told(kind.name, "differs", one.severity, one.rule, "", one.name, *texts)
+
+
+def _may_be_since(one: Field, ours: Row, mine: Any, theirs: Row) -> bool:
+    """Changed after the left side was read, and before what it is compared with."""
+    if one.rule is Rule.PRODUCER_BLOCK:
+        return mine is not None and theirs[one.name] is not None and theirs[one.name] >= mine
+    return one.severity == "warn" and ours["at"] == -1
 
 
 def _agrees(one: Field, mine: Any, other: Any) -> bool:

@@ -199,6 +199,7 @@ class Walk:
     approvals: dict[GateName, str] = field(default_factory=dict)
     evidence_hash: str = ""
     found: Found = field(default_factory=dict)
+    artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
 
     def copy(self, **changes: Any) -> "Walk":
         """The same migration on a cluster of its own, from here on."""
@@ -211,7 +212,7 @@ class Walk:
 
     @property
     def ports(self) -> Ports:
-        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, FakeArtefacts())
+        return Ports(self.ledger, self.cluster, self.cluster, self.cluster, self.cluster, self.artefacts)
 
     async def decision(self) -> Decision:
         asked = AssessRequest(

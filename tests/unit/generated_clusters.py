@@ -119,7 +119,12 @@ def _value(random: Random, kind: Kind, one: Field, key: Row) -> Any:
 
 def _row(random: Random, kind: Kind, key: Row) -> Row:
     origin = {"segment": random.choice(["", "snapshot.5", "00000000000000000000.log"]), "batch": random.choice([-1, 61])}
-    return {**key, **{one.name: _value(random, kind, one, key) for one in kind.values}, **origin, "at": random.randint(0, 9999)}
+    return {
+        **key,
+        **{one.name: _value(random, kind, one, key) for one in kind.values},
+        **origin,
+        "at": random.randint(-1, 9999) if random.random() < 0.5 else -1,
+    }
 
 
 def _put(random: Random, kind: Kind, key: Row, cluster: Cluster) -> None:

@@ -288,7 +288,7 @@ def check_flag_back(s: Any, step: Step) -> None:
 def is_compared(terms: Any) -> bool:
     """In this dual write, lately, and nothing differed."""
     is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
-    return is_same and terms.messages == Check()
+    return is_same and terms.messages == Check() and terms.copy.found is not Compared.DRIFT
 
 
 def check_comparison(s: Any, terms: Any, step: Step) -> None:
@@ -299,6 +299,7 @@ def check_comparison(s: Any, terms: Any, step: Step) -> None:
     assert all((b.mode, b.stage) == (BrokerMode.KRAFT, NodeStage.KRAFT) for b in s.brokers)
     assert terms.is_soak_over
     assert not terms.has_begun_to_finalize
+    assert terms.copy.found is not Compared.DRIFT
     if step.action is StepAction.COMPARE_MESSAGES:
         assert terms.messages.is_due
     else:
@@ -311,6 +312,22 @@ def check_baseline(s: Any, terms: Any, step: Step) -> None:
     assert terms.baseline.is_due
     assert all((b.mode, b.stage) == (BrokerMode.ZOOKEEPER, NodeStage.ZOOKEEPER) for b in s.brokers)
     assert all(c.mode is ControllerMode.MIGRATING for c in s.controllers)
+
+
+def check_kept(s: Any, terms: Any, step: Step) -> None:
+    """Only right before the last broker is restarted, whose registration starts the copy."""
+    assert (step.node_id, step.gate) == (None, None)
+    assert terms.kept.is_due
+    assert [b.mode for b in s.brokers].count(BrokerMode.ZOOKEEPER) == 1
+    assert (s.quorum, s.claim) == (QuorumState.PRE_MIGRATION, Claim.ZOOKEEPER)
+
+
+def check_copy(s: Any, terms: Any, step: Step) -> None:
+    """Only of a copy that is complete, and before any broker depends on it."""
+    assert (step.node_id, step.gate) == (None, None)
+    assert terms.copy.is_due
+    assert all(b.mode is BrokerMode.HYBRID for b in s.brokers)
+    assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.CURRENT)
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
@@ -329,6 +346,10 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         check_comparison(s, terms, step)
     elif step.action is StepAction.CAPTURE_BASELINE:
         check_baseline(s, terms, step)
+    elif step.action is StepAction.KEEP_METADATA:
+        check_kept(s, terms, step)
+    elif step.action is StepAction.COMPARE_COPY:
+        check_copy(s, terms, step)
     elif is_controller(step):
         assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
@@ -458,9 +479,9 @@ def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_si
         replication=Replication.IN_SYNC,
     )
     led: dict[str, int] = {}
-    for compared, is_due, is_missing, approval, messages in product(Compared, BOOL, BOOL, Approval, CHECKS):
+    for compared, is_due, is_missing, approval, messages, copy in product(Compared, BOOL, BOOL, Approval, CHECKS, CHECKS):
         metadata = {"compared": compared, "is_check_due": is_due, "is_checker_missing": is_missing}
-        terms = Terms(**metadata, approval=approval, messages=messages)
+        terms = Terms(**metadata, approval=approval, messages=messages, copy=copy)
         decision = decide(s, terms)
         is_end = isinstance(decision, Gate) or (isinstance(decision, Step) and decision.gate is not None)
         assert is_end == (is_compared(terms) or approval is Approval.CONSUMED)
@@ -470,7 +491,7 @@ def test_without_a_comparison_that_was_clean_nothing_ends_and_nobody_waits_in_si
     assert led.keys() == {
         *(WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING),
         *(StepAction.COMPARE_METADATA, StepAction.COMPARE_MESSAGES, StepAction.ROLL_NODE, "gate"),
-        WaitReason.MESSAGES_DIFFER,
+        *(WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS),
     }
 
 

@@ -13,24 +13,26 @@ from hypothesis import strategies as st
 from domain.drift.records import KINDS
 from domain.drift.tolerations import Toleration
 from spark import staging
+from spark.checks.fields import Circumstances
 from spark.digest import key_hashes
 from spark.engine import tasks
 from spark.engine.local import LocalEngine
 from spark.job import CheckJob, CheckResult, StagedRows
-from tests.unit.drift_oracle import Answer, Told, ask_oracle
+from tests.unit.drift_oracle import NOW, Answer, Told, ask_oracle
 from tests.unit.generated_clusters import Cluster, generate, stage, tolerations
 
 CLUSTERS_IN_A_JOB = 25
+WHEN = (NOW, Circumstances(is_before_dual_write=True), Circumstances(is_before_dual_write=True, is_left_older=True))
 
 
 def compare_locally(
-    cluster: Cluster, directory: Path, tolerated: tuple[Toleration, ...] = (), is_copy: bool = False
+    cluster: Cluster, directory: Path, tolerated: tuple[Toleration, ...] = (), when: Circumstances = NOW
 ) -> CheckResult:
     stage(cluster, directory)
-    return LocalEngine().run(job_of(directory, tolerated, is_copy))
+    return LocalEngine().run(job_of(directory, tolerated, when))
 
 
-def job_of(directory: Path, tolerated: tuple[Toleration, ...] = (), is_copy: bool = False) -> CheckJob:
+def job_of(directory: Path, tolerated: tuple[Toleration, ...] = (), when: Circumstances = NOW) -> CheckJob:
     return CheckJob(
         id="generated",
         left=StagedRows(directory=directory / "left"),
@@ -39,7 +41,8 @@ def job_of(directory: Path, tolerated: tuple[Toleration, ...] = (), is_copy: boo
         out=directory / "out",
         digest_key="env:NOT_ASKED_FOR",
         tolerated=tolerated,
-        is_before_dual_write=is_copy,
+        is_before_dual_write=when.is_before_dual_write,
+        is_left_older=when.is_left_older,
     )
 
 
@@ -56,15 +59,15 @@ def assert_same(result: CheckResult, answer: Answer) -> None:
     assert {kind: (c.left, c.right, c.equal) for kind, c in result.counts.items()} == answer.rows
 
 
-@given(seed=st.integers(0, 2**32), most=st.integers(0, 4), is_copy=st.booleans())
+@given(seed=st.integers(0, 2**32), most=st.integers(0, 4), when=st.sampled_from(WHEN))
 @settings(max_examples=100, deadline=None, derandomize=True)
-def test_one_cluster(tmp_path_factory: pytest.TempPathFactory, seed: int, most: int, is_copy: bool) -> None:
+def test_one_cluster(tmp_path_factory: pytest.TempPathFactory, seed: int, most: int, when: Circumstances) -> None:
     """Drawn from a seed, for speed; what shrinks is how many rows there are."""
     random = Random(seed)  # noqa: S311
     cluster = generate(random, most=most)
     tolerated = tolerations(random, cluster)
-    result = compare_locally(cluster, tmp_path_factory.mktemp("cluster"), tolerated, is_copy)
-    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, is_copy))
+    result = compare_locally(cluster, tmp_path_factory.mktemp("cluster"), tolerated, when)
+    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, when))
 
 
 def many_clusters(random: Random, count: int = CLUSTERS_IN_A_JOB) -> Cluster:
@@ -79,8 +82,8 @@ def test_many_clusters_at_once(tmp_path: Path, seed: int) -> None:
     random = Random(seed)  # noqa: S311
     cluster = many_clusters(random)
     tolerated = tolerations(random, cluster)
-    result = compare_locally(cluster, tmp_path, tolerated, is_copy=seed % 2 == 0)
-    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, is_copy=seed % 2 == 0))
+    result = compare_locally(cluster, tmp_path, tolerated, WHEN[seed % 3])
+    assert_same(result, ask_oracle(cluster.left, cluster.right, cluster.journal, tolerated, WHEN[seed % 3]))
 
 
 @pytest.mark.parametrize("seed", range(100, 105))

@@ -70,6 +70,8 @@ TERMS_FIELDS: dict[str, Sequence[Any]] = {
     "is_check_due": BOOL,
     "is_checker_missing": BOOL,
     "baseline": CHECKS,
+    "kept": CHECKS,
+    "copy": CHECKS,
     "messages": CHECKS,
     "unaccepted": (frozenset(), frozenset({1}), frozenset({3001})),
 }

@@ -324,7 +324,7 @@ class World:
     @property
     def policy_of_leading(self) -> MigrationPolicy:
         """Nobody makes checks yet."""
-        return self.policy.model_copy(update={"compare_messages": False})
+        return self.policy.model_copy(update={"compare_messages": False, "compare_copy": False})
 
     async def _lead(self, request: AssessRequest, phase: Phase) -> None:
         for number in range(1000):

@@ -15,13 +15,17 @@ async def test_it_is_kept_before_the_first_restart_and_compared_before_the_gate(
     gate = await world.until_gate()
     actions = [event.data["action"] for event in await world.events("step-started")]
     assert actions.index("capture-baseline") == actions.index("roll-node") - 1
+    rolls = [number for number, action in enumerate(actions) if action == "roll-node"]
+    brokers = len(world.cluster.spec.brokers)
+    assert actions.index("keep-metadata") == rolls[brokers - 1] - 1, "as late as can be"
+    assert actions.index("compare-copy") == rolls[brokers] - 1, "before any broker depends on it"
     assert actions[-2:] == ["compare-metadata", "compare-messages"]
     baseline = await world.book.newest_report(world.migration_id, CheckName.BASELINE)
     assert baseline is not None
     assert gate.evidence["messages"]["content_hash"] == "content of clean"
     assert await world.approve(gate.evidence_hash) == "approved"
     assert await world.result() == "succeeded"
-    assert len(world.checks.asked) == 3
+    assert len(world.checks.asked) == 5
 
 
 async def test_what_is_lost_keeps_the_gate_closed(make_world: Callable[..., Any]) -> None:

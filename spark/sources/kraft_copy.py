@@ -1,0 +1,57 @@
+"""Where Kafka's copy ends in the quorum's log, and who made it.
+
+The copy is one transaction (KIP-868) where the metadata.version knows them, and its last record is the state MIGRATION: see
+`QuorumController.MigrationRecordConsumer`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from domain.observation import MigrationGauge
+from spark.codec.metadata_files import files_before
+from spark.codec.metadata_records import Frames, decoded, frames_of
+from spark.codec.metadata_schema import RecordType
+from spark.codec.record_batch import pieces
+
+_MARKERS = (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION)
+
+
+@dataclass(frozen=True)
+class EndOfCopy:
+    """`offset`: the one after the copy's last record. `epoch`: the quorum's, of the leader that wrote it."""
+
+    offset: int
+    epoch: int
+
+
+def end_of_copy(directory: Path) -> EndOfCopy | None:
+    """`None` while no copy is complete. `Permanent` where the log does not begin at its beginning any more."""
+    is_open = is_told = False
+    for kind, state, end in _told(directory):
+        if kind in _MARKERS:
+            is_open = kind == RecordType.BEGIN_TRANSACTION
+            is_told &= kind == RecordType.END_TRANSACTION
+        else:
+            is_told = state == MigrationGauge.MIGRATION
+        if is_told and not is_open:
+            return end
+    return None
+
+
+def _told(directory: Path) -> Iterator[tuple[int, int | None, EndOfCopy]]:
+    """Kind, migration state, and what the copy's end is if this record is its last one."""
+    for segment in files_before(directory, 0).segments:
+        for piece in pieces(segment):
+            frames = frames_of(piece)
+            found = np.flatnonzero(np.isin(frames.kinds, (RecordType.ZK_MIGRATION_STATE, *_MARKERS)))
+            for row, record in zip(found.tolist(), decoded(frames, found), strict=True):
+                yield record.kind, record.values.get("zkMigrationState"), _end_at(frames, row)
+
+
+def _end_at(frames: Frames, row: int) -> EndOfCopy:
+    batches = frames.piece.batches
+    batch = int(np.searchsorted(batches.positions, frames.batch[row]))
+    return EndOfCopy(int(frames.offsets[row]) + 1, int(batches.headers["leader_epoch"][batch]))

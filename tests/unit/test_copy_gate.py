@@ -1,0 +1,180 @@
+"""When Kafka's copy is verified, what keeps brokers from depending on it, and what an approval binds to."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.contracts import Assessment
+from domain.decisions import Gate, NodeStage, Step, StepAction, WaitReason
+from domain.drift.records import Severity
+from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
+from domain.observation import ControllerZnode, Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import NO_BASELINE, Ruling, assess
+from domain.zk_to_kraft.comparison import kept_before_copy
+from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_metrics, with_zookeeper
+from tests.unit.test_clients_data import BASELINE, reason_of
+
+POLICY = MigrationPolicy(min_soak=timedelta(0), compare_messages=False)
+ONE, SEVERAL = cluster_spec(brokers=1), cluster_spec()
+LAST = observation(Point.CONTROLLERS_UP, brokers=1)
+"""One broker is left in ZooKeeper mode, and there is no other."""
+COPIED, SOAK = observation(Point.DUAL_WRITE), observation(Point.SOAK)
+SECOND = timedelta(seconds=1)
+
+KEEPS = Step(action=StepAction.KEEP_METADATA, stage=NodeStage.MIGRATION)
+COMPARES = Step(action=StepAction.COMPARE_COPY, stage=NodeStage.MIGRATION)
+
+
+def kept(seen: Observation = LAST, verdict: Verdict = Verdict.CLEAN, age: timedelta = SECOND, **fields: Any) -> DriftReport:
+    artefact = {"baseline": "rows"} if verdict is Verdict.CLEAN else {}
+    return report_of(seen, verdict, age, **({"id": "kept", "check": CheckName.BEFORE_COPY} | artefact | fields))
+
+
+def copied(verdict: Verdict = Verdict.CLEAN, age: timedelta = SECOND, **fields: Any) -> DriftReport:
+    return report_of(COPIED, verdict, age, **({"id": "copy", "check": CheckName.COPY} | fields))
+
+
+LOST = DriftFinding(
+    record="topic", finding=FindingKind.MISSING_RIGHT, severity=Severity.BLOCK, rule="missing-row", key="orders", left="id"
+)
+LACKS = copied(Verdict.DRIFT, first=(LOST,))
+
+
+def judged(seen: Observation, policy: MigrationPolicy = POLICY, **ruled: Any) -> Assessment:
+    spec = ONE if seen is LAST else SEVERAL
+    return assess(seen, spec, policy, replace(Ruling(reports=(report_of(seen),), baseline=BASELINE), **ruled), "artefact")
+
+
+def action_of(assessment: Assessment) -> StepAction:
+    assert isinstance(assessment.decision, Step), assessment.decision
+    return assessment.decision.action
+
+
+# ---- before the copy ----
+
+
+def test_zookeepers_metadata_is_kept_right_before_the_last_broker_is_restarted() -> None:
+    assert judged(LAST).decision == KEEPS
+    assert action_of(judged(LAST, kept=kept())) is StepAction.ROLL_NODE
+    assert action_of(judged(observation(Point.CONTROLLERS_UP))) is StepAction.ROLL_NODE, "the first of three starts no copy"
+
+
+def test_clients_data_comes_first() -> None:
+    policy = MigrationPolicy(min_soak=timedelta(0))
+    assert action_of(judged(LAST, policy, baseline=None)) is StepAction.CAPTURE_BASELINE
+
+
+def test_what_was_kept_long_ago_is_kept_anew() -> None:
+    old = kept(age=POLICY.max_report_age)
+    assert judged(LAST, kept=old).decision == KEEPS
+
+
+def test_what_could_not_be_kept_is_waited_for_by_name() -> None:
+    vain = kept(verdict=Verdict.INCONCLUSIVE, not_read=("/config/topics/orders is no JSON",))
+    waiting = judged(LAST, kept=vain)
+    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert waiting.decision.objects == ("/config/topics/orders is no JSON",)
+    again = kept(verdict=Verdict.INCONCLUSIVE, age=POLICY.recheck_interval)
+    assert judged(LAST, kept=again).decision == KEEPS
+
+
+def test_without_its_worker_the_copy_is_not_started() -> None:
+    assert reason_of(judged(LAST, unchecked_since=LAST.ended_at - SECOND)) is WaitReason.CHECKS_WORKER_MISSING
+
+
+# ---- after it ----
+
+
+def test_the_copy_is_compared_before_any_broker_depends_on_it_and_once() -> None:
+    assert judged(COPIED, kept=kept(COPIED)).decision == COMPARES
+    assert action_of(judged(COPIED, kept=kept(COPIED), copy=copied())) is StepAction.ROLL_NODE
+    ages = copied(age=timedelta(days=90))
+    assert action_of(judged(COPIED, kept=kept(COPIED), copy=ages)) is StepAction.ROLL_NODE, "it does not change any more"
+
+
+def test_dual_write_that_died_is_mended_first() -> None:
+    dead = with_metrics(COPIED, 3002, write_behind_lag=0)
+    dead = with_zookeeper(dead, migration=None)
+    assert judged(dead, kept=kept(COPIED)).decision != COMPARES
+
+
+def test_what_the_copy_has_lost_keeps_all_brokers_where_they_can_go_back_from() -> None:
+    waiting = judged(COPIED, kept=kept(COPIED), copy=LACKS)
+    assert reason_of(waiting) is WaitReason.COPY_DIFFERS
+    assert waiting.decision.objects == ("topic orders",)
+    assert "topic orders" in waiting.decision.detail
+    old = LACKS.model_copy(update={"started_at": LACKS.started_at - timedelta(days=1), "ended_at": LACKS.ended_at})
+    assert reason_of(judged(COPIED, kept=kept(COPIED), copy=old)) is WaitReason.COPY_DIFFERS
+
+
+def test_it_closes_finalize_as_well_and_whoever_began_later_sees_it() -> None:
+    assert reason_of(judged(SOAK, copy=LACKS)) is WaitReason.COPY_DIFFERS
+    assert isinstance(judged(SOAK, kept=kept(SOAK), copy=copied()).decision, Gate)
+
+
+def test_a_copy_that_could_not_be_compared_is_compared_again() -> None:
+    vain = copied(Verdict.INCONCLUSIVE, not_read=("no controller says that it is active",))
+    waiting = judged(COPIED, kept=kept(COPIED), copy=vain)
+    assert reason_of(waiting) is WaitReason.CHECK_INCONCLUSIVE
+    assert waiting.decision.objects == ("no controller says that it is active",)
+    later = copied(Verdict.INCONCLUSIVE, age=POLICY.recheck_interval)
+    assert judged(COPIED, kept=kept(COPIED), copy=later).decision == COMPARES
+
+
+def test_where_nothing_was_kept_nothing_is_compared_and_the_evidence_says_so() -> None:
+    assert action_of(judged(COPIED)) is StepAction.ROLL_NODE
+    gate = judged(SOAK).gate
+    assert gate is not None
+    assert gate.evidence["copy"] == NO_BASELINE
+
+
+def test_an_approval_binds_to_the_report_on_the_copy() -> None:
+    clean, tolerated = copied(), copied(content_hash="another", tolerated=("topic: Ann: deleted meanwhile",))
+    gates = [judged(SOAK, kept=kept(SOAK), copy=one).gate for one in (clean, tolerated)]
+    assert len({gate.evidence_hash for gate in gates if gate is not None}) == 2
+
+
+def test_a_policy_that_asks_for_none_gets_none() -> None:
+    policy = POLICY.model_copy(update={"compare_copy": False})
+    assert action_of(judged(LAST, policy)) is StepAction.ROLL_NODE
+    assert action_of(judged(COPIED, policy, kept=kept(COPIED))) is StepAction.ROLL_NODE
+
+
+# ---- with what it is compared ----
+
+
+CLAIM = ControllerZnode(broker_id=3002, kraft_epoch=7, is_ephemeral=False, claimed_at=COPIED.ended_at - timedelta(hours=1))
+
+
+def before_claim(by: timedelta, **fields: Any) -> DriftReport:
+    return kept(COPIED, age=timedelta(hours=1) + by, **fields)
+
+
+def test_who_takes_over_compares_with_what_was_kept_right_before_the_claim() -> None:
+    theirs = before_claim(timedelta(minutes=5))
+    assert kept_before_copy(None, [theirs], CLAIM, POLICY) is theirs
+    newer = before_claim(timedelta(minutes=1))
+    assert kept_before_copy(None, [theirs, newer], CLAIM, POLICY) is newer
+    assert kept_before_copy(before_claim(timedelta(days=2)), [theirs], CLAIM, POLICY) is not theirs, "its own comes first"
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        before_claim(POLICY.max_report_age + SECOND),
+        before_claim(timedelta(minutes=-5)),
+        before_claim(SECOND, rules_fingerprint="of another version"),
+        before_claim(SECOND, verdict=Verdict.INCONCLUSIVE),
+    ],
+)
+def test_what_was_kept_long_before_or_afterwards_or_by_other_rules_is_none(useless: DriftReport) -> None:
+    assert kept_before_copy(None, [useless], CLAIM, POLICY) is None
+
+
+def test_without_a_time_of_the_claim_only_ones_own_counts() -> None:
+    theirs = before_claim(SECOND)
+    assert kept_before_copy(None, [theirs], None, POLICY) is None
+    assert kept_before_copy(theirs, [], None, POLICY) is theirs
