@@ -83,9 +83,15 @@ def test_the_way_backs_bodies_are_what_the_api_takes() -> None:
 
 def test_the_comparisons_page_explains_every_word_of_a_report() -> None:
     page = (REPOSITORY / "docs" / "drift.md").read_text(encoding="utf-8")
-    explained = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
+    explained = re.findall(r"^\| `([a-z_-]+)` \|", page, re.MULTILINE)
     assert explained == [*CheckName, *Verdict, *FindingKind]
-    reasons = {WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING}
+    reasons = {
+        WaitReason.DRIFT_FOUND,
+        WaitReason.COPY_DIFFERS,
+        WaitReason.MESSAGES_DIFFER,
+        WaitReason.CHECK_INCONCLUSIVE,
+        WaitReason.CHECKS_WORKER_MISSING,
+    }
     assert all(f"`{reason}`" in page for reason in reasons)
     assert {"max_report_age", "recheck_interval", "tolerated"} <= set(MigrationPolicy.model_fields) & set(
         re.findall(r"`(\w+)`", page)

@@ -109,7 +109,9 @@ async def ledger(database: Path, tmp_path: Path) -> AsyncIterator[SqlLedger]:
     shutil.copy(database, tmp_path / "ledger.db")
     opened = Database(f"sqlite:///{tmp_path}/ledger.db")
     found = SqlLedger(opened)
-    await FakeChecks(Walk(found, FakeCluster(fake_spec())).ports).publish("orders", "kept", "m1", check=CheckName.BASELINE)
+    checks = FakeChecks(Walk(found, FakeCluster(fake_spec())).ports)
+    for check in (CheckName.BASELINE, CheckName.BEFORE_COPY):
+        await checks.publish("orders", f"kept: {check}", "m1", check=check)
     yield found
     await opened.close()
 
@@ -140,6 +142,8 @@ async def road(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Foun
 async def scene(request: pytest.FixtureRequest, road: Found, ledger: SqlLedger) -> Scene:
     cluster, asked, evidence_hash = road[request.param]
     checks = FakeChecks(Walk(ledger, cluster).copy().ports)
+    if asked.step.stage is NodeStage.KRAFT:
+        await checks.publish("orders", "compared copy", "m1", check=CheckName.COPY)
     if GateName.FINALIZE in asked.approvals:
         await approve(ledger, "approval", evidence_hash)
         await checks.publish("orders", "compared")

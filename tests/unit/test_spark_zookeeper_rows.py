@@ -20,7 +20,7 @@ from domain.drift import normalise
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS, PARTITION
 from playground.zookeeper_files import state_json, topic_json
-from spark.checks.fields import compare_fields
+from spark.checks.fields import Circumstances, compare_fields
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
 from spark.rows import schema_of
 from spark.sources import zookeeper_rows, zookeeper_topics
@@ -104,7 +104,7 @@ def test_what_kraft_says_of_a_partition_without_a_state(is_copy: bool) -> None:
     (found,) = rows_of(znodes, frozenset({"partition"}), DIGESTER, is_before_dual_write=is_copy)
     left = pa.Table.from_batches([found.batch])
     right = pa.Table.from_pylist([*rows(znodes, is_copy=True)["partition"]], schema=left.schema)
-    marks = compare_fields(PARTITION, left, right, is_copy)
+    marks = compare_fields(PARTITION, left, right, Circumstances(is_before_dual_write=is_copy))
     told = {mark.field.name for mark in marks if mark.differs.tolist() != [False, False]}
     assert told == (set() if is_copy else {"leader", "isr", "leader_epoch", "recovery"})
     assert all(not mark.differs[1] for mark in marks)

@@ -93,14 +93,15 @@ def events_of_restarts(history: WorkflowHistory) -> list[int]:
     Without the late end of what was scheduled before it: the watch that an approval cancelled.
     """
     steps = [
-        place
+        (place, event.activity_task_scheduled_event_attributes.activity_type.name)
         for place, event in enumerate(history.events)
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
-        and event.activity_task_scheduled_event_attributes.activity_type.name == "roll_node"
+        and event.activity_task_scheduled_event_attributes.activity_type.name in {"roll_node", "run_check"}
     ]
     return [
         sum(scheduled_by(event) >= history.events[begin].event_id for event in history.events[begin:end])
-        for begin, end in itertools.pairwise([*steps, len(history.events)])
+        for (begin, name), (end, _) in itertools.pairwise([*steps, (len(history.events), "")])
+        if name == "roll_node"
     ]
 
 
