@@ -79,7 +79,9 @@ async def find_check(temporal: Temporal, cluster: str, report_id: str) -> Standi
     try:
         async with temporal.answering() as client:
             handle = client.get_activity_handle(_activity_id(cluster, report_id))
-            return await _standing_of(await handle.describe(include_outcome=True, include_last_failure=True))
+            return await _standing_of(
+                await handle.describe(include_outcome=True, include_last_failure=True, include_heartbeat_details=True)
+            )
     except TemporalRefused as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
@@ -103,8 +105,18 @@ async def _standing_of(seen: ActivityExecutionDescription) -> Standing:
 async def _progress_of(seen: ActivityExecutionDescription) -> str:
     if seen.attempt > 1:
         return f"Attempt {seen.attempt}. The one before: {_reason_of(await seen.last_failure())}"
-    is_taken = seen.run_state is not PendingActivityState.SCHEDULED
-    return "A worker makes it." if is_taken else "It waits for a worker on the task queue `checks`."
+    if seen.run_state is PendingActivityState.SCHEDULED:
+        return "It waits for a worker on the task queue `checks`."
+    told = await seen.heartbeat_details()
+    return f"A worker makes it{_as_told(told[0]) if told else ''}."
+
+
+def _as_told(told: object) -> str:
+    """How far it is, from the worker's last heartbeat (`activities.beating`); empty while it has told nothing of it."""
+    if not isinstance(told, dict) or not {"look", "stage", "done", "total"} <= told.keys():
+        return ""
+    look = f" look {told['look']}," if told["look"] else ""
+    return f":{look} {told['stage']}, {told['done']} of {told['total']}"
 
 
 def _reason_of(failure: BaseException | None) -> str:

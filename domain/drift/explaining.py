@@ -79,6 +79,8 @@ def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
         return _DUPLICATE
     if check is CheckName.METADATA:
         return _of_dual_write(finding)
+    if check is CheckName.COPY and finding.finding is FindingKind.MISSING_LEFT:
+        return _MADE_SINCE
     return _OTHERS[check]
 
 
@@ -122,6 +124,7 @@ _PRODUCER_IDS = Explanation(
     "KRaft would hand out ids of producers that ZooKeeper may have handed out before, which breaks idempotent producers.",
     "Do not finalise. Compare again; if it stands, go back to ZooKeeper, and keep this report for a bug report.",
 )
+_MADE_SINCE = Explanation("ZooKeeper did not have it yet when it was looked at, and had it when it was copied.", "Nothing.")
 _BESIDE_THE_DATA = Explanation(
     "Both sides differ in who runs the cluster, not in its data; a restart that has just happened looks like this.",
     f"Wait a minute, and check again. If it stands, make sure that the nodes which are named are well; then {_OVERWRITE}.",

@@ -49,6 +49,7 @@ class Checker:
         self.asked: list[CheckRequest] = []
         self.may_end = asyncio.Event()
         self.forgets = False
+        self.beats: dict[str, Any] = {"sessions": ["one"]}
 
     @activity.defn(name=ActivityName.RUN_CHECK)
     async def run_check(self, request: CheckRequest) -> CheckOutcome:
@@ -56,7 +57,7 @@ class Checker:
         if self._fails:
             raise self._fails.pop(0)
         while not self.may_end.is_set():
-            activity.heartbeat()
+            activity.heartbeat(self.beats)
             await asyncio.sleep(0.05)
         report = report_of(request)
         if not self.forgets:
@@ -74,7 +75,12 @@ def checker(api: Any, temporal_client: Client) -> MakeChecker:
         stand_in = Checker(api, list(fails))
         if not waits:
             stand_in.may_end.set()
-        async with Worker(temporal_client, task_queue=TaskQueue.CHECKS, activities=[stand_in.run_check]):
+        async with Worker(
+            temporal_client,
+            task_queue=TaskQueue.CHECKS,
+            activities=[stand_in.run_check],
+            max_heartbeat_throttle_interval=timedelta(seconds=0.1),
+        ):
             yield stand_in
 
     return run
@@ -111,6 +117,8 @@ async def test_a_check_runs_without_a_migration_and_its_report_is_found(api: Any
         assert (told["state"], told["report"]) == ("running", None)
         running = await until(api, url, lambda t: t["detail"] == "A worker makes it.")
         assert running["state"] == "running"
+        worker.beats = {**worker.beats, "look": 2, "stage": "compare", "done": 3, "total": 8}
+        await until(api, url, lambda t: t["detail"] == "A worker makes it: look 2, compare, 3 of 8.")
         assert (await api.http.get(url, headers={"accept": "text/html"})).headers["content-type"] == "application/json"
         assert (await api.http.get(f"/clusters/{spec.name}/checks")).json() == {"items": [], "next_cursor": None}
         worker.may_end.set()

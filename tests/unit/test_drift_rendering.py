@@ -157,6 +157,12 @@ def test_a_key_that_is_there_twice_asks_for_no_repair() -> None:
     assert "more than once" in explained.means
 
 
+def test_what_was_made_between_the_two_looks_at_the_copy_asks_for_nothing() -> None:
+    made = explanation_of(finding_of(finding=FindingKind.MISSING_LEFT), CheckName.COPY)
+    assert made.advice == "Nothing."
+    assert "roll back" in explanation_of(finding_of(finding=FindingKind.MISSING_RIGHT), CheckName.COPY).advice
+
+
 def test_what_others_wrote_is_neither_markup_nor_a_command_to_a_terminal() -> None:
     nasty = finding_of(record=NASTY, key=NASTY, field=NASTY, left=NASTY, right=NASTY, left_at=NASTY, rule=NASTY, right_at=NASTY)
     tolerated = finding_of(finding="tolerated", tolerated_by=NASTY)
