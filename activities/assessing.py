@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TypeVar
 
 from temporalio import activity
@@ -9,6 +10,7 @@ from temporalio import activity
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
+from activities.ports import Ledger
 from activities.suspects import POISON_SECONDS
 from domain.contracts import (
     ActivityName,
@@ -25,6 +27,7 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
 from domain.zk_to_kraft.assessment import GivenApproval, Ruling, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
+from domain.zk_to_kraft.comparison import CopyReports
 
 T = TypeVar("T")
 
@@ -111,12 +114,22 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
         drifts=await ports.ledger.drifts_found(request.cluster, CheckName.METADATA),
         baseline=await ports.ledger.baseline(request.cluster, request.migration_id),
         inherited=await ports.ledger.baseline(request.cluster),
-        kept=await ports.ledger.newest_report(request.migration_id, CheckName.BEFORE_COPY),
-        others_kept=tuple(await ports.ledger.newest_reports(request.cluster, CheckName.BEFORE_COPY)),
-        copy=await ports.ledger.newest_report(request.migration_id, CheckName.COPY),
+        of_copy=await copy_reports(ports.ledger, request.cluster, request.migration_id),
         messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
     )
+
+
+async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -> CopyReports:
+    """Without a migration: what others have kept and found."""
+    others = CopyReports(
+        others_kept=tuple(await ledger.newest_reports(cluster, CheckName.BEFORE_COPY)),
+        others_copies=tuple(await ledger.newest_reports(cluster, CheckName.COPY)),
+    )
+    if migration_id is None:
+        return others
+    kept = await ledger.newest_report(migration_id, CheckName.BEFORE_COPY)
+    return replace(others, kept=kept, copy=await ledger.newest_report(migration_id, CheckName.COPY))
 
 
 async def _approval(migration_id: str, gate: GateName, command_id: str, ports: Ports) -> GivenApproval | None:

@@ -15,22 +15,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from activities.assessing import copy_reports
 from activities.capturing import crawl
 from activities.consistent_cut import active_controller
 from activities.log_copy import copy_log
 from activities.observe import Ports
-from activities.ports import CheckRunner, Compared, Comparison, EndOfCopy
+from activities.ports import CheckRunner, Claimed, Compared, Comparison, EndOfCopy
 from activities.reporting import nothing, report_of
 from activities.storage import storage_of
 from activities.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
 from domain.cluster import ControllerSpec
 from domain.contracts import CheckRequest
 from domain.drift.hashing import content_hash, rules_fingerprint
-from domain.drift.report import CheckName, Cut, DriftReport, RecordCounts, Verdict
+from domain.drift.report import Cut, DriftReport, RecordCounts, Verdict
 from domain.errors import Permanent, Transient
 from domain.observation import ControllerZnode
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.comparison import claim_in, kept_before_copy
+from domain.zk_to_kraft.comparison import claim_in
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,15 @@ async def compare_copy(ports: Ports, runner: CheckRunner, check: CopyCheck) -> D
 
 
 async def _end_of_copy(ports: Ports, runner: CheckRunner, leader: ControllerSpec, log: Path) -> EndOfCopy:
-    """Of a private copy of the log from its beginning on."""
+    """In a private copy of all that the log still has."""
     driver = ports.drivers.driver(leader)
-    await copy_log(driver, (await storage_of(driver, leader)).metadata_log, 0, log)
+    await copy_log(driver, (await storage_of(driver, leader)).metadata_log, None, log)
     end = await runner.end_of_copy(log)
     if end is None:
-        raise Transient(f"the log of controller {leader.id} has no copy that is complete: there is nothing to compare yet")
+        raise Transient(
+            f"the log of controller {leader.id} tells of no copy that is complete. If that is long ago, Kafka has deleted that "
+            "part of it, and the copy cannot be compared any more: a migration that takes over with compare_copy: false goes on"
+        )
     return end
 
 
@@ -118,16 +122,16 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end:
             raise Transient("KRaft has no claim of /controller: nobody can tell what ZooKeeper had when it was copied")
         kept = await _kept(ports, check.request, controller)
         zxid = znode.modified_zxid if controller.kraft_epoch == end.epoch else -1
-        await runner.as_of_claim(await ports.artefacts.get(kept), crawl(tree), zxid, check.directory / "then")
+        claimed = Claimed(zxid, controller.claimed_at)
+        await runner.as_of_claim(await ports.artefacts.get(kept), crawl(tree), claimed, check.directory / "then")
     finally:
         await tree.close()
     return claim_in(controller), kept
 
 
 async def _kept(ports: Ports, request: CheckRequest, claim: ControllerZnode) -> str:
-    own = await ports.ledger.newest_report(request.migration_id or "", CheckName.BEFORE_COPY)
-    others = await ports.ledger.newest_reports(request.cluster, CheckName.BEFORE_COPY)
-    kept = kept_before_copy(own, others, claim, request.policy)
+    reports = await copy_reports(ports.ledger, request.cluster, request.migration_id)
+    kept = reports.baseline(claim, request.policy)
     if kept is None or kept.baseline is None:
         raise Permanent(f"cluster {request.cluster}: what ZooKeeper had right before the copy was not kept")
     return kept.baseline

@@ -5,6 +5,7 @@ oldest ones at any moment: then the listing is taken anew. What is written behin
 """
 
 import asyncio
+import re
 from pathlib import Path
 
 from activities.ports import NodeDriver
@@ -16,8 +17,10 @@ LISTINGS = 5
 """How often the listing is taken anew before the log counts as one that does not hold still."""
 
 
-async def copy_log(driver: NodeDriver, directory: str, cut: int, target: Path) -> int:
-    """Copy what the image before `cut` and all later versions are read from, into a new private directory. Gives its bytes."""
+async def copy_log(driver: NodeDriver, directory: str, cut: int | None, target: Path) -> int:
+    """Copy what the image before `cut` and all later versions are read from, into a new private directory; without a cut all
+    that there is. Gives its bytes.
+    """
     for _ in range(LISTINGS):
         await asyncio.to_thread(target.mkdir, mode=0o700)
         copied = await _copy(driver, directory, cut, target)
@@ -27,18 +30,27 @@ async def copy_log(driver: NodeDriver, directory: str, cut: int, target: Path) -
     raise Transient(f"{directory}: its files were deleted while they were copied, {LISTINGS} times in a row; look again")
 
 
-async def _copy(driver: NodeDriver, directory: str, cut: int, target: Path) -> int | None:
+async def _copy(driver: NodeDriver, directory: str, cut: int | None, target: Path) -> int | None:
     """`None`: a file was gone before it was read to its end."""
     names = await driver.list_dir(directory)
     if not names:
         raise Transient(f"{directory} has no log of metadata: does the controller keep it elsewhere?")
     total = 0
-    for name in wanted(names, cut):
+    for name in wanted(names, cut) if cut is not None else everything(names):
         size = await _copy_file(driver, f"{directory}/{name}", target / name)
         if size is None:
             return None
         total += size
     return total
+
+
+def everything(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Checkpoints, then segments, the oldest first."""
+    return tuple(sorted(names_of(CHECKPOINT, names))) + tuple(sorted(names_of(SEGMENT, names)))
+
+
+def names_of(pattern: re.Pattern[str], names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if pattern.fullmatch(name)]
 
 
 def wanted(names: tuple[str, ...], cut: int) -> tuple[str, ...]:

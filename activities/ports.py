@@ -317,6 +317,14 @@ class EndOfCopy:
 
 
 @dataclass(frozen=True)
+class Claimed:
+    """KRaft's claim of `/controller`. `zxid`: its transaction, -1 where it was not for the copy. `at`: ZooKeeper's time."""
+
+    zxid: int
+    at: datetime | None
+
+
+@dataclass(frozen=True)
 class KeptRows:
     """Rows as one file, to be compared with later. `counts`: by kind. `not_read`: what they lack."""
 
@@ -357,12 +365,10 @@ class CheckRunner(Protocol):
         """The same of what Kafka is going to copy, by way of a new directory."""
 
     async def end_of_copy(self, log: Path) -> EndOfCopy | None:
-        """Where the copy ends in a copy of the quorum's log from its beginning on; `None` while it is not complete."""
+        """Where Kafka's copy ends in what is left of the quorum's log; `None` where that does not tell of one."""
 
-    async def as_of_claim(self, kept: bytes, captured: "Captured", claim: int, directory: Path) -> None:
-        """Rows as the tree was when KRaft claimed it, in transaction `claim`: into `directory`, which is new. `kept`: rows of
-        before.
-        """
+    async def as_of_claim(self, kept: bytes, captured: "Captured", claimed: Claimed, directory: Path) -> None:
+        """Rows as the tree was when KRaft claimed it: into `directory`, which is new. `kept`: rows of before."""
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
         """Compare. `on_progress`: stage, tasks done, tasks in all; called often, in any thread. Cancelled, it ends its work.

@@ -93,7 +93,7 @@ class MigrationPolicy(BaseModel):
         default=timedelta(minutes=15),
         gt=timedelta(0),
         description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
-        "An older one is taken anew before anybody can approve.",
+        "An older one is taken anew before anybody can approve. What is kept before Kafka's copy may be as old when it begins.",
     )
     compare_copy: bool = Field(
         default=True,

@@ -18,7 +18,7 @@ import structlog
 
 from activities.capturing import Captured, CapturedZnode
 from activities.conclusions import compared_of
-from activities.ports import Compared, Comparison, EndOfCopy, KeptRows
+from activities.ports import Claimed, Compared, Comparison, EndOfCopy, KeptRows
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.drift.report import CheckName
@@ -28,7 +28,7 @@ from spark.engine.local import LocalEngine
 from spark.engine.progress import OnProgress, Progress
 from spark.findings import DRIFTS, in_order
 from spark.job import CheckJob, CheckResult, KraftFiles, StagedRows
-from spark.sources.as_of_claim import DIGEST_KEY, as_of_claim
+from spark.sources.as_of_claim import DIGEST_KEY, AtClaim, as_of_claim
 from spark.sources.build import resolve_secret
 from spark.sources.kraft_copy import end_of_copy
 from spark.sources.zookeeper_rows import Notes, rows_of
@@ -82,10 +82,14 @@ class EngineRunner:
         found = await asyncio.to_thread(end_of_copy, log)
         return EndOfCopy(found.offset, found.epoch) if found is not None else None
 
-    async def as_of_claim(self, kept: bytes, captured: Captured, claim: int, directory: Path) -> None:
+    async def as_of_claim(self, kept: bytes, captured: Captured, claimed: Claimed, directory: Path) -> None:
         before, now = (directory.with_name(f"{directory.name}-{when}") for when in ("before", "now"))
         await asyncio.to_thread(unpack, kept, before)
-        await self._stage(captured, now, COPIED_KINDS, is_before_dual_write=True)
+        unchanged = set[str]()
+        noted = _noting(captured, claimed.zxid, unchanged)
+        await self._stage(noted, now, COPIED_KINDS, is_before_dual_write=False)
+        milliseconds = round(claimed.at.timestamp() * 1000) if claimed.at is not None else None
+        claim = AtClaim(claimed.zxid, frozenset(unchanged), milliseconds)
         await asyncio.to_thread(as_of_claim, before, now, claim, directory)
 
     async def _stage(
@@ -168,6 +172,13 @@ class EngineRunner:
             encoder_secret=self._encoder_secret,
             tolerated=asked.tolerated,
         )
+
+
+async def _noting(captured: Captured, zxid: int, unchanged: set[str]) -> Captured:
+    """The same, with the paths noted of what was written last before that transaction; states are too many, and not needed."""
+    async for chunk in captured:
+        unchanged.update(z.path for z in chunk if z.mzxid <= zxid and not z.path.endswith("/state"))
+        yield chunk
 
 
 async def _next(captured: Captured) -> tuple[CapturedZnode, ...] | None:

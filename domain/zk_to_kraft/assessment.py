@@ -15,6 +15,7 @@ from domain.observation import MigrationGauge, Observation
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
 from domain.zk_to_kraft.comparison import (
+    CopyReports,
     claim_of,
     compared,
     compared_copy,
@@ -24,7 +25,6 @@ from domain.zk_to_kraft.comparison import (
     is_due,
     is_look_due,
     is_usable,
-    kept_before_copy,
     newest_of,
     objects_of,
     told,
@@ -68,8 +68,6 @@ class Ruling:
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
     migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
-    `kept`, `copy`: what it has kept of ZooKeeper before the copy, and the copy's comparison with it; `others_kept`: what
-    others have kept of this cluster.
     `unchecked_since`: when a check that was due was not taken by any worker.
     """
 
@@ -81,9 +79,7 @@ class Ruling:
     baseline: DriftReport | None = None
     messages: DriftReport | None = None
     inherited: DriftReport | None = None
-    kept: DriftReport | None = None
-    others_kept: tuple[DriftReport, ...] = ()
-    copy: DriftReport | None = None
+    of_copy: CopyReports = field(default_factory=CopyReports)
     unchecked_since: datetime | None = None
 
     @property
@@ -178,6 +174,7 @@ def _terms(
     accepted = ruling.accepted_losses or ()
     now, missed_at = observation.ended_at, ruling.unchecked_since
     soaked = soaked_for(observation, spec, now)
+    of_copy, claim = ruling.of_copy, observation.zookeeper.controller if observation.zookeeper is not None else None
     is_check_due = is_due(report, policy, now)
     is_missed_lately = missed_at is not None and now - missed_at < policy.recheck_interval
 
@@ -206,21 +203,15 @@ def _terms(
         is_check_due=is_check_due and not is_missed_lately,
         is_checker_missing=is_check_due and missed_at is not None,
         baseline=messages(ruling.baseline, is_wanted=policy.compare_messages and not is_usable(ruling.baseline)),
-        kept=look(compared_copy(ruling.kept), is_due_now=is_due(ruling.kept, policy, now), is_wanted=policy.compare_copy),
+        kept=look(compared_copy(of_copy.kept), is_due_now=is_due(of_copy.kept, policy, now), is_wanted=policy.compare_copy),
         copy=look(
-            compared_copy(ruling.copy),
-            is_due_now=is_copy_due(ruling.copy, policy, now),
-            is_wanted=policy.compare_copy and _kept(observation, policy, ruling) is not None,
+            of_copy.found,
+            is_due_now=is_copy_due(of_copy.own, policy, now),
+            is_wanted=policy.compare_copy and (of_copy.own is not None or of_copy.baseline(claim, policy) is not None),
         ),
         messages=messages(ruling.messages, is_wanted=policy.compare_messages and ruling.has_baseline),
         evidence_hash=evidence_hash,
     )
-
-
-def _kept(observation: Observation, policy: MigrationPolicy, ruling: Ruling) -> DriftReport | None:
-    """What the copy can be compared with. Once it was, whatever has become of the claim since."""
-    claim = observation.zookeeper.controller if observation.zookeeper is not None else None
-    return ruling.copy or kept_before_copy(ruling.kept, ruling.others_kept, claim, policy)
 
 
 def _approval(given: GivenApproval | None, situation: Situation, evidence_hash: str) -> Approval:
@@ -292,14 +283,14 @@ def _report_behind(
     copy before the first broker in KRaft mode, the metadata, and where that is the same, clients' data again.
     """
     if reason in {WaitReason.MESSAGES_DIFFER, WaitReason.COPY_DIFFERS}:
-        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else ruling.copy
+        return ruling.messages if reason is WaitReason.MESSAGES_DIFFER else ruling.of_copy.newest
     if reason not in REPORTED:
         return None
     if not claim_of(observation.zookeeper):
         is_begun = any(b.mode is BrokerMode.HYBRID for b in situation.brokers)
-        return ruling.kept if is_begun or terms.baseline == Check() else ruling.baseline
+        return ruling.of_copy.kept if is_begun or terms.baseline == Check() else ruling.baseline
     if any(b.mode is not BrokerMode.KRAFT for b in situation.brokers):
-        return ruling.copy
+        return ruling.of_copy.newest
     is_same = terms.compared is Compared.CLEAN and not terms.is_check_due and not terms.is_checker_missing
     return ruling.messages if is_same else newest_of(ruling.reports, observation.zookeeper)
 
@@ -398,7 +389,7 @@ def evidence_of(
         },
         "report": evidence_of_report(newest_of(ruling.reports, observation.zookeeper)),
         "drifts_found": ruling.drifts,
-        "copy": evidence_of_report(ruling.copy) if _kept(observation, policy, ruling) is not None else NO_BASELINE,
+        "copy": evidence_of_report(ruling.of_copy.newest) if ruling.of_copy.newest is not None else NO_BASELINE,
         "messages": evidence_of_report(ruling.messages) if ruling.has_baseline else NO_BASELINE,
         "nodes": {
             spec.node_name(node.id): {

@@ -5,8 +5,9 @@ whatever its reconciliation writes to ZooKeeper has not been compared yet.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeGuard
 
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.messages import rules_fingerprint as message_rules
@@ -89,33 +90,70 @@ def compared(report: DriftReport | None, policy: MigrationPolicy) -> Compared:
     return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
 
 
-def is_usable(baseline: DriftReport | None) -> bool:
-    """Whether clients' data can be compared with this one."""
+def is_usable(baseline: DriftReport | None) -> TypeGuard[DriftReport]:
+    """Whether something can be compared with what this one has kept."""
     return baseline is not None and baseline.baseline is not None and baseline.verdict is Verdict.CLEAN
 
 
 def compared_copy(report: DriftReport | None) -> Compared:
-    """What the comparison of Kafka's copy with what was kept says."""
-    if report is None:
-        return Compared.NONE
-    is_foreign = report.verdict is Verdict.CLEAN and not is_of_our_rules(report)
-    return Compared.INCONCLUSIVE if is_foreign else COMPARED[report.verdict]
+    """What the comparison of Kafka's copy with what was kept says. By whatever rules: the copy does not change any more."""
+    return Compared.NONE if report is None else COMPARED[report.verdict]
 
 
-def kept_before_copy(
-    own: DriftReport | None, others: Iterable[DriftReport], claim: ControllerZnode | None, policy: MigrationPolicy
-) -> DriftReport | None:
-    """What Kafka's copy can be compared with: what this migration has kept; who takes over has another one's, if that was kept
-    right before the claim. Rows of other rules are none.
+@dataclass(frozen=True)
+class CopyReports:
+    """What is known of Kafka's copy. `kept`, `copy`: what this migration has kept before it, and its comparison with that, the
+    last ones; `others_kept`, `others_copies`: the newest ones of the cluster, whose ever they are.
     """
-    if own is not None and is_usable(own) and is_of_our_rules(own):
-        return own
-    claimed_at = claim.claimed_at if claim is not None else None
-    if claimed_at is None:
-        return None
-    right_before = (r for r in others if timedelta(0) <= claimed_at - r.ended_at + CLOCKS_APART)
-    recent = (r for r in right_before if claimed_at - r.ended_at <= policy.max_report_age and is_usable(r))
-    return max((r for r in recent if is_of_our_rules(r)), key=lambda r: r.ended_at, default=None)
+
+    kept: DriftReport | None = None
+    copy: DriftReport | None = None
+    others_kept: tuple[DriftReport, ...] = ()
+    others_copies: tuple[DriftReport, ...] = ()
+
+    @property
+    def own(self) -> DriftReport | None:
+        """This migration's report on the copy that there is now."""
+        return _copy_of_now(_each(self.copy), _each(self.kept))
+
+    @property
+    def newest(self) -> DriftReport | None:
+        """The same; where it has none, another one's."""
+        return self.own or _copy_of_now(self.others_copies, self.others_kept)
+
+    @property
+    def found(self) -> Compared:
+        """What another migration has found counts as long as this one has not compared by its own policy, if it is a drift."""
+        theirs = compared_copy(self.newest)
+        return theirs if self.own is not None or theirs is Compared.DRIFT else Compared.NONE
+
+    def baseline(self, claim: ControllerZnode | None, policy: MigrationPolicy) -> DriftReport | None:
+        """What the copy can be compared with: what this migration has kept. Who takes over has what an earlier report on this
+        copy was compared with; or another one's, if that was kept right before the claim. Rows of other rules are none.
+        """
+        if is_usable(self.kept) and is_of_our_rules(self.kept):
+            return self.kept
+        if self.newest is not None and self.newest.baseline is not None and is_of_our_rules(self.newest):
+            return self.newest
+        claimed_at = claim.claimed_at if claim is not None else None
+        if claimed_at is None:
+            return None
+        ours = (r for r in self.others_kept if is_usable(r) and is_of_our_rules(r))
+        right_before = (r for r in ours if -CLOCKS_APART <= claimed_at - r.ended_at <= policy.max_report_age)
+        return max(right_before, key=lambda r: r.ended_at, default=None)
+
+
+def _each(report: DriftReport | None) -> tuple[DriftReport, ...]:
+    """All that there are."""
+    return () if report is None else (report,)
+
+
+def _copy_of_now(copies: Iterable[DriftReport], kept: Iterable[DriftReport]) -> DriftReport | None:
+    """The newest report on the copy, unless something was kept for another copy since."""
+    newest = max(copies, key=lambda r: r.started_at, default=None)
+    since = max((r.ended_at for r in kept if is_usable(r)), default=None)
+    is_over = newest is not None and since is not None and newest.started_at < since
+    return None if is_over else newest
 
 
 def compared_messages(report: DriftReport | None) -> Compared:
@@ -190,7 +228,7 @@ def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:
 
 def objects_of(report: DriftReport) -> tuple[str, ...]:
     """What a wait names: the first findings, or what was not read, each once."""
-    is_found = report.verdict is Verdict.DRIFT and (report.check is CheckName.METADATA or _blocks(report))
+    is_found = report.verdict is Verdict.DRIFT and (report.check is not CheckName.MESSAGES or _blocks(report))
     named = [_object(finding) for finding in report.first] if is_found else list(report.not_read)
     return tuple(dict.fromkeys(named))
 

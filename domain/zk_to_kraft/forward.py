@@ -164,8 +164,16 @@ def _brokers(s: Situation, terms: Terms) -> Decision | None:
     if not outside_kraft:
         return None
     first = _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT)
-    may_look = _is_roll(first) and len(outside_kraft) == len(s.brokers)
-    return (_not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS) if may_look else None) or first
+    return (_not_verified(terms, first) if len(outside_kraft) == len(s.brokers) else None) or first
+
+
+def _not_verified(terms: Terms, first: Decision) -> Decision | None:
+    """The copy is compared as soon as it is there; while it does not come, what was kept for it is kept anew."""
+    reason = first.reason if isinstance(first, Wait) else None
+    if reason is WaitReason.COPY_NOT_COMPLETE and terms.kept.is_due:
+        return _not_clean(terms.kept, StepAction.KEEP_METADATA)
+    may_look = _is_roll(first) or reason is WaitReason.PARTITIONS_WOULD_STOP
+    return _not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS) if may_look else None
 
 
 def _is_roll(decision: Decision) -> bool:
@@ -209,7 +217,7 @@ def _not_compared(terms: Terms) -> Decision | None:
     """
     metadata = Check(terms.compared, terms.is_check_due, terms.is_checker_missing)
     if terms.copy.found is Compared.DRIFT:
-        return wait(WaitReason.COPY_DIFFERS)
+        return _not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS)
     differs = _not_clean(metadata, StepAction.COMPARE_METADATA, WaitReason.DRIFT_FOUND)
     return differs or _not_clean(terms.messages, StepAction.COMPARE_MESSAGES, WaitReason.MESSAGES_DIFFER)
 

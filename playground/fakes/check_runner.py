@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from activities.capturing import Captured
-from activities.ports import Compared, Comparison, EndOfCopy, KeptRows
+from activities.ports import Claimed, Compared, Comparison, EndOfCopy, KeptRows
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
@@ -58,8 +58,8 @@ class FakeCheckRunner:
     async def end_of_copy(self, log: object) -> EndOfCopy | None:
         return self.end
 
-    async def as_of_claim(self, kept: bytes, captured: Captured, claim: int, directory: object) -> None:
-        self.claims.append(claim)
+    async def as_of_claim(self, kept: bytes, captured: Captured, claimed: Claimed, directory: object) -> None:
+        self.claims.append(claimed.zxid)
         await self.stage(captured, directory)
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:

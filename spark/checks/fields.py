@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.drift.records import Field, Kind, Rule, Severity
+from domain.drift.records import PARTITION, TOKEN, Field, Kind, Rule, Severity
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,17 +43,28 @@ def compare_fields(kind: Kind, left: pa.Table, right: pa.Table, when: Circumstan
     """`left`, `right`: rows of the same keys, in the same order."""
     compared = [field for field in kind.values if field.rule is not Rule.NOT_COMPARED]
     marks = [_compare(field, _expected_from(kind, field, when), left, right) for field in compared]
-    return [_at_that_time(mark, left, right) for mark in marks] if when.is_left_older else marks
+    return [_at_that_time(kind, mark, left, right) for mark in marks] if when.is_left_older else marks
 
 
-def _at_that_time(mark: FieldMarks, left: pa.Table, right: pa.Table) -> FieldMarks:
-    """What changes by itself is compared only where the row is known to be of that time; and producer ids only go up."""
-    if mark.field.severity is Severity.WARN:
-        return replace(mark, differs=mark.differs & (left.column("at").to_numpy() != OLDER))
+def _at_that_time(kind: Kind, mark: FieldMarks, left: pa.Table, right: pa.Table) -> FieldMarks:
+    """What changes by itself is compared only where the row is known to be of that time; so is an assignment where a
+    reassignment was under way on either side; and producer ids only go up.
+    """
+    is_older = left.column("at").to_numpy() == OLDER
+    if mark.field.severity is Severity.WARN or (kind is TOKEN and mark.field.name == "expires"):
+        return replace(mark, differs=mark.differs & ~is_older)
+    if kind is PARTITION:
+        return replace(mark, differs=mark.differs & ~(is_older & (_is_moving(left) | _is_moving(right))))
     if mark.field.rule is Rule.PRODUCER_BLOCK:
         went_down = pc.less(right.column(mark.field.name), left.column(mark.expected_from.name))
         return replace(mark, differs=mark.differs & np.asarray(pc.fill_null(went_down, True)))
     return mark
+
+
+def _is_moving(partitions: pa.Table) -> Mask:
+    lists = (partitions.column(name).combine_chunks() for name in ("adding", "removing"))
+    adding, removing = (_sizes(each) > 0 for each in lists)
+    return np.asarray(adding | removing)
 
 
 def _expected_from(kind: Kind, field: Field, when: Circumstances) -> Field:

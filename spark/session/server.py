@@ -115,7 +115,8 @@ def command(plan: ServerPlan) -> list[str]:
         "spark.connect.progress.reportInterval": "500ms",
         # Spark looks every two seconds whether a Python process works for a task that was cancelled, then waits for so long.
         "spark.python.task.killTimeout": "200ms",
-        "spark.python.daemon.module": DAEMON,
+        # Executors elsewhere have no code of ours but what is shipped, and that comes to workers only.
+        **({"spark.python.daemon.module": DAEMON} if plan.master.startswith("local") else {}),
         **plan.conf,
     }
     return [

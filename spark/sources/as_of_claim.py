@@ -2,17 +2,21 @@
 
 From the claim on nobody but KRaft's dual write writes what was copied. So a znode that was written last before the claim says
 today what the copy found. Of what dual write has written since, or removed, only the earlier rows are left: they may have
-changed in the time between, so that their `at` is `OLDER`.
+changed in the time between, so that their `at` is `OLDER`. That is so of all quotas, SCRAM credentials and delegation tokens:
+the first thing a KRaft controller does after the copy is to write them (KRaftMigrationZkWriter.handleSnapshot).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.drift.normalise import uuid_bytes
-from domain.drift.records import COPIED_KINDS, KINDS, PARTITION, TOPIC
+from domain.drift.records import COPIED_KINDS, KINDS, PARTITION, QUOTA, SCRAM, TOKEN, TOPIC
+from domain.drift.znode_paths import paths_of
 from domain.errors import Transient
 from spark.checks.fields import OLDER
 from spark.digest import BUCKETS
@@ -21,12 +25,25 @@ from spark.sources.source import Rows
 from spark.sources.staged import StagedRange, open_staged
 from spark.staging import Manifest, write_rows
 
+SPELT_TWICE = frozenset({QUOTA.name, SCRAM.name})
+"""Kinds of rows whose paths are spellings of one; of others the last one is the row's own."""
 DIGEST_KEY = "digest-key"
 """What a manifest tells of the key that secrets were digested with: a digest of it by itself."""
 
 
-def as_of_claim(kept: Path, now: Path, claim: int, directory: Path) -> None:
-    """Into the new `directory`. `kept`, `now`: staged rows. `claim`: the transaction that made `/controller` KRaft's.
+@dataclass(frozen=True)
+class AtClaim:
+    """`zxid`: the transaction that made `/controller` KRaft's. `unchanged`: paths of znodes, states of partitions aside, that
+    are there and were written last before that. `milliseconds`: of the claim, by the ensemble's clock.
+    """
+
+    zxid: int
+    unchanged: frozenset[str]
+    milliseconds: int | None = None
+
+
+def as_of_claim(kept: Path, now: Path, claim: AtClaim, directory: Path) -> None:
+    """Into the new `directory`. `kept`, `now`: staged rows.
 
     `Transient` where they were digested with different keys: somebody has to give both workers the same.
     """
@@ -36,33 +53,77 @@ def as_of_claim(kept: Path, now: Path, claim: int, directory: Path) -> None:
             "what ZooKeeper had before the copy was kept with another digest key than this worker's, so its secrets cannot be "
             "compared: run keeperless-checks where they were kept, or give it the same KEEPERLESS_DIGEST_KEY"
         )
-    moved = _moved_topics(StagedRange(*later, TOPIC.name, 0, BUCKETS), claim)
-    write_rows(directory, _rows(earlier, later, claim, moved), earlier[1].not_read)
+    write_rows(directory, _Sides(earlier, later, claim).rows(), earlier[1].not_read)
 
 
-def _rows(earlier: tuple[Path, Manifest], later: tuple[Path, Manifest], claim: int, moved: pa.Array) -> Iterator[Rows]:
-    for kind in COPIED_KINDS:
-        before, after = (StagedRange(*side, kind, 0, BUCKETS).columns(schema_of(kind).names) for side in (earlier, later))
-        is_of_then = pc.less_equal(after.column("at"), claim)
+@dataclass(frozen=True)
+class _Sides:
+    earlier: tuple[Path, Manifest] = field(repr=False)
+    later: tuple[Path, Manifest] = field(repr=False)
+    claim: AtClaim
+
+    def rows(self) -> Iterator[Rows]:
+        for kind in COPIED_KINDS:
+            exact = self._exact(kind)
+            for table in (self._older(kind, exact), exact):
+                for batch in table.combine_chunks().to_batches():
+                    yield Rows(kind, batch)
+
+    def _table(self, side: tuple[Path, Manifest], kind: str) -> pa.Table:
+        return StagedRange(*side, kind, 0, BUCKETS).columns(schema_of(kind).names)
+
+    def _exact(self, kind: str) -> pa.Table:
+        """Rows of which today's say what they were. A partition's come of two znodes, and say nothing without its state."""
+        rows = self._table(self.later, kind)
+        is_exact = pc.less_equal(rows.column("at"), self.claim.zxid)
         if kind == PARTITION.name:
-            is_of_then = pc.and_not(is_of_then, pc.is_in(after.column("topic_id"), moved))
-        for table in (_without(kind, before, after.filter(is_of_then)), after.filter(is_of_then)):
-            for batch in table.combine_chunks().to_batches():
-                yield Rows(kind, batch)
+            is_exact = pc.and_not(is_exact, pc.is_in(rows.column("topic_id"), self._moved_topics()))
+            is_exact = pc.and_(is_exact, pc.is_valid(rows.column("leader_epoch")))
+        return rows.filter(is_exact)
 
+    def _moved_topics(self) -> pa.Array:
+        """Ids of topics whose assignment was written since."""
+        topics = self._table(self.later, TOPIC.name)
+        ids = topics.filter(pc.greater(topics.column("at"), self.claim.zxid)).column("topic_id").drop_null()
+        return pa.array([uuid_bytes(text) for text in ids.to_pylist()], schema_of(PARTITION.name).field("topic_id").type)
 
-def _without(kind: str, before: pa.Table, exact: pa.Table) -> pa.Table:
-    """Those of the rows that nothing better is known of."""
-    keys = [field.name for field in KINDS[kind].keys]
-    numbered = before.select(keys).append_column("number", pa.array(range(before.num_rows), pa.int64()))
-    left = numbered.join(exact.select(keys), keys, join_type="left anti").column("number").combine_chunks().sort()
-    rows = before.take(left)
-    at = rows.schema.get_field_index("at")
-    return rows.set_column(at, rows.schema.field(at), pa.repeat(pa.scalar(OLDER, pa.int64()), rows.num_rows))
+    def _older(self, kind: str, exact: pa.Table) -> pa.Table:
+        """Those of the earlier rows that nothing better is known of."""
+        rows = self._table(self.earlier, kind)
+        keys = [field.name for field in KINDS[kind].keys]
+        numbered = rows.select(keys).append_column("number", pa.array(range(rows.num_rows), pa.int64()))
+        rows = rows.take(
+            numbered.join(exact.select(keys), keys, join_type="left anti").column("number").combine_chunks().sort()
+        )
+        rows = rows.filter(pa.array([not gone for gone in self._are_gone(kind, rows)], pa.bool_()))
+        at = rows.schema.get_field_index("at")
+        return rows.set_column(at, rows.schema.field(at), pa.repeat(pa.scalar(OLDER, pa.int64()), rows.num_rows))
 
+    def _are_gone(self, kind: str, rows: pa.Table) -> Iterator[bool]:
+        """Rows of znodes that are there without them, and were so at the claim; and tokens that were past their time."""
+        if kind == TOKEN.name:
+            until = self.claim.milliseconds
+            yield from (until is not None and (expires or 0) < until for expires in rows.column("expires").to_pylist())
+            return
+        names = self._names if kind == PARTITION.name else {}
+        keys = (rows.column(field.name).to_pylist() for field in KINDS[kind].keys)
+        for key in zip(*keys, strict=True):
+            paths = paths_of(kind, key, names)
+            if kind == PARTITION.name:
+                # The topic was made anew under its name: with the same id its partitions are still there.
+                yield len(paths) > 1 and paths[1] in self.claim.unchanged and key[0] not in self._ids
+            else:
+                own = paths if kind in SPELT_TWICE else paths[-1:]
+                yield not self.claim.unchanged.isdisjoint(own)
 
-def _moved_topics(topics: StagedRange, claim: int) -> pa.Array:
-    """Ids of topics whose assignment was written since: their partitions' rows have it too, whatever their states' own say."""
-    table = topics.columns(["topic_id", "at"])
-    ids = table.filter(pc.greater(table.column("at"), claim)).column("topic_id").drop_null()
-    return pa.array([uuid_bytes(text) for text in ids.to_pylist()], schema_of(PARTITION.name).field("topic_id").type)
+    @cached_property
+    def _names(self) -> Mapping[str, str]:
+        """Of the topics that there were, by id."""
+        topics = self._table(self.earlier, TOPIC.name)
+        return dict(zip(topics.column("topic_id").to_pylist(), topics.column("topic").to_pylist(), strict=True))
+
+    @cached_property
+    def _ids(self) -> frozenset[bytes]:
+        """Of the topics that there are."""
+        ids = self._table(self.later, TOPIC.name).column("topic_id").drop_null().to_pylist()
+        return frozenset(uuid_bytes(text) for text in ids)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from domain.observation import MigrationGauge
-from spark.codec.metadata_files import files_before
 from spark.codec.metadata_records import Frames, decoded, frames_of
 from spark.codec.metadata_schema import RecordType
 from spark.codec.record_batch import pieces
@@ -28,7 +27,7 @@ class EndOfCopy:
 
 
 def end_of_copy(directory: Path) -> EndOfCopy | None:
-    """`None` while no copy is complete. `Permanent` where the log does not begin at its beginning any more."""
+    """`None` where the segments that are left do not tell of one that is complete."""
     is_open = is_told = False
     for kind, state, end in _told(directory):
         if kind in _MARKERS:
@@ -43,7 +42,7 @@ def end_of_copy(directory: Path) -> EndOfCopy | None:
 
 def _told(directory: Path) -> Iterator[tuple[int, int | None, EndOfCopy]]:
     """Kind, migration state, and what the copy's end is if this record is its last one."""
-    for segment in files_before(directory, 0).segments:
+    for segment in sorted(directory.glob("*.log")):
         for piece in pieces(segment):
             frames = frames_of(piece)
             found = np.flatnonzero(np.isin(frames.kinds, (RecordType.ZK_MIGRATION_STATE, *_MARKERS)))

@@ -112,14 +112,18 @@ def _differences(kind: Kind, ours: Row, theirs: Row, when: Circumstances) -> Ite
             yield Told(kind.name, "unverifiable", "info", one.rule, "", one.name, *texts)
         elif one.rule is Rule.PRODUCER_BLOCK and _agrees(one, ours["next"], theirs[one.name]):
             continue  # as the copy has left it, until KRaft hands out its next block
-        elif when.is_left_older and _may_be_since(one, ours, mine, theirs):
+        elif when.is_left_older and _may_be_since(kind, one, ours, mine, theirs):
             continue
         elif not _agrees(one, mine, theirs[one.name]):
             yield Told(kind.name, "differs", one.severity, one.rule, "", one.name, *texts)
 
 
-def _may_be_since(one: Field, ours: Row, mine: Any, theirs: Row) -> bool:
+def _may_be_since(kind: Kind, one: Field, ours: Row, mine: Any, theirs: Row) -> bool:
     """Changed after the left side was read, and before what it is compared with."""
+    if kind.name == "token" and one.name == "expires":
+        return bool(ours["at"] == -1)
+    if kind.name == "partition" and any(row[name] for row in (ours, theirs) for name in ("adding", "removing")):
+        return bool(ours["at"] == -1)
     if one.rule is Rule.PRODUCER_BLOCK:
         return mine is not None and theirs[one.name] is not None and theirs[one.name] >= mine
     return one.severity == "warn" and ours["at"] == -1

@@ -42,9 +42,10 @@ from domain.contracts import (
     StepOutcome,
     StepRequest,
 )
-from domain.decisions import StepAction
+from domain.decisions import NodeStage, Step, StepAction
 from domain.records import CommandKind
 from workflows.calls import ACTIVITY_OF
+from workflows.telling import SUMMARIES, summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
@@ -175,3 +176,9 @@ def test_a_payload_can_be_read_without_what_came_later(model: type[BaseModel]) -
 def test_a_payload_with_a_field_too_many_is_read() -> None:
     message = ApprovalMessage.model_validate_json('{"gate": "finalize", "by": "anna", "signature": "of a later release"}')
     assert (message.gate, message.by, message.command_id) == ("finalize", "anna", None)
+
+
+def test_every_step_has_a_line_for_temporals_page() -> None:
+    assert SUMMARIES.keys() == set(StepAction), "one without would end the workflow's task again and again"
+    named = {action: summary_of(Step(action=action, node_id=1, stage=NodeStage.KRAFT), "broker-1") for action in StepAction}
+    assert len(set(named.values())) == len(named)

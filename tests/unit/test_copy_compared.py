@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from activities.adapters.check_runner import EngineRunner
 from activities.capturing import CapturedZnode
-from activities.ports import Compared, Comparison, EndOfCopy
+from activities.ports import Claimed, Compared, Comparison, EndOfCopy
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
@@ -22,6 +23,7 @@ from tests.unit.test_adapter_check_runner import CLUSTER, SESSION, captured, ign
 
 BEFORE, CLAIM, SINCE = 7, 100, 200
 """Transactions: of what was there when the rows were kept; KRaft's claim; what dual write has written."""
+CLAIMED_AT = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 TOPIC, STATE = "/brokers/topics/topic-0000000", "/brokers/topics/topic-0000000/partitions/0/state"
 CONFIG = "/config/topics/topic-0000000"
 
@@ -62,7 +64,7 @@ class Copied:
         await asyncio.to_thread(write_log, log, self.cluster)
         end = await self.runner.end_of_copy(log)
         assert end is not None
-        await self.runner.as_of_claim(kept.packed, captured([*self.now.znodes.values()]), claim, then)
+        await self.runner.as_of_claim(kept.packed, captured([*self.now.znodes.values()]), Claimed(claim, CLAIMED_AT), then)
         asked = Comparison("copy-1", then, log, end.offset, end.offset, self.directory / "out", is_copy=True)
         return await self.runner.compare(asked, SESSION, ignore)
 
@@ -152,6 +154,63 @@ async def test_an_assignment_that_moved_since_is_that_of_before(copied: Copied) 
     assert (await copied.compared()).verdict is Verdict.CLEAN
 
 
+async def test_a_config_that_somebody_removed_before_the_claim_is_not_lost(copied: Copied) -> None:
+    """Its znode is still there, and tells: with other configs, or with none."""
+    key, value = CLUSTER.config(0)
+    copied.before.write(CONFIG, BEFORE, config={key: value, "leader.replication.throttled.replicas": "*"})
+    copied.now.write(CONFIG, CLAIM - 1)
+    copied.before.write("/config/topics/topic-0000001", BEFORE, config={key: value, "retention.ms": "1"})
+    copied.now.write("/config/topics/topic-0000001", SINCE)
+    found = await copied.compared()
+    assert told(found) == [("missing_right", "topic-0000001/retention.ms", "")], "of that nobody can tell any more"
+
+
+async def test_configs_that_were_all_removed_before_the_claim_are_not_lost(copied: Copied) -> None:
+    copied.cluster = SyntheticCluster(CLUSTER.topics, CLUSTER.partitions, configs=0)
+    for topic in range(CLUSTER.topics):
+        copied.now.write(f"/config/topics/{CLUSTER.name(topic)}", CLAIM, config={})
+    assert (await copied.compared()).verdict is Verdict.CLEAN
+
+
+async def test_a_topic_that_was_made_anew_under_its_name_has_lost_nothing(copied: Copied) -> None:
+    copied.before.write(TOPIC, BEFORE, topic_id="AAAAAAAAAAAAAAAAAAAAAA")
+    copied.now.write(TOPIC, CLAIM - 1)
+    assert (await copied.compared()).verdict is Verdict.CLEAN
+
+
+async def test_a_topic_that_goes_while_it_is_read_says_nothing_of_its_state(copied: Copied) -> None:
+    copied.before.write(STATE, BEFORE, leader=5, leader_epoch=4)
+    del copied.now.znodes[STATE]
+    assert (await copied.compared()).verdict is Verdict.CLEAN
+
+
+async def test_an_assignment_that_was_moving_is_not_compared_unless_its_time_is_known(copied: Copied) -> None:
+    moving = {"adding_replicas": {"0": [9]}, "removing_replicas": {}}
+    replicas = CLUSTER.replicas[0].tolist()
+    copied.before.write(TOPIC, BEFORE, partitions={"0": [*replicas, 9], "1": CLUSTER.replicas[1].tolist()}, **moving)
+    copied.now.write(TOPIC, SINCE)
+    assert (await copied.compared()).verdict is Verdict.CLEAN
+
+
+async def test_an_assignment_that_did_not_move_is_compared_whatever_dual_write_has_written(copied: Copied) -> None:
+    copied.before.write(TOPIC, BEFORE, partitions={"0": [5, 4, 3], "1": CLUSTER.replicas[1].tolist()})
+    copied.now.write(TOPIC, SINCE)
+    assert told(await copied.compared()) == [("differs", "topic-0000000-0", "replicas")]
+
+
+def token(expires: datetime) -> dict[str, Any]:
+    milliseconds = round(expires.timestamp() * 1000)
+    told = {"version": 1, "owner": "User:a", "renewers": [], "issueTimestamp": 1, "maxTimestamp": milliseconds + 10**9}
+    return told | {"expiryTimestamp": milliseconds, "tokenId": "t"}
+
+
+@pytest.mark.parametrize(("age", "verdict"), [(timedelta(hours=1), Verdict.CLEAN), (timedelta(hours=-1), Verdict.DRIFT)])
+async def test_a_token_that_was_past_its_time_is_not_lost(copied: Copied, age: timedelta, verdict: Verdict) -> None:
+    path = "/delegation_token/tokens/t"
+    copied.before.znodes[path] = CapturedZnode(path, json.dumps(token(CLAIMED_AT - age)).encode(), BEFORE)
+    assert (await copied.compared()).verdict is verdict
+
+
 async def test_after_another_claim_only_what_was_kept_counts(copied: Copied) -> None:
     copied.now.write(CONFIG, CLAIM - 1, config={CLUSTER.config(0)[0]: "other"})
     assert (await copied.compared(claim=-1)).verdict is Verdict.CLEAN
@@ -187,12 +246,12 @@ async def test_rows_that_were_digested_with_another_key_are_not_compared(
     kept = await copied.runner.keep(captured(znodes()), copied.directory / "kept")
     monkeypatch.setenv("DIGEST_KEY", "another key of sixteen bytes")
     with pytest.raises(Transient, match="another digest key"):
-        await copied.runner.as_of_claim(kept.packed, captured(znodes()), CLAIM, copied.directory / "then")
+        await copied.runner.as_of_claim(kept.packed, captured(znodes()), Claimed(CLAIM, None), copied.directory / "then")
 
 
 async def test_damaged_rows_are_refused(copied: Copied) -> None:
     with pytest.raises(Permanent, match="no archive"):
-        await copied.runner.as_of_claim(b"damaged", captured(znodes()), CLAIM, copied.directory / "then")
+        await copied.runner.as_of_claim(b"damaged", captured(znodes()), Claimed(CLAIM, None), copied.directory / "then")
 
 
 async def test_what_is_kept_is_counted(copied: Copied) -> None:
@@ -237,7 +296,9 @@ async def test_the_copy_ends_with_its_transaction(tmp_path: Path, records: list[
     assert found == (EndOfCopy(end, end) if end is not None else None)
 
 
-async def test_a_log_that_has_lost_its_beginning_tells_no_copy(tmp_path: Path) -> None:
-    append(tmp_path / f"{10:020}.log", 10, [MIGRATION])
-    with pytest.raises(Permanent, match="deleted"):
-        await EngineRunner("env:DIGEST_KEY").end_of_copy(tmp_path)
+async def test_a_log_that_has_lost_its_beginning_tells_of_a_copy_that_came_later(tmp_path: Path) -> None:
+    runner = EngineRunner("env:DIGEST_KEY")
+    append(tmp_path / f"{10:020}.log", 10, [PRE_MIGRATION])
+    assert await runner.end_of_copy(tmp_path) is None
+    append(tmp_path / f"{11:020}.log", 11, [MIGRATION])
+    assert await runner.end_of_copy(tmp_path) == EndOfCopy(12, 1)

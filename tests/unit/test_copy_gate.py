@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from domain.contracts import Assessment
-from domain.decisions import Gate, NodeStage, Step, StepAction, WaitReason
+from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
 from domain.drift.records import Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 from domain.observation import ControllerZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import NO_BASELINE, Ruling, assess
-from domain.zk_to_kraft.comparison import kept_before_copy
+from domain.zk_to_kraft.comparison import CopyReports
 from tests.unit.conftest import Point, cluster_spec, observation, report_of, with_metrics, with_zookeeper
 from tests.unit.test_clients_data import BASELINE, reason_of
 
@@ -23,6 +23,7 @@ LAST = observation(Point.CONTROLLERS_UP, brokers=1)
 """One broker is left in ZooKeeper mode, and there is no other."""
 COPIED, SOAK = observation(Point.DUAL_WRITE), observation(Point.SOAK)
 SECOND = timedelta(seconds=1)
+NOTHING = CopyReports()
 
 KEEPS = Step(action=StepAction.KEEP_METADATA, stage=NodeStage.MIGRATION)
 COMPARES = Step(action=StepAction.COMPARE_COPY, stage=NodeStage.MIGRATION)
@@ -43,9 +44,17 @@ LOST = DriftFinding(
 LACKS = copied(Verdict.DRIFT, first=(LOST,))
 
 
-def judged(seen: Observation, policy: MigrationPolicy = POLICY, **ruled: Any) -> Assessment:
-    spec = ONE if seen is LAST else SEVERAL
-    return assess(seen, spec, policy, replace(Ruling(reports=(report_of(seen),), baseline=BASELINE), **ruled), "artefact")
+def judged(
+    seen: Observation,
+    policy: MigrationPolicy = POLICY,
+    kept: DriftReport | None = None,
+    copy: DriftReport | None = None,
+    others: CopyReports = NOTHING,
+    **ruled: Any,
+) -> Assessment:
+    spec = ONE if len(seen.nodes) == len(LAST.nodes) else SEVERAL
+    known = replace(Ruling(reports=(report_of(seen),), baseline=BASELINE), **ruled)
+    return assess(seen, spec, policy, replace(known, of_copy=replace(others, kept=kept, copy=copy)), "artefact")
 
 
 def action_of(assessment: Assessment) -> StepAction:
@@ -92,7 +101,8 @@ def test_the_copy_is_compared_before_any_broker_depends_on_it_and_once() -> None
     assert judged(COPIED, kept=kept(COPIED)).decision == COMPARES
     assert action_of(judged(COPIED, kept=kept(COPIED), copy=copied())) is StepAction.ROLL_NODE
     ages = copied(age=timedelta(days=90))
-    assert action_of(judged(COPIED, kept=kept(COPIED), copy=ages)) is StepAction.ROLL_NODE, "it does not change any more"
+    long_ago = kept(COPIED, age=timedelta(days=91))
+    assert action_of(judged(COPIED, kept=long_ago, copy=ages)) is StepAction.ROLL_NODE, "it does not change any more"
 
 
 def test_dual_write_that_died_is_mended_first() -> None:
@@ -107,7 +117,7 @@ def test_what_the_copy_has_lost_keeps_all_brokers_where_they_can_go_back_from() 
     assert waiting.decision.objects == ("topic orders",)
     assert "topic orders" in waiting.decision.detail
     old = LACKS.model_copy(update={"started_at": LACKS.started_at - timedelta(days=1), "ended_at": LACKS.ended_at})
-    assert reason_of(judged(COPIED, kept=kept(COPIED), copy=old)) is WaitReason.COPY_DIFFERS
+    assert reason_of(judged(COPIED, kept=kept(COPIED, age=timedelta(days=2)), copy=old)) is WaitReason.COPY_DIFFERS
 
 
 def test_it_closes_finalize_as_well_and_whoever_began_later_sees_it() -> None:
@@ -154,11 +164,11 @@ def before_claim(by: timedelta, **fields: Any) -> DriftReport:
 
 
 def test_who_takes_over_compares_with_what_was_kept_right_before_the_claim() -> None:
-    theirs = before_claim(timedelta(minutes=5))
-    assert kept_before_copy(None, [theirs], CLAIM, POLICY) is theirs
-    newer = before_claim(timedelta(minutes=1))
-    assert kept_before_copy(None, [theirs, newer], CLAIM, POLICY) is newer
-    assert kept_before_copy(before_claim(timedelta(days=2)), [theirs], CLAIM, POLICY) is not theirs, "its own comes first"
+    theirs, newer = before_claim(timedelta(minutes=5)), before_claim(timedelta(minutes=1))
+    assert CopyReports(others_kept=(theirs,)).baseline(CLAIM, POLICY) is theirs
+    assert CopyReports(others_kept=(theirs, newer)).baseline(CLAIM, POLICY) is newer
+    own = before_claim(timedelta(days=2))
+    assert CopyReports(own, others_kept=(theirs,)).baseline(CLAIM, POLICY) is own, "its own comes first"
 
 
 @pytest.mark.parametrize(
@@ -171,10 +181,66 @@ def test_who_takes_over_compares_with_what_was_kept_right_before_the_claim() -> 
     ],
 )
 def test_what_was_kept_long_before_or_afterwards_or_by_other_rules_is_none(useless: DriftReport) -> None:
-    assert kept_before_copy(None, [useless], CLAIM, POLICY) is None
+    assert CopyReports(others_kept=(useless,)).baseline(CLAIM, POLICY) is None
 
 
 def test_without_a_time_of_the_claim_only_ones_own_counts() -> None:
     theirs = before_claim(SECOND)
-    assert kept_before_copy(None, [theirs], None, POLICY) is None
-    assert kept_before_copy(theirs, [], None, POLICY) is theirs
+    assert CopyReports(others_kept=(theirs,)).baseline(None, POLICY) is None
+    assert CopyReports(theirs).baseline(None, POLICY) is theirs
+
+
+def test_what_another_migration_has_found_is_not_forgotten_by_who_takes_over() -> None:
+    """Also after a failover, which makes the claim new, and what was kept before it old."""
+    theirs = copied(Verdict.DRIFT, age=timedelta(hours=30), first=(LOST,), baseline="rows", migration_id="before")
+    others = CopyReports(others_kept=(kept(COPIED, age=timedelta(hours=31)),), others_copies=(theirs,))
+    assert judged(COPIED, others=others).decision == COMPARES, "by the policy of its own"
+    assert judged(SOAK, others=others).decision == COMPARES, "also where brokers were led on by hand"
+    own = copied(content_hash="tolerated")
+    assert isinstance(judged(SOAK, others=others, copy=own).decision, Gate)
+    without = POLICY.model_copy(update={"compare_copy": False})
+    gate = judged(SOAK, without, others=others).gate
+    assert gate is not None
+    assert gate.evidence["copy"] == {
+        "verdict": "drift",
+        "content_hash": "content of drift",
+        "rules_fingerprint": theirs.rules_fingerprint,
+        "tolerated": [],
+    }
+
+
+def test_what_was_clean_for_others_is_compared_once_more_where_that_costs_least() -> None:
+    theirs = copied(baseline="rows")
+    others = CopyReports(others_copies=(theirs,))
+    assert judged(COPIED, others=others).decision == COMPARES
+    assert isinstance(judged(SOAK, others=others).decision, Gate)
+
+
+def test_a_report_on_the_copy_before_is_none() -> None:
+    """Somebody went back by hand and wiped the quorum; this migration went on, and kept anew before the second copy."""
+    first, again = copied(Verdict.DRIFT, age=timedelta(hours=2), first=(LOST,)), kept(COPIED, age=timedelta(minutes=2))
+    assert judged(COPIED, kept=again, copy=first).decision == COMPARES
+    reports = CopyReports(others_kept=(again,), others_copies=(first,))
+    assert reports.newest is None
+
+
+def test_while_the_copy_does_not_come_what_was_kept_for_it_is_kept_anew() -> None:
+    waiting = observation(Point.HYBRID)
+    young = judged(waiting, kept=kept(waiting))
+    assert reason_of(young) is WaitReason.COPY_NOT_COMPLETE
+    assert judged(waiting, kept=kept(waiting, age=POLICY.max_report_age)).decision == KEEPS
+    assert reason_of(judged(waiting, POLICY.model_copy(update={"compare_copy": False}))) is WaitReason.COPY_NOT_COMPLETE
+
+
+def test_the_verdict_stands_by_whatever_rules_it_was_made() -> None:
+    """The copy does not change any more, and what was kept cannot be read by others."""
+    old_rules = {"rules_fingerprint": "of another version"}
+    rolls = judged(COPIED, kept=kept(COPIED, age=timedelta(hours=1), **old_rules), copy=copied(**old_rules))
+    assert action_of(rolls) is StepAction.ROLL_NODE
+
+
+def test_a_drift_of_what_changes_by_itself_is_named_too() -> None:
+    leader = LOST.model_copy(update={"severity": Severity.WARN, "record": "partition", "key": "orders-0"})
+    waiting = judged(COPIED, kept=kept(COPIED, age=timedelta(hours=1)), copy=copied(Verdict.DRIFT, first=(leader,)))
+    assert isinstance(waiting.decision, Wait)
+    assert waiting.decision.objects == ("partition orders-0",)
