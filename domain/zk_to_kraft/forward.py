@@ -164,13 +164,13 @@ def _brokers(s: Situation, terms: Terms) -> Decision | None:
     if not outside_kraft:
         return None
     first = _roll_broker(s, terms, outside_kraft[0], NodeStage.KRAFT)
-    return (_not_verified(terms, first) if len(outside_kraft) == len(s.brokers) else None) or first
+    return (_not_verified(s, terms, first) if len(outside_kraft) == len(s.brokers) else None) or first
 
 
-def _not_verified(terms: Terms, first: Decision) -> Decision | None:
+def _not_verified(s: Situation, terms: Terms, first: Decision) -> Decision | None:
     """The copy is compared as soon as it is there; while it does not come, what was kept for it is kept anew."""
     reason = first.reason if isinstance(first, Wait) else None
-    if reason is WaitReason.COPY_NOT_COMPLETE and terms.kept.is_due:
+    if reason is WaitReason.COPY_NOT_COMPLETE and s.claim is Claim.ZOOKEEPER and terms.kept.is_due:
         return _not_clean(terms.kept, StepAction.KEEP_METADATA)
     may_look = _is_roll(first) or reason is WaitReason.PARTITIONS_WOULD_STOP
     return _not_clean(terms.copy, StepAction.COMPARE_COPY, WaitReason.COPY_DIFFERS) if may_look else None

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.drift.explaining import DUPLICATE_RULE
+from domain.drift.normalise import uuid_text
 from domain.drift.records import Field, Kind, Rule, Severity
 from domain.drift.report import FindingKind
 from spark.checks.fields import FieldMarks, Mask
@@ -17,8 +18,8 @@ from spark.checks.rest import Rest
 from spark.checks.texts import key_texts, row_texts, secrets_in, value_texts
 from spark.findings import FINDINGS_SCHEMA, MISSING_RULE
 
-NameTopics = Callable[[], Mapping[str, str]]
-"""Names of topics by their id as text: asked for when there is something to name, and not before."""
+NameTopics = Callable[[frozenset[str]], Mapping[str, str]]
+"""Names of these topics, by their ids as text: asked for when there is something to name, and not before."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,9 @@ class Describer:
         return pc.replace_with_mask(pa.array([""] * len(doubles)), pa.array(is_here), texts)
 
     def _names(self, rows: pa.Table) -> Mapping[str, str]:
-        return self.name_topics() if self.kind.name == "partition" and rows.num_rows else {}
+        if self.kind.name != "partition" or not rows.num_rows:
+            return {}
+        return self.name_topics(frozenset(map(uuid_text, pc.unique(rows.column("topic_id")).to_pylist())))
 
     def _table(
         self,

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from domain.drift.records import KINDS
@@ -96,23 +97,23 @@ class TopicNames:
 
     sides: Sequence[tuple[Path, Manifest]]
 
-    def __call__(self) -> Mapping[str, str]:
-        return self._names
-
-    @cached_property
-    def _names(self) -> Mapping[str, str]:
+    def __call__(self, ids: frozenset[str]) -> Mapping[str, str]:
         names: dict[str, str] = {}
-        for rows in self._topics():
-            for name, text in sorted(rows):
+        wanted = pa.array(sorted(ids), pa.string())
+        for rows in self._topics:
+            found = rows.filter(pc.is_in(rows.column("topic_id"), wanted))
+            pairs = zip(*(column.to_pylist() for column in found.columns), strict=True)
+            for name, text in sorted(pairs):
                 names.setdefault(text, name)
         return names
 
-    def _topics(self) -> Iterator[Iterator[tuple[str, str]]]:
-        for is_journal in (False, True):
-            for directory, manifest in self.sides:
-                rows = StagedRange(directory, manifest, "topic", 0, BUCKETS, is_journal).columns(("topic", "topic_id"))
-                rows = rows.filter(pc.is_valid(rows.column("topic_id")))
-                yield zip(*(column.to_pylist() for column in rows.columns), strict=True)
+    @cached_property
+    def _topics(self) -> list[pa.Table]:
+        sides = [(*side, is_journal) for is_journal in (False, True) for side in self.sides]
+        return [
+            StagedRange(directory, manifest, "topic", 0, BUCKETS, is_journal).columns(("topic", "topic_id"))
+            for directory, manifest, is_journal in sides
+        ]
 
 
 def circumstances_of(job: CheckJob) -> Circumstances:

@@ -53,6 +53,7 @@ CHECKS = (
     Check(Compared.CLEAN, is_due=True),
     Check(Compared.NONE, is_missing=True),
     Check(Compared.DRIFT),
+    Check(Compared.DRIFT, is_due=True),
     Check(Compared.INCONCLUSIVE),
 )
 """What may be known of a look at clients' data."""
