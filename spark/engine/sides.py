@@ -17,8 +17,8 @@ SPLITS_PER_TASK = 2
 """Splits are not all equally long to read: with more of them than tasks, nobody waits long for the last one."""
 
 
-LARGE_ROWS = 1_000_000
-LARGE_BYTES = 32 << 20
+LARGE_ROWS = 20_000_000
+LARGE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)

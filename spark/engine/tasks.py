@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.drift.records import KINDS
+from domain.drift.records import KINDS, TOPIC
 from domain.errors import Permanent
 from spark.checks.compare import Compared, compare
 from spark.checks.fields import Circumstances
@@ -107,13 +107,20 @@ class TopicNames:
                 names.setdefault(text, name)
         return names
 
-    @cached_property
-    def _topics(self) -> list[pa.Table]:
-        sides = [(*side, is_journal) for is_journal in (False, True) for side in self.sides]
-        return [
-            StagedRange(directory, manifest, "topic", 0, BUCKETS, is_journal).columns(("topic", "topic_id"))
-            for directory, manifest, is_journal in sides
-        ]
+    @property
+    def _topics(self) -> Iterator[pa.Table]:
+        for is_journal in (False, True):
+            for directory, manifest in self.sides:
+                files = tuple(f for f in manifest.files if (f.kind, f.is_journal) == (TOPIC.name, is_journal))
+                if files:
+                    yield _topics_of(directory, files)
+
+
+@lru_cache(maxsize=8)
+def _topics_of(directory: Path, files: tuple[StagedFile, ...]) -> pa.Table:
+    """Names and ids, which every task of a comparison may ask for. Files are named by their sha256."""
+    staged = Manifest(layout="", files=files)
+    return StagedRange(directory, staged, TOPIC.name, 0, BUCKETS, files[0].is_journal).columns(("topic", "topic_id"))
 
 
 def circumstances_of(job: CheckJob) -> Circumstances:
