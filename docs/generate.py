@@ -13,7 +13,7 @@ from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from domain.cluster import Role
 from domain.decisions import NodeStage
-from domain.drift.records import KINDS, Field, Kind, Rule
+from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
@@ -160,7 +160,7 @@ def drift_kinds() -> str:
         DRIFT_HEAD,
         "## Rules\n",
         "\n".join(["| rule | two values agree when |", "|---|---|", *rules]) + "\n",
-        *(_kind_of_row(kind) for kind in KINDS.values()),
+        *(_kind_of_row(KINDS[name]) for name in COMPARED_KINDS),
     ]
     return "\n".join(parts)
 
