@@ -20,15 +20,16 @@ from activities.capturing import crawl
 from activities.consistent_cut import active_controller
 from activities.log_copy import copy_log
 from activities.observe import Ports
-from activities.ports import CheckRunner, Claimed, Compared, Comparison, EndOfCopy
-from activities.reporting import nothing, report_of
+from activities.ports import CheckRunner, Claimed, Comparison
+from activities.reporting import kept_of, nothing, report_of
 from activities.storage import storage_of
 from activities.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
 from domain.cluster import ControllerSpec
 from domain.contracts import CheckRequest
-from domain.drift.hashing import content_hash, rules_fingerprint
-from domain.drift.report import Cut, DriftReport, RecordCounts, Verdict
+from domain.drift.hashing import rules_fingerprint
+from domain.drift.report import Cut, DriftReport
 from domain.errors import Permanent, Transient
+from domain.metadata_log import EndOfCopy
 from domain.observation import ControllerZnode
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in
@@ -60,11 +61,7 @@ async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> 
         return await _in_vain(ports, request, str(error), started_at)
     if isinstance(claim, ControllerZnode) and claim_in(claim):
         return await _in_vain(ports, request, f"KRaft has claimed ZooKeeper already: {claim_in(claim)}", started_at)
-    verdict = Verdict.INCONCLUSIVE if kept.not_read else Verdict.CLEAN
-    counts = {kind: RecordCounts(left=count) for kind, count in kept.counts.items()}
-    rules = rules_fingerprint()
-    hash_ = content_hash(request.check, verdict, counts, (), kept.not_read, rules)
-    told = Compared(verdict, counts, (), kept.not_read, None, hash_, rules, (), "", {})
+    told = kept_of(request, kept.counts, kept.not_read, rules_fingerprint())
     name = await ports.artefacts.put(kept.packed)
     return await report_of(ports.artefacts, request, told, started_at, baseline=name)
 

@@ -46,18 +46,18 @@ async def _copy(driver: NodeDriver, directory: str, cut: int | None, target: Pat
 
 def everything(names: tuple[str, ...]) -> tuple[str, ...]:
     """Checkpoints, then segments, the oldest first."""
-    return tuple(sorted(names_of(CHECKPOINT, names))) + tuple(sorted(names_of(SEGMENT, names)))
+    return (*_named(CHECKPOINT, names), *_named(SEGMENT, names))
 
 
-def names_of(pattern: re.Pattern[str], names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if pattern.fullmatch(name)]
+def _named(pattern: re.Pattern[str], names: tuple[str, ...]) -> list[str]:
+    return sorted(name for name in names if pattern.fullmatch(name))
 
 
 def wanted(names: tuple[str, ...], cut: int) -> tuple[str, ...]:
     """The newest checkpoint that ends at `cut` or before it, then the segments that go on where it ends, the oldest first."""
-    checkpoints = sorted(name for name in names if CHECKPOINT.fullmatch(name) and int(name[:20]) <= cut)
+    checkpoints = [name for name in _named(CHECKPOINT, names) if int(name[:20]) <= cut]
     begin = int(checkpoints[-1][:20]) if checkpoints else 0
-    segments = sorted(name for name in names if SEGMENT.fullmatch(name))
+    segments = _named(SEGMENT, names)
     if not segments or int(segments[0][:20]) > begin:
         raise Transient(f"what the image before offset {cut} is made of is not in the log any more: look again, further on")
     followed = [int(name[:20]) for name in segments[1:]]

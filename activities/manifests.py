@@ -19,12 +19,11 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from activities.observe import Ports
-from activities.ports import ArtefactStore, Compared, MessageComparison, MessageRunner, WalkedNode
-from activities.reporting import nothing, report_of
+from activities.ports import ArtefactStore, MessageComparison, MessageRunner, WalkedNode
+from activities.reporting import kept_of, nothing, report_of
 from activities.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
 from domain.cluster import BrokerSpec
 from domain.contracts import CheckRequest
-from domain.drift.hashing import content_hash
 from domain.drift.message_manifest import MessageManifest
 from domain.drift.messages import (
     BATCH,
@@ -35,7 +34,7 @@ from domain.drift.messages import (
     Sight,
     rules_fingerprint,
 )
-from domain.drift.report import DriftReport, RecordCounts, Verdict
+from domain.drift.report import DriftReport
 from domain.errors import Permanent, Transient
 from domain.offsets import PartitionOffsets
 from domain.records import ClusterRecord
@@ -168,11 +167,7 @@ async def keep_baseline(ports: Ports, runner: MessageRunner, check: MessageCheck
             ports.artefacts, check.request, nothing(check.request, str(error), rules_fingerprint()), started_at
         )
     manifest = await manifest_of(ports.artefacts, name)
-    verdict = Verdict.INCONCLUSIVE if manifest.not_read else Verdict.CLEAN
-    counts = {record: RecordCounts(left=count) for record, count in _counts(manifest).items()}
-    rules = rules_fingerprint()
-    hash_ = content_hash(check.request.check, verdict, counts, (), manifest.not_read, rules)
-    kept = Compared(verdict, counts, (), manifest.not_read, None, hash_, rules, (), "", {})
+    kept = kept_of(check.request, _counts(manifest), manifest.not_read, rules_fingerprint())
     return await report_of(ports.artefacts, check.request, kept, started_at, {"walks": _walks(manifest)}, baseline=name)
 
 

@@ -15,6 +15,7 @@ from domain.drift.message_manifest import NodeWalked
 from domain.drift.messages import ReplicaLog, Sight
 from domain.drift.report import CheckName, DriftFinding, DriftReport, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
+from domain.metadata_log import EndOfCopy
 from domain.observation import KafkaView, NodeMetrics, Process
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
@@ -306,14 +307,6 @@ class Comparison:
     tolerated: tuple[Toleration, ...] = ()
     is_copy: bool = False
     """`staged` is of the time of the copy, which `cut`, the same as `end`, is the end of."""
-
-
-@dataclass(frozen=True)
-class EndOfCopy:
-    """Of Kafka's copy in the quorum's log. `offset`: the one after its last record. `epoch`: the quorum's, of who made it."""
-
-    offset: int
-    epoch: int
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from activities.ports import ArtefactStore, Compared
 from domain.contracts import CheckRequest
 from domain.drift.hashing import content_hash
-from domain.drift.report import Cut, DriftReport, Verdict
+from domain.drift.report import Cut, DriftReport, RecordCounts, Verdict
 
 NO_CUT = Cut()
 
@@ -49,6 +49,14 @@ async def report_of(
     told = {**report.model_dump(mode="json", exclude={"first"}), **(about or {})}
     manifest = await artefacts.put(json.dumps(told, sort_keys=True, indent=1).encode())
     return report.model_copy(update={"manifest": manifest})
+
+
+def kept_of(asked: CheckRequest, counts: Mapping[str, int], not_read: tuple[str, ...], rules: str) -> Compared:
+    """So much was kept, by kind, to be compared with later; of no use if something was not read. `rules`: their fingerprint."""
+    verdict = Verdict.INCONCLUSIVE if not_read else Verdict.CLEAN
+    told = {record: RecordCounts(left=count) for record, count in counts.items()}
+    hash_ = content_hash(asked.check, verdict, told, (), not_read, rules)
+    return Compared(verdict, told, (), not_read, None, hash_, rules, (), "", {})
 
 
 def nothing(asked: CheckRequest, why: str, rules: str) -> Compared:

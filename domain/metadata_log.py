@@ -224,6 +224,14 @@ def crc32c(data: bytes) -> int:
 
 
 @dataclass(frozen=True)
+class EndOfCopy:
+    """Of Kafka's copy in the quorum's log. `offset`: the one after its last record. `epoch`: the quorum's, of who made it."""
+
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True)
 class LogFacts:
     """What has been read so far. Read on with `after`.
 

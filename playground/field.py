@@ -239,8 +239,11 @@ class Field:
             await tree.close()
 
     async def until_rule(self, is_so: Callable[[Rule], bool], what: str, seconds: float = 60.0) -> None:
+        await self._until_told(lambda rule, _: is_so(rule), what, seconds)
+
+    async def _until_told(self, is_so: Callable[[Rule, int], bool], what: str, seconds: float) -> None:
         end = time.monotonic() + seconds
-        while not is_so((await self.rule())[0]):
+        while not is_so(*(await self.rule())):
             if time.monotonic() > end:
                 raise Transient(f"waited {seconds:g} s in vain: {what}")
             await asyncio.sleep(0.05)
@@ -307,11 +310,7 @@ class Field:
 
     async def until_states_beyond(self, epoch: int, seconds: float = 60.0) -> None:
         """What brokers tell may be a moment ahead of what dual write has written."""
-        end = time.monotonic() + seconds
-        while (await self.rule())[1] <= epoch:
-            if time.monotonic() > end:
-                raise Transient(f"waited {seconds:g} s in vain: states of an epoch beyond {epoch}")
-            await asyncio.sleep(0.1)
+        await self._until_told(lambda _, largest: largest > epoch, f"states of an epoch beyond {epoch}", seconds)
 
     def _await_gone(self, broker_id: int) -> None:
         with self.hand.zookeeper() as client:

@@ -18,11 +18,12 @@ import structlog
 
 from activities.capturing import Captured, CapturedZnode
 from activities.conclusions import compared_of
-from activities.ports import Claimed, Compared, Comparison, EndOfCopy, KeptRows
+from activities.ports import Claimed, Compared, Comparison, KeptRows
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.drift.report import CheckName
 from domain.errors import Permanent, Superseded, Transient
+from domain.metadata_log import EndOfCopy
 from spark.conclude import Measured, conclude
 from spark.engine.local import LocalEngine
 from spark.engine.progress import OnProgress, Progress
@@ -79,8 +80,7 @@ class EngineRunner:
         return KeptRows(await asyncio.to_thread(packed, directory), counts, manifest.not_read)
 
     async def end_of_copy(self, log: Path) -> EndOfCopy | None:
-        found = await asyncio.to_thread(end_of_copy, log)
-        return EndOfCopy(found.offset, found.epoch) if found is not None else None
+        return await asyncio.to_thread(end_of_copy, log)
 
     async def as_of_claim(self, kept: bytes, captured: Captured, claimed: Claimed, directory: Path) -> None:
         before, now = (directory.with_name(f"{directory.name}-{when}") for when in ("before", "now"))
@@ -114,10 +114,10 @@ class EngineRunner:
         if len(key) < DIGEST_BYTES:
             raise Permanent(f"the digest key of {self._digest_key} is too short: it needs {DIGEST_BYTES} bytes or more")
         secret = resolve_secret(self._encoder_secret).decode() if self._encoder_secret else None
-        notes = Notes()
-        rows = rows_of(znodes, kinds, Digester(key), secret, notes, is_before_dual_write)
+        digester, notes = Digester(key), Notes()
+        rows = rows_of(znodes, kinds, digester, secret, notes, is_before_dual_write)
         # The notes are complete when the rows are: the list is read after them.
-        return write_rows(directory, rows, notes.not_read, {DIGEST_KEY: Digester(key).digest(DIGEST_KEY, b"")})
+        return write_rows(directory, rows, notes.not_read, {DIGEST_KEY: digester.digest(DIGEST_KEY, b"")})
 
     async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
         job, ended = self._job(asked), threading.Event()

@@ -40,6 +40,12 @@ def paths_of(kind: str, key: Sequence[object], topics: Mapping[str, str]) -> tup
     return tuple(_PATHS[kind](*map(str, key)))
 
 
+def own_paths_of(kind: str, key: Sequence[object], topics: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the same the znode that is the row's own: more than one where a name may be spelt in two ways, Kafka's first."""
+    paths = paths_of(kind, key, topics)
+    return paths if kind in {QUOTA.name, SCRAM.name} else paths[-1:]
+
+
 def _topic(name: str) -> tuple[str, ...]:
     return (f"/admin/delete_topics/{name}", f"/brokers/topics/{name}")
 

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from activities.capturing import Captured
-from activities.ports import Claimed, Compared, Comparison, EndOfCopy, KeptRows
+from activities.ports import Claimed, Compared, Comparison, KeptRows
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
+from domain.metadata_log import EndOfCopy
 
 PARTS_OF_A_TOPIC = 3
 Found = Sequence[str] | Exception

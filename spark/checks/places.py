@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from domain.drift.records import QUOTA, SCRAM, Kind
-from domain.drift.znode_paths import paths_of
+from domain.drift.records import Kind
+from domain.drift.znode_paths import own_paths_of
 
 Origin = tuple[str, int, int]
 """Segment, batch and `at` of a row."""
@@ -27,8 +27,5 @@ def _place(kind: Kind, key: tuple[object, ...], origin: Origin, names: Mapping[s
 
 
 def _znode(kind: Kind, key: tuple[object, ...], names: Mapping[str, str]) -> str:
-    """Of all znodes that a row comes from the one that is its own; of two spellings Kafka's, which comes first."""
-    paths = paths_of(kind.name, key, names)
-    if not paths:
-        return "a topic without a name"
-    return paths[0] if kind in (QUOTA, SCRAM) else paths[-1]
+    """The one that is the row's own, as Kafka spells it."""
+    return next(iter(own_paths_of(kind.name, key, names)), "a topic without a name")

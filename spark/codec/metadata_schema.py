@@ -42,6 +42,9 @@ class RecordType(IntEnum):
     CLEAR_ELR = 28
 
 
+TRANSACTION_MARKERS = (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION)
+
+
 @dataclass(frozen=True)
 class SchemaField:
     """`type`: in Kafka's words, `[]` before it for an array, a structure's name where it has `fields`.

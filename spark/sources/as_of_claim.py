@@ -6,7 +6,7 @@ changed in the time between, so that their `at` is `OLDER`. That is so of all qu
 the first thing a KRaft controller does after the copy is to write them (KRaftMigrationZkWriter.handleSnapshot).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from domain.drift.normalise import uuid_bytes
-from domain.drift.records import COPIED_KINDS, KINDS, PARTITION, QUOTA, SCRAM, TOKEN, TOPIC
-from domain.drift.znode_paths import paths_of
+from domain.drift.normalise import uuid_bytes, uuid_text
+from domain.drift.records import COPIED_KINDS, KINDS, PARTITION, TOKEN, TOPIC
+from domain.drift.znode_paths import own_paths_of
 from domain.errors import Transient
 from spark.checks.fields import OLDER
 from spark.digest import BUCKETS
@@ -25,8 +25,6 @@ from spark.sources.source import Rows
 from spark.sources.staged import StagedRange, open_staged
 from spark.staging import Manifest, write_rows
 
-SPELT_TWICE = frozenset({QUOTA.name, SCRAM.name})
-"""Kinds of rows whose paths are spellings of one; of others the last one is the row's own."""
 DIGEST_KEY = "digest-key"
 """What a manifest tells of the key that secrets were digested with: a digest of it by itself."""
 
@@ -102,19 +100,23 @@ class _Sides:
     def _are_gone(self, kind: str, rows: pa.Table) -> Iterator[bool]:
         """Rows of znodes that are there without them, and were so at the claim; and tokens that were past their time."""
         if kind == TOKEN.name:
-            until = self.claim.milliseconds
-            yield from (until is not None and (expires or 0) < until for expires in rows.column("expires").to_pylist())
-            return
-        names = self._names if kind == PARTITION.name else {}
-        keys = (rows.column(field.name).to_pylist() for field in KINDS[kind].keys)
-        for key in zip(*keys, strict=True):
-            paths = paths_of(kind, key, names)
-            if kind == PARTITION.name:
-                # The topic was made anew under its name: with the same id its partitions are still there.
-                yield len(paths) > 1 and paths[1] in self.claim.unchanged and key[0] not in self._ids
-            else:
-                own = paths if kind in SPELT_TWICE else paths[-1:]
-                yield not self.claim.unchanged.isdisjoint(own)
+            yield from map(self._is_past, rows.column("expires").to_pylist())
+        elif kind == PARTITION.name:
+            yield from map(self._was_made_anew, rows.column("topic_id").to_pylist())
+        else:
+            keys = (rows.column(field.name).to_pylist() for field in KINDS[kind].keys)
+            yield from (self._stands(kind, key) for key in zip(*keys, strict=True))
+
+    def _is_past(self, expires: int | None) -> bool:
+        return self.claim.milliseconds is not None and (expires or 0) < self.claim.milliseconds
+
+    def _was_made_anew(self, topic_id: bytes) -> bool:
+        """The topic, under its name: with the same id its partitions are still there."""
+        name = self._names.get(uuid_text(topic_id))
+        return name is not None and self._stands(TOPIC.name, (name,)) and topic_id not in self._ids
+
+    def _stands(self, kind: str, key: Sequence[object]) -> bool:
+        return not self.claim.unchanged.isdisjoint(own_paths_of(kind, key, {}))
 
     @cached_property
     def _names(self) -> Mapping[str, str]:

@@ -5,32 +5,22 @@ The copy is one transaction (KIP-868) where the metadata.version knows them, and
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from domain.metadata_log import EndOfCopy
 from domain.observation import MigrationGauge
 from spark.codec.metadata_records import Frames, decoded, frames_of
-from spark.codec.metadata_schema import RecordType
+from spark.codec.metadata_schema import TRANSACTION_MARKERS, RecordType
 from spark.codec.record_batch import pieces
-
-_MARKERS = (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION)
-
-
-@dataclass(frozen=True)
-class EndOfCopy:
-    """`offset`: the one after the copy's last record. `epoch`: the quorum's, of the leader that wrote it."""
-
-    offset: int
-    epoch: int
 
 
 def end_of_copy(directory: Path) -> EndOfCopy | None:
     """`None` where the segments that are left do not tell of one that is complete."""
     is_open = is_told = False
     for kind, state, end in _told(directory):
-        if kind in _MARKERS:
+        if kind in TRANSACTION_MARKERS:
             is_open = kind == RecordType.BEGIN_TRANSACTION
             is_told &= kind == RecordType.END_TRANSACTION
         else:
@@ -45,7 +35,7 @@ def _told(directory: Path) -> Iterator[tuple[int, int | None, EndOfCopy]]:
     for segment in sorted(directory.glob("*.log")):
         for piece in pieces(segment):
             frames = frames_of(piece)
-            found = np.flatnonzero(np.isin(frames.kinds, (RecordType.ZK_MIGRATION_STATE, *_MARKERS)))
+            found = np.flatnonzero(np.isin(frames.kinds, (RecordType.ZK_MIGRATION_STATE, *TRANSACTION_MARKERS)))
             for row, record in zip(found.tolist(), decoded(frames, found), strict=True):
                 yield record.kind, record.values.get("zkMigrationState"), _end_at(frames, row)
 

@@ -14,14 +14,13 @@ from domain.errors import Permanent, Transient
 from spark.codec.metadata_files import LogFiles, refuse_gaps
 from spark.codec.metadata_partitions import Partitions, partitions_of
 from spark.codec.metadata_records import Frames, decoded, frames_of, place_of
-from spark.codec.metadata_schema import SCHEMAS, RecordType
+from spark.codec.metadata_schema import SCHEMAS, TRANSACTION_MARKERS, RecordType
 from spark.codec.record_batch import Piece, pieces
 from spark.sources.kraft_image import REPLAYED, Image
 from spark.sources.kraft_partitions import Ops
 
 PIECE = 8 * 1024 * 1024
 """Bytes of a piece: some 100,000 partitions."""
-_MARKERS = (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION)
 
 
 class Replay:
@@ -77,7 +76,7 @@ class Replay:
 
     def _parts(self, frames: Frames) -> Iterator[tuple[int, int]]:
         """Where a transaction's markers and the cut divide them; each marker is a part of its own."""
-        markers = np.flatnonzero(np.isin(frames.kinds, _MARKERS))
+        markers = np.flatnonzero(np.isin(frames.kinds, TRANSACTION_MARKERS))
         cut = [] if self._cut is None else [int(np.searchsorted(frames.offsets, self._cut))]
         bounds = sorted({0, len(frames), *cut, *markers.tolist(), *(markers + 1).tolist()})
         return pairwise(bounds)
@@ -91,7 +90,7 @@ class Replay:
 
     def _take(self, part: Frames) -> None:
         kind = int(part.kinds[0])
-        if kind not in _MARKERS:
+        if kind not in TRANSACTION_MARKERS:
             if self._open is None:
                 self.apply(part)
             else:

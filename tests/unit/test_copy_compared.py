@@ -12,11 +12,12 @@ import pytest
 
 from activities.adapters.check_runner import EngineRunner
 from activities.capturing import CapturedZnode
-from activities.ports import Claimed, Compared, Comparison, EndOfCopy
+from activities.ports import Claimed, Compared, Comparison
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.errors import Permanent, Transient
+from domain.metadata_log import EndOfCopy
 from playground.metadata_files import SyntheticCluster, append, batch_of, message, write_log
 from spark.codec.metadata_schema import RecordType
 from tests.unit.test_adapter_check_runner import CLUSTER, SESSION, captured, ignore, znodes
