@@ -16,7 +16,7 @@ from domain.errors import Permanent
 from playground import processes
 from playground.demo.census import Census, node_of
 from playground.demo.directory import Busy, DemoDirectory
-from playground.demo.leftovers import is_ours, processes_of, stop_all
+from playground.demo.leftovers import PYTHON_MODULES, is_ours, processes_of, stop_all
 
 REPOSITORY = Path(__file__).parent.parent.parent
 DEMO = Path("/somewhere/.demo")
@@ -86,8 +86,17 @@ def test_everything_is_stopped_and_a_stranger_lives(directory: DemoDirectory) ->
 def test_what_is_started_while_things_are_stopped_is_stopped_too(directory: DemoDirectory) -> None:
     """A worker may start a node in the moment in which it is told to end."""
     marker = directory.path / "cluster" / "kafka.pid"
-    script = 'trap \'sh -c "while :; do sleep 0.2; done" start "$1" & exit\' TERM; echo up; while :; do sleep 0.1; done'
-    worker = subprocess.Popen(["sh", "-c", script, "start", str(marker)], stdout=subprocess.PIPE)
+    # In Python, which forks for nothing else: a shell's `sleep` is for a moment a process with the shell's own command line.
+    script = """if True:
+        import signal, subprocess, sys, time
+        def start(*_):
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[1:]])
+            sys.exit()
+        signal.signal(signal.SIGTERM, start)
+        print("up", flush=True)
+        time.sleep(600)
+    """
+    worker = subprocess.Popen([sys.executable, "-c", script, min(PYTHON_MODULES), str(marker)], stdout=subprocess.PIPE)
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"up\n"
     assert stop_all(directory.path) == 2
