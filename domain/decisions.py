@@ -193,10 +193,27 @@ class Revert(DecisionModel):
     detail: str = ""
 
 
+class Severity(StrEnum):
+    """What a finding means for whoever wants to start."""
+
+    BLOCKER = "blocker"
+    """Nothing starts before it is mended, or accepted by name in the policy."""
+    WARNING = "warning"
+    """It starts, and somebody should have read this."""
+    INFO = "info"
+    """Worth knowing."""
+
+
 class Finding(DecisionModel):
-    """A check's result: PF code, what it is about, what was seen, what was expected, and what to do."""
+    """A check's result: PF code, what it is about, what was seen, what was expected, and what to do.
+
+    `is_unverifiable`: it could not be checked with the access that we have, which is never a pass; `observed` says what is
+    missing.
+    """
 
     code: str
+    severity: Severity = Severity.BLOCKER
+    is_unverifiable: bool = False
     object: str
     observed: str
     expected: str

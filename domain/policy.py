@@ -10,6 +10,22 @@ FLUSHES = 3
 """How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
 
 
+class AcceptedFinding(BaseModel):
+    """A blocker of the preflight that somebody accepts, e.g. `PF06` with the object `*`, or of one object only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    code: str = Field(pattern=r"^PF\d\d$")
+    object: str = Field(
+        default="*", min_length=1, max_length=300, description="As the finding names it; `*` means every object."
+    )
+    by: str = Field(min_length=1, max_length=200)
+    reason: str = Field(min_length=1, max_length=1000)
+
+    def covers(self, code: str, thing: str) -> bool:
+        return self.code == code and self.object in {"*", thing}
+
+
 class MigrationPolicy(BaseModel):
     """Travels with the migration from its start: a running migration keeps its policy. Durations are ISO 8601 or seconds."""
 
@@ -114,6 +130,11 @@ class MigrationPolicy(BaseModel):
         default=timedelta(minutes=1),
         gt=timedelta(0),
         description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
+    )
+    accepted_findings: tuple[AcceptedFinding, ...] = Field(
+        default=(),
+        description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "
+        "They are still shown.",
     )
     tolerated: tuple[Toleration, ...] = Field(
         default=(),

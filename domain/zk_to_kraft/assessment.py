@@ -35,7 +35,7 @@ from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.preflight import blockers_in, preflight
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
@@ -253,7 +253,7 @@ def _decide(
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
-    if findings:
+    if blockers_in(findings, policy):
         return Refuse(findings=findings)
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
@@ -319,7 +319,8 @@ def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, pol
         return step
     if observation.unanswered:
         return Wait(reason=WaitReason.PART_UNKNOWN)
-    found = [f for f in preflight(observation, spec, policy) if f.code not in MET_BY_CONTROLLERS]
+    blockers = blockers_in(preflight(observation, spec, policy), policy)
+    found = [f for f in blockers if f.code not in MET_BY_CONTROLLERS]
     if not found:
         return step
     detail = "; ".join(f"{f.code} {f.object}: {f.observed}, expected {f.expected}. {f.fix}" for f in found)

@@ -4,11 +4,11 @@ Asked only when every part answered: a check never passes because it could not l
 those of the catalogue in docs/checks.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, NodeStage
+from domain.decisions import Finding, NodeStage, Severity
 from domain.observation import KafkaView, NodeDisk, Observation, StorageState, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
@@ -51,6 +51,16 @@ def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPoli
         return ()
     seen = Seen(spec, policy, observation, observation.zookeeper, observation.kafka)
     return tuple(finding for check in CHECKS for finding in check(seen))
+
+
+def blockers_in(findings: Iterable[Finding], policy: MigrationPolicy) -> tuple[Finding, ...]:
+    """Those that keep a migration from starting: blockers that nobody has accepted."""
+    return tuple(
+        finding
+        for finding in findings
+        if finding.severity is Severity.BLOCKER
+        and not any(accepted.covers(finding.code, finding.object) for accepted in policy.accepted_findings)
+    )
 
 
 def _versions(seen: Seen) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.decisions import Finding, NodeStage, Refuse, Wait, WaitReason
+from domain.decisions import Finding, NodeStage, Refuse, Severity, Wait, WaitReason
 from domain.observation import (
     ControllerZnode,
     LogDir,
@@ -15,10 +15,10 @@ from domain.observation import (
     StorageState,
     Unanswered,
 )
-from domain.policy import MigrationPolicy
+from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.zk_to_kraft.assessment import Ruling, assess
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
+from domain.zk_to_kraft.preflight import CHECKS, Seen, blockers_in, preflight
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,
@@ -223,3 +223,20 @@ def test_a_healthy_cluster_begins_with_the_first_controller() -> None:
 
 def test_without_a_file_a_broker_is_found() -> None:
     assert {f.code for f in found(without_file(1))} >= {"PF05", "PF20", "PF37"}
+
+
+def test_a_blocker_that_is_accepted_by_name_stops_nothing_and_others_do() -> None:
+    dead = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9))
+    accepted = AcceptedFinding(code="PF12", object="broker 9", by="ann", reason="its partitions are going to be removed")
+    assert [f.object for f in blockers_in(found(dead), POLICY)] == ["broker 9"]
+    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(accepted,))) == ()
+    other = accepted.model_copy(update={"object": "broker 8"})
+    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(other,))) == found(dead)
+    every = accepted.model_copy(update={"object": "*"})
+    assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(every,))) == ()
+
+
+def test_a_warning_stops_nothing() -> None:
+    warnings = [finding.model_copy(update={"severity": Severity.WARNING}) for finding in found(without_file(1))]
+    assert warnings
+    assert blockers_in(warnings, POLICY) == ()
