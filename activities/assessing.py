@@ -117,7 +117,17 @@ async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
         of_copy=await copy_reports(ports.ledger, request.cluster, request.migration_id),
         messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
+        plan_basis=await _plan_basis(request.plan_id, ports),
     )
+
+
+async def _plan_basis(plan_id: str | None, ports: Ports) -> dict[str, str] | None:
+    if plan_id is None:
+        return None
+    plan = await ports.ledger.plan(plan_id)
+    if plan is None:
+        raise Permanent(f"the ledger has no plan {plan_id}: it was not restored with the rest. Make a new plan, and start anew")
+    return plan.basis
 
 
 async def copy_reports(ledger: Ledger, cluster: str, migration_id: str | None) -> CopyReports:

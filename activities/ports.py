@@ -18,6 +18,7 @@ from domain.drift.tolerations import Toleration
 from domain.metadata_log import EndOfCopy
 from domain.observation import KafkaView, NodeMetrics, Process
 from domain.offsets import GroupOffset, PartitionOffsets
+from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 
 if TYPE_CHECKING:
@@ -255,6 +256,14 @@ class Ledger(Protocol):
 
     async def drifts_found(self, cluster: str, check: CheckName) -> int:
         """How many reports of this check ever found a drift. It only grows."""
+
+    async def add_plan(self, plan: Plan) -> Plan:
+        """Publish a plan, once: where one with this id is there already that one stands, and is the answer."""
+
+    async def plan(self, plan_id: str) -> Plan | None: ...
+
+    async def measured_steps(self, cluster: str) -> list[MeasuredStep]:
+        """How long restarts of this cluster's nodes have taken in its migrations, the newest first."""
 
     async def cluster(self, name: str) -> ClusterRecord | None: ...
 

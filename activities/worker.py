@@ -11,6 +11,7 @@ from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.leaving import Leaving
 from activities.observe import Ports
+from activities.planning import Planning
 from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.queues import Manner, Queue, serve
@@ -51,6 +52,8 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Assessing(ports).observe_cluster,
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
+        Planning(ports).make_plan,
+        Planning(ports).review_plan,
     ]
 
 

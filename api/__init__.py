@@ -2,14 +2,15 @@
 
 settings   what an operator may set
 problems   every error that a caller can get, and how ours become one
-requests   answers   report_answers        what goes in and out, as models
+requests   answers   report_answers   plan_answers   what goes in and out, as models
 temporal   the connection to Temporal, with time limits and errors of our own
 runs       a migration's run in Temporal: start it, find who holds a cluster
 starting   `POST /migrations`, whatever crashed in between
 commands   what people ask a running migration for: delivered in order, and until it has arrived
 observing  one look at a cluster, by a worker
 runbook_page  the way by hand, as a page
-checking   a check that a person asks for, and where it stands
+checking   planning   a check, a plan that a person asks for
+standing   where something stands that was asked for, and that nobody waits for
 findings   pages through the rows of a report
 negotiation   in which form a caller likes it
 caretaker  what has to be tried again and again: schema, commands, abandoned migrations, audit

@@ -160,6 +160,7 @@ class MigrationAnswer(Outgoing):
     ended_at: datetime | None
     workflow_id: str
     run_id: str | None
+    plan_id: str | None
     links: MigrationLinks
 
     @classmethod
@@ -168,7 +169,7 @@ class MigrationAnswer(Outgoing):
         progress = record.progress
         shared = record.model_dump(
             include={"id", "cluster", "cluster_id", "kind", "spec_revision", "generation", "requested_by", "created_at"}
-            | {"started_at", "ended_at", "workflow_id", "run_id"}
+            | {"started_at", "ended_at", "workflow_id", "run_id", "plan_id"}
         )
         return cls(
             **shared,

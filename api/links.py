@@ -14,6 +14,10 @@ def migration_url(migration_id: str) -> str:
     return f"/migrations/{migration_id}"
 
 
+def plan_url(plan_id: str) -> str:
+    return f"/plans/{plan_id}"
+
+
 def check_url(cluster: str, report_id: str) -> str:
     return f"{cluster_url(cluster)}/checks/{report_id}"
 

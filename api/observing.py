@@ -51,26 +51,27 @@ async def observe(temporal: Temporal, cluster: str) -> ClusterSight:
     """What is seen now. All three raise `NoWorker`, `ObservationFailed`, `TemporalUnavailable` or `TemporalRefused`."""
     asked = ObserveRequest(cluster=cluster)
     call = f"{cluster_url(cluster)}/observation"
-    return await _look(temporal, ActivityName.OBSERVE, asked, ClusterSight, f"observe/{cluster}", call)
+    return await look(temporal, ActivityName.OBSERVE, asked, ClusterSight, f"observe/{cluster}", call)
 
 
 async def preview(temporal: Temporal, migration: MigrationRecord) -> RollbackPreview:
     """What a rollback would do to the migration's cluster, and what it would lose."""
     asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
     call = f"{migration_url(migration.id)}/rollback-preview"
-    return await _look(temporal, ActivityName.PREVIEW, asked, RollbackPreview, f"preview/{migration.id}", call)
+    return await look(temporal, ActivityName.PREVIEW, asked, RollbackPreview, f"preview/{migration.id}", call)
 
 
 async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
     """The way by hand from where the migration's cluster is, forward and back."""
     asked = PreviewRequest(cluster=migration.cluster, policy=migration.policy)
     call = f"{migration_url(migration.id)}/runbook"
-    return await _look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
+    return await look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
 
 
-async def _look(
+async def look(
     temporal: Temporal, activity: ActivityName, asked: Payload, result_type: type[Seen], activity_id: str, call: str
 ) -> Seen:
+    """The answer of an activity that looks. `call`: what asks for it. Raises as `observe` does."""
     async with temporal.answering() as client:
         handle = await client.start_activity(
             activity.value,

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from api.answers import Outgoing
-from api.checking import CheckState, Standing
 from api.links import check_url, cluster_url, migration_url, report_url
+from api.standing import Standing, StandingState
 from domain.drift.explaining import explanation_of, verdict_in_words
 from domain.drift.records import Severity
 from domain.drift.rendering import EXPLAINED, redacted
@@ -111,7 +111,7 @@ class CheckAnswer(Outgoing):
 
     id: str
     cluster: str
-    state: CheckState
+    state: StandingState
     detail: str
     started_at: datetime
     report: ReportAnswer | None
@@ -122,7 +122,7 @@ class CheckAnswer(Outgoing):
         return cls(
             id=report.id,
             cluster=report.cluster,
-            state=CheckState.ENDED,
+            state=StandingState.ENDED,
             detail="",
             started_at=report.started_at,
             report=ReportAnswer.of(report),

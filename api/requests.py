@@ -35,13 +35,31 @@ class Incoming(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class PlanOrder(Incoming):
+    """`POST /plans`."""
+
+    cluster: ClusterName
+    kind: MigrationKind
+    policy: MigrationPolicy = MigrationPolicy()
+
+
 class MigrationRequest(Incoming):
-    """`POST /migrations`. `hold`: it starts held, looks, and touches nothing before it is resumed or led back."""
+    """`POST /migrations`. `hold`: it starts held, looks, and touches nothing before it is resumed or led back.
+
+    `plan_id`: starts only as long as the cluster is what this plan rests on, and with the plan's policy.
+    """
 
     cluster: ClusterName
     kind: MigrationKind
     policy: MigrationPolicy = MigrationPolicy()
     hold: bool = False
+    plan_id: UUID | None = None
+
+    @model_validator(mode="after")
+    def _take_the_plans_policy(self) -> Self:
+        if self.plan_id is not None and "policy" in self.model_fields_set:
+            raise ValueError("A plan has its policy: leave policy out, or make a plan with the policy that you want")
+        return self
 
 
 class GateDecision(StrEnum):

@@ -68,7 +68,9 @@ async def newest_run(temporal: Temporal, workflow_id: str) -> Run | None:
 async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
     handle = await client.start_workflow(
         WORKFLOW_TYPE,
-        MigrationInput(migration_id=record.id, cluster=record.cluster, policy=record.policy, is_held=is_held),
+        MigrationInput(
+            migration_id=record.id, cluster=record.cluster, policy=record.policy, is_held=is_held, plan_id=record.plan_id
+        ),
         id=record.workflow_id,
         task_queue=TaskQueue.MIGRATIONS,
         id_conflict_policy=WorkflowIDConflictPolicy.FAIL,

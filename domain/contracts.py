@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
+from domain.decisions import Decision, Finding, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
+from domain.records import ClusterRecord, CommandKind, EventDraft, MigrationKind, NodeStatus, OpenGate, Progress, Waiting
 
 
 class TaskQueue(StrEnum):
@@ -40,6 +40,8 @@ class ActivityName(StrEnum):
     LEAVE_KRAFT = "leave_kraft"
     WIPE = "wipe_kraft"
     RUN_CHECK = "run_check"
+    MAKE_PLAN = "make_plan"
+    REVIEW_PLAN = "review_plan"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -101,13 +103,15 @@ class CarriedState(Payload):
 class MigrationInput(Payload):
     """Starts a migration. `carried` is set by continue-as-new only.
 
-    `is_held`: it looks, and does nothing before somebody resumes it or asks for the way back.
+    `is_held`: it looks, and does nothing before somebody resumes it or asks for the way back. `plan_id`: it begins only as
+    long as the cluster is what this plan rests on.
     """
 
     migration_id: str
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
     is_held: bool = False
+    plan_id: str | None = None
     carried: CarriedState | None = None
 
 
@@ -140,6 +144,7 @@ class AssessRequest(Payload):
     revert: RevertOrder | None = None
     silence: Silence | None = None
     unchecked_since: datetime | None = None
+    plan_id: str | None = None
 
 
 class Gauges(Payload):
@@ -194,6 +199,7 @@ class StepRequest(Payload):
     looks: int = 1
     policy: MigrationPolicy = MigrationPolicy()
     revert: RevertOrder | None = None
+    plan_id: str | None = None
 
 
 class StepOutcome(Payload):
@@ -420,3 +426,38 @@ class MigrationStatus(Payload):
     generation: int
     intent: Intent = Intent.FORWARD
     applied_commands: tuple[str, ...] = ()
+
+
+class PlanRequest(Payload):
+    """Make a plan. Looks only. `plan_id` is the same for every attempt: a plan is published once."""
+
+    plan_id: str
+    cluster: str
+    kind: MigrationKind
+    policy: MigrationPolicy = MigrationPolicy()
+    requested_by: str
+    requested_at: datetime
+
+
+class PlanOutcome(Payload):
+    """What came of it; the whole plan is in the ledger."""
+
+    plan_id: str
+    plan_hash: str
+    is_blocked: bool
+
+
+class ReviewRequest(Payload):
+    """Whether a plan still is what would be done."""
+
+    plan_id: str
+    cluster: str
+
+
+class PlanReview(Payload):
+    """`moved`: where the cluster has moved away from the plan. `blockers`: what stands in the way now. `unknown`: what did not
+    answer, so that nobody can tell."""
+
+    moved: tuple[Finding, ...] = ()
+    blockers: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()

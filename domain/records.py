@@ -124,7 +124,10 @@ class Progress(Record):
 
 
 class MigrationRecord(Record):
-    """One run of one kind on one cluster. `generation` is the fence: an effect of an older generation is refused."""
+    """One run of one kind on one cluster. `generation` is the fence: an effect of an older generation is refused.
+
+    `plan_id`: the plan that it was started with, if any.
+    """
 
     id: str
     cluster: str
@@ -139,6 +142,7 @@ class MigrationRecord(Record):
     ended_at: datetime | None = None
     workflow_id: str
     run_id: str | None = None
+    plan_id: str | None = None
     progress: Progress
 
 

@@ -4,6 +4,6 @@ columns    what the two databases do differently with times and JSON, settled on
 tables     the tables
 schema     brings a database to the newest version
 database   transactions with a time limit, and the translation of the database's errors
-clusters   migrations   commands   chain      queries, each on one open connection
+clusters   migrations   commands   reports   plans   chain      queries, each on one open connection
 ledger     `SqlLedger`: all of it, one transaction for each call
 """

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import CheckName, DriftReport
+from domain.plans import MeasuredStep, Plan
 from domain.records import (
     ACTIVE_STATES,
     ClusterRecord,
@@ -23,7 +24,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
-from ledger import chain, clusters, commands, migrations, reports
+from ledger import chain, clusters, commands, migrations, plans, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
 from ledger.errors import ActiveMigration, LedgerMisuse, NoSuchCluster, NoSuchMigration, SpecHasChanged
 from ledger.schema import upgrade
@@ -243,6 +244,26 @@ class SqlLedger:
     ) -> list[DriftReport]:
         """Reports, newest first, at most `limit`. `None`: any. `before`: id of the last report that was read."""
         return await self._database.read(lambda c: reports.find_all(c, cluster, migration_id, content_hash, limit, before))
+
+    # Plans
+
+    async def add_plan(self, plan: Plan) -> Plan:
+        """Publish a plan, with its event, once: where one with this id is there that one stands, and is the answer.
+
+        Raises `NoSuchCluster`.
+        """
+        return await self._database.write(lambda connection: plans.publish(connection, plan))
+
+    async def plan(self, plan_id: str) -> Plan | None:
+        return await self._database.read(lambda connection: plans.find(connection, plan_id))
+
+    async def plans(self, cluster: str | None = None, limit: int = 100, before: str | None = None) -> list[Plan]:
+        """Plans, newest first, at most `limit`. `None`: any. `before`: id of the last plan that was read."""
+        return await self._database.read(lambda connection: plans.find_all(connection, cluster, limit, before))
+
+    async def measured_steps(self, cluster: str) -> list[MeasuredStep]:
+        """How long restarts of this cluster's nodes have taken in its migrations, the newest first."""
+        return await self._database.read(lambda connection: plans.measured_steps(connection, cluster))
 
     # Events
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import DriftReport
+from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import Progress
 from ledger.columns import ModelJson, UtcDateTime
@@ -74,6 +75,7 @@ migrations = Table(
     Column("ended_at", UtcDateTime),
     Column("workflow_id", Text, nullable=False),
     Column("run_id", Text),
+    Column("plan_id", Text),
     Column("progress", ModelJson(Progress), nullable=False),
     Column("progress_as_of", UtcDateTime, comment="when progress was true, so that nothing older replaces it"),
     Index("ix_migrations_created_at_id", "created_at", "id"),
@@ -127,6 +129,18 @@ reports = Table(
     Index("ix_reports_migration_id_ended_at_id", "migration_id", "ended_at", "id"),
 )
 
+# Published once, too.
+plans = Table(
+    "plans",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cluster", Text, ForeignKey("clusters.name"), nullable=False),
+    Column("made_at", UtcDateTime, nullable=False),
+    Column("plan_hash", Text, nullable=False),
+    Column("plan", ModelJson(Plan), nullable=False, comment="the whole; the other columns are parts of it, to search by"),
+    Index("ix_plans_cluster_made_at_id", "cluster", "made_at", "id"),
+)
+
 # No foreign keys: a refused call about something that does not exist is told here too.
 events = Table(
     "events",
@@ -141,6 +155,7 @@ events = Table(
     Column("prev_hash", Text, nullable=False),
     Column("hash", Text, nullable=False),
     Index("ix_events_migration_id_seq", "migration_id", "seq"),
+    Index("ix_events_cluster_kind_seq", "cluster", "kind", "seq"),
 )
 
 # One row: the newest event's place and hash. Who appends locks it; who cuts the log's end off is betrayed by it.

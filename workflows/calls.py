@@ -141,6 +141,7 @@ class Calls:
                 looks=looks,
                 policy=policy,
                 revert=orders.revert,
+                plan_id=self.request.plan_id,
             ),
             result_type=StepOutcome,
             task_queue=TaskQueue.CLUSTER,
@@ -237,4 +238,5 @@ class Calls:
             revert=orders.revert,
             silence=self.silence,
             unchecked_since=self.unchecked_since,
+            plan_id=self.request.plan_id,
         )

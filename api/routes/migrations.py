@@ -10,10 +10,14 @@ from fastapi import APIRouter, Query, Request, Response
 from api.answers import MigrationAnswer, MigrationList
 from api.audit import PRINCIPAL, call_of
 from api.links import migration_url
+from api.planning import ensure_still_good
+from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
+from api.routes.plans import existing_plan
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
+from domain.plans import Plan
 from domain.records import (
     ClusterRecord,
     Command,
@@ -37,11 +41,13 @@ async def start_migration(
 ) -> MigrationAnswer:
     """Start a migration. It is planned first, and may turn out `refused`, with findings, before anything is touched.
 
+    With `plan_id` a fresh look comes first: it does not start where blockers stand, or the cluster has moved from the plan.
     With `hold` it starts held: how somebody takes over what was left half-way, in order to look first, or to lead it back.
     """
     call = call_of(request)
     call.cluster = asked.cluster
-    record = _planned(asked, await registered(wiring, asked.cluster))
+    cluster = await registered(wiring, asked.cluster)
+    record = _planned(asked, cluster, await _plan_of(asked, cluster, wiring))
     hold = _hold_of(record) if asked.hold else None
     await wiring.starter.start(record, hold)
     call.migration_id, call.command_id = record.id, hold.id if hold is not None else None
@@ -86,17 +92,30 @@ async def existing(wiring: UsableWiring, migration_id: UUID | str) -> MigrationR
     return record
 
 
-def _planned(asked: MigrationRequest, cluster: ClusterRecord) -> MigrationRecord:
+async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiring) -> Plan | None:
+    """The plan that was named, if it still is what would be done."""
+    if asked.plan_id is None:
+        return None
+    plan = await existing_plan(wiring, asked.plan_id)
+    if (plan.cluster, plan.kind) != (cluster.spec.name, asked.kind):
+        error = FieldError(where="body", field="plan_id", message=f"This is a plan of {plan.kind} for cluster {plan.cluster}")
+        raise invalid_request([error])
+    await ensure_still_good(wiring.temporal, plan)
+    return plan
+
+
+def _planned(asked: MigrationRequest, cluster: ClusterRecord, plan: Plan | None) -> MigrationRecord:
     return MigrationRecord(
         id=str(uuid_utils.uuid7()),
         cluster=cluster.spec.name,
         cluster_id=cluster.spec.cluster_id,
         kind=asked.kind,
-        policy=asked.policy,
+        policy=asked.policy if plan is None else plan.policy,
         spec_revision=cluster.revision,
         requested_by=PRINCIPAL,
         created_at=datetime.now(UTC),
         workflow_id=workflow_id(cluster.spec.cluster_id),
+        plan_id=None if plan is None else plan.id,
         progress=Progress(state=MigrationState.PLANNING),
     )
 

@@ -9,9 +9,23 @@ from typing import Any
 
 from domain.cluster import ClusterSpec, Role
 from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence
-from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Refuse, Revert, Step, StepAction, Wait, WaitReason
+from domain.decisions import (
+    Decision,
+    Finding,
+    Gate,
+    GateName,
+    Intent,
+    NodeStage,
+    Refuse,
+    Revert,
+    Step,
+    StepAction,
+    Wait,
+    WaitReason,
+)
 from domain.drift.report import DriftReport
 from domain.observation import MigrationGauge, Observation
+from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
 from domain.zk_to_kraft.comparison import (
@@ -35,6 +49,7 @@ from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import blockers_in, preflight
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
@@ -68,7 +83,8 @@ class Ruling:
     `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
     migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
-    `unchecked_since`: when a check that was due was not taken by any worker.
+    `unchecked_since`: when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this
+    migration names; `None` where it names none.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
@@ -81,6 +97,7 @@ class Ruling:
     inherited: DriftReport | None = None
     of_copy: CopyReports = field(default_factory=CopyReports)
     unchecked_since: datetime | None = None
+    plan_basis: Mapping[str, str] | None = None
 
     @property
     def has_baseline(self) -> bool:
@@ -255,6 +272,9 @@ def _decide(
     findings = preflight(observation, spec, policy) if is_preflight else ()
     if blockers_in(findings, policy):
         return Refuse(findings=findings)
+    moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
+    if moved:
+        return Refuse(findings=moved)
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
@@ -270,6 +290,13 @@ def _decide(
         explained = _with_losses(explained, losses_of(observation, situation, spec, ruling.reports))
     is_told = situation.dual_write is not DualWrite.DEAD or explained.reason is WaitReason.FAILOVER_WOULD_HURT
     return explained if is_told else _with_alarm(explained)
+
+
+def _moved(observation: Observation, spec: ClusterSpec, situation: Situation, ruling: Ruling) -> tuple[Finding, ...]:
+    """Where the cluster is not any more what the migration's plan rests on. A part that is silent is waited for."""
+    if ruling.plan_basis is None or observation.unanswered:
+        return ()
+    return moved_since(ruling.plan_basis, basis_of(observation, spec, situation))
 
 
 REPORTED = frozenset({WaitReason.DRIFT_FOUND, WaitReason.CHECK_INCONCLUSIVE, WaitReason.CHECKS_WORKER_MISSING})

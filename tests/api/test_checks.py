@@ -178,7 +178,8 @@ async def test_a_check_that_fails_says_why_unless_nobody_worded_it(
         first = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
         second = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
     assert (first["state"], first["detail"], first["report"]) == ("failed", worded.message, None)
-    assert (second["state"], second["detail"]) == ("failed", checking.UNFORESEEN)
+    unforeseen = "It failed in a way that nobody foresaw: the log of keeperless-checks has the cause."
+    assert (second["state"], second["detail"]) == ("failed", unforeseen)
 
 
 async def test_a_check_that_is_tried_again_says_what_was_in_the_way(api: Any, checker: MakeChecker) -> None:
@@ -197,7 +198,7 @@ async def test_a_check_that_publishes_nothing_has_failed(api: Any, checker: Make
     async with checker() as worker:
         worker.forgets = True
         failed = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
-    assert (failed["state"], failed["detail"]) == ("failed", "It ended without a report.")
+    assert (failed["state"], failed["detail"]) == ("failed", "It ended without publishing.")
 
 
 class ReadsTooEarly:
@@ -232,7 +233,10 @@ async def test_without_a_worker_it_waits_and_then_says_what_is_missing(api: Any,
     told = await post(api, spec.name)
     assert "waits for a worker" in told["detail"]
     failed = await until(api, told["links"]["self"], is_over)
-    assert (failed["state"], failed["detail"]) == ("failed", checking.NO_WORKER)
+    assert (failed["state"], failed["detail"]) == (
+        "failed",
+        "No worker took it from the task queue `checks`. Start keeperless-checks, and ask again.",
+    )
 
 
 async def test_a_silent_worker_is_told_from_none(api: Any, checker: MakeChecker, monkeypatch: pytest.MonkeyPatch) -> None:

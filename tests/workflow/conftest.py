@@ -38,6 +38,7 @@ from activities.failures import FailureTranslator
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.pace import Pace as WindowPace
+from activities.planning import Planning
 from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.recording import Recording
@@ -51,6 +52,7 @@ from domain.contracts import (
     HoldMessage,
     MigrationInput,
     MigrationStatus,
+    PlanRequest,
     RollbackMessage,
     StepRequest,
     TaskQueue,
@@ -58,6 +60,7 @@ from domain.contracts import (
 )
 from domain.decisions import GateName, Step, StepAction
 from domain.observation import PartitionFault
+from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -177,6 +180,7 @@ class World:
         self.artefacts = FakeArtefacts()
         self.policy = policy
         self.migration_id = str(uuid7())
+        self.plan_id: str | None = None
         self.workers = AsyncExitStack()
         self.handles: list[WorkflowHandle[Any, str]] = []
         self.ports = Ports(
@@ -276,7 +280,13 @@ class World:
         attributes = {"Cluster": spec.name, "MigrationKind": "zk-to-kraft", "MigrationId": self.migration_id}
         handle = await self.client.start_workflow(
             WORKFLOW_TYPE,
-            MigrationInput(migration_id=self.migration_id, cluster=spec.name, policy=self.policy, is_held=is_held),
+            MigrationInput(
+                migration_id=self.migration_id,
+                cluster=spec.name,
+                policy=self.policy,
+                is_held=is_held,
+                plan_id=self.plan_id,
+            ),
             id=workflow or f"cluster/{uuid4().hex}",
             task_queue=TaskQueue.MIGRATIONS,
             result_type=str,
@@ -287,6 +297,20 @@ class World:
         )
         self.handles.append(self.client.get_workflow_handle(handle.id, result_type=str))
         return self.handles[-1]
+
+    async def plan(self) -> Plan:
+        """A plan made now, which the migration will name."""
+        cluster, _ = await self.book.put_cluster(self.cluster.spec, datetime.now(UTC))
+        request = PlanRequest(
+            plan_id=str(uuid7()),
+            cluster=cluster.spec.name,
+            kind=MigrationKind.ZK_TO_KRAFT,
+            policy=self.policy,
+            requested_by="olga",
+            requested_at=datetime.now(UTC),
+        )
+        self.plan_id = (await ActivityEnvironment().run(Planning(self.ports).make_plan, request)).plan_id
+        return cast("Plan", await self.book.plan(self.plan_id))
 
     @property
     def handle(self) -> WorkflowHandle[Any, str]:

@@ -1,0 +1,65 @@
+"""Plans: made from one fresh look, published once; and reviewed before a migration begins with one. Nothing is changed."""
+
+from temporalio import activity
+
+from activities.assessing import registered
+from activities.heartbeat import heartbeating
+from activities.node_files import sha256_of
+from activities.observe import Ports, observe
+from activities.previewing import read_files
+from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest
+from domain.errors import Permanent
+from domain.plans import Plan, moved_since
+from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
+from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.preflight import blockers_in
+from domain.zk_to_kraft.situation import situation_of
+
+
+class Planning:
+    """Activities that say what would be done."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    @activity.defn(name=ActivityName.MAKE_PLAN)
+    async def make_plan(self, request: PlanRequest) -> PlanOutcome:
+        """Look, plan, publish. The same request again gives the plan that is there."""
+        async with heartbeating():
+            plan = await self._ports.ledger.plan(request.plan_id)
+            if plan is None:
+                plan = await self._ports.ledger.add_plan(await self._made(request))
+            return PlanOutcome(plan_id=plan.id, plan_hash=plan.plan_hash, is_blocked=plan.is_blocked)
+
+    @activity.defn(name=ActivityName.REVIEW_PLAN)
+    async def review_plan(self, request: ReviewRequest) -> PlanReview:
+        """What has changed since a plan was made, from a fresh look."""
+        async with heartbeating():
+            plan = await self._ports.ledger.plan(request.plan_id)
+            if plan is None:
+                raise Permanent(f"there is no plan {request.plan_id}")
+            cluster = await registered(request.cluster, self._ports)
+            observation = await observe(cluster, self._ports, plan.policy)
+            situation = situation_of(observation, cluster.spec, plan.policy)
+            unknown = tuple(part.what for part in observation.unanswered)
+            return PlanReview(
+                moved=() if unknown else moved_since(plan.basis, basis_of(observation, cluster.spec, situation)),
+                blockers=blockers_in(findings_of(observation, cluster.spec, plan.policy), plan.policy),
+                unknown=unknown,
+            )
+
+    async def _made(self, request: PlanRequest) -> Plan:
+        cluster = await registered(request.cluster, self._ports)
+        observation = await observe(cluster, self._ports, request.policy)
+        content = observation.model_dump_json().encode()
+        asked = Asked(
+            id=request.plan_id,
+            kind=request.kind,
+            policy=request.policy,
+            requested_by=request.requested_by,
+            requested_at=request.requested_at,
+            measured=await self._ports.ledger.measured_steps(request.cluster),
+        )
+        files = await read_files(cluster, observation, self._ports)
+        await self._ports.artefacts.put(content)
+        return plan_of(observation, cluster.spec, files, asked, sha256_of(content))

@@ -1,0 +1,144 @@
+"""A plan: all that a migration would do, told before anything is touched. Data, the same for every kind.
+
+It rests on what was seen (`basis`): where that has moved, the plan is not what would be done, and a migration that names it is
+refused. What moves by itself, such as offsets, leaders or topics, is no part of it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from domain.decisions import Finding, GateName, NodeStage
+from domain.policy import MigrationPolicy
+
+MOVED = "PLAN"
+"""Code of the finding that says that a cluster is not any more what its plan rests on."""
+
+
+class PlanPart(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class FileAtStage(PlanPart):
+    """A node's properties file as one stage makes it. `diff`: to the file of the stage before, as a reviewer would read it,
+    secrets as `***`. `sha256` (hex): of the bytes that will be written."""
+
+    stage: NodeStage
+    sha256: str
+    diff: tuple[str, ...]
+
+
+class PlannedNode(PlanPart):
+    """What becomes of one node. `restarts`: until the end; a controller's first start is none."""
+
+    name: str
+    role: str
+    path: str
+    restarts: int
+    files: tuple[FileAtStage, ...]
+
+
+class PlannedWave(PlanPart):
+    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+class PlannedRoll(PlanPart):
+    """One round of restarts, or the first start of the controllers."""
+
+    what: str
+    stage: NodeStage
+    waves: tuple[PlannedWave, ...]
+
+
+class PointOfNoReturn(PlanPart):
+    """Something that cannot be undone, and the gate at which somebody must approve it first."""
+
+    what: str
+    gate: GateName
+
+
+class Basis(StrEnum):
+    """What an estimate rests on."""
+
+    MEASURED = "measured"
+    """Restarts of this cluster's own nodes, by earlier migrations."""
+    GUESS = "guess"
+    """Nothing of this cluster: times that were measured elsewhere."""
+
+
+class MeasuredStep(PlanPart):
+    """How long one step took, once, from its look to its proof: `action` and `stage` as in `Step`."""
+
+    action: str
+    role: str
+    stage: str
+    seconds: float
+
+
+class EstimatedPart(PlanPart):
+    """`restarts_measured`: how many steps of this cluster the figure is the median of; 0 is a guess."""
+
+    what: str
+    seconds: float
+    restarts_measured: int
+
+
+class Estimate(PlanPart):
+    """Seconds from the first look to the open gate, people's time and the soak left out."""
+
+    seconds: float
+    basis: Basis
+    parts: tuple[EstimatedPart, ...]
+
+
+class Plan(PlanPart):
+    """`findings`: of all checks, the gravest first. `is_blocked`: one of them keeps a migration from starting. `restarts`: by
+    node. `gates`: where people will be asked. `controllerless_seconds`: what the way back is expected to cost, as measured.
+    `unknown`: parts that did not answer. `plan_hash`: of what is material.
+    """
+
+    id: str
+    cluster: str
+    cluster_id: str
+    kind: str
+    policy: MigrationPolicy
+    spec_revision: int
+    requested_by: str
+    requested_at: datetime
+    made_at: datetime
+    observation: str
+    phase: str | None
+    is_blocked: bool
+    findings: tuple[Finding, ...]
+    rolls: tuple[PlannedRoll, ...]
+    nodes: tuple[PlannedNode, ...]
+    restarts: dict[str, int]
+    irreversible: tuple[PointOfNoReturn, ...]
+    gates: tuple[GateName, ...]
+    controllerless_seconds: float
+    estimate: Estimate
+    not_migrated: tuple[str, ...]
+    changes_for_people: tuple[str, ...]
+    basis: dict[str, str]
+    unknown: tuple[str, ...] = ()
+    plan_hash: str
+
+
+def moved_since(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[Finding, ...]:
+    """What a plan rested on `then`, and is not so `now`; by name, in order."""
+    return tuple(
+        Finding(
+            code=MOVED,
+            object=what,
+            observed=now.get(what, "nothing"),
+            expected=then.get(what, "nothing"),
+            fix="The cluster has moved away from the plan. Make a new one with POST /plans, read it, and start with that.",
+        )
+        for what in sorted({*then, *now})
+        if then.get(what) != now.get(what)
+    )

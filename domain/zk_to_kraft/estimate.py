@@ -1,0 +1,42 @@
+"""How long a migration takes, from restarts of this cluster where there were some, else from others that were measured."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from domain.cluster import Role
+from domain.decisions import NodeStage, StepAction
+from domain.plans import Basis, Estimate, EstimatedPart, MeasuredStep, PlannedRoll
+
+GUESSED_SECONDS: dict[tuple[Role, NodeStage], float] = {
+    (Role.CONTROLLER, NodeStage.MIGRATION): 5.0,
+    (Role.BROKER, NodeStage.MIGRATION): 12.0,
+    (Role.BROKER, NodeStage.KRAFT): 15.0,
+    (Role.CONTROLLER, NodeStage.KRAFT): 6.0,
+}
+"""One step, its looks and its proof included: of small nodes that hold little, which real ones seldom do."""
+
+COPY_SECONDS = 2.0
+"""Of a small cluster. 120,000 records took 28 s, which a rehearsal would tell (proven-facts, section 6)."""
+
+
+def estimate_of(rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep]) -> Estimate:
+    """A wave takes as long as one of its nodes: they restart together."""
+    parts = [_part(roll, measured) for roll in rolls]
+    copy = EstimatedPart(what="Kafka's copy", seconds=COPY_SECONDS, restarts_measured=0)
+    is_measured = all(part.restarts_measured for part in parts)
+    return Estimate(
+        seconds=round(sum(part.seconds for part in parts) + copy.seconds, 1),
+        basis=Basis.MEASURED if is_measured else Basis.GUESS,
+        parts=(*parts, copy),
+    )
+
+
+def _part(roll: PlannedRoll, measured: Sequence[MeasuredStep]) -> EstimatedPart:
+    role = Role(roll.waves[0].nodes[0].partition("-")[0])
+    of_this_kind = [step.seconds for step in measured if (step.role, step.stage) == (role, roll.stage) and _is_step(step)]
+    seconds = median(of_this_kind) if of_this_kind else GUESSED_SECONDS[role, roll.stage]
+    return EstimatedPart(what=roll.what, seconds=round(seconds * len(roll.waves), 1), restarts_measured=len(of_this_kind))
+
+
+def _is_step(step: MeasuredStep) -> bool:
+    return step.action in {StepAction.ROLL_NODE, StepAction.PROVISION_CONTROLLER}

@@ -1,0 +1,197 @@
+"""The plan of a migration to KRaft: findings, rolls, files at every stage, restarts, what cannot be undone, what it will take.
+
+Made from one look. Where a migration has begun already it tells of what is left. Pure.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
+from domain.decisions import Finding, GateName, NodeStage, Severity
+from domain.observation import Observation
+from domain.plans import (
+    FileAtStage,
+    MeasuredStep,
+    Plan,
+    PlannedNode,
+    PlannedRoll,
+    PlannedWave,
+    PointOfNoReturn,
+)
+from domain.policy import MigrationPolicy
+from domain.properties import ENCODING, unified
+from domain.zk_to_kraft.assessment import MET_BY_CONTROLLERS, hash_of
+from domain.zk_to_kraft.estimate import estimate_of
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.node_config import controller_file, node_file
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED
+from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Situation, situation_of
+
+FINALIZE = PointOfNoReturn(
+    what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log: "
+    "from then on there is no way back to ZooKeeper.",
+    gate=GateName.FINALIZE,
+)
+
+GRAVEST_FIRST = tuple(Severity)
+DONE_PHASES = frozenset({Phase.KRAFT})
+BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations."""
+
+    id: str
+    kind: str
+    policy: MigrationPolicy
+    requested_by: str
+    requested_at: datetime
+    measured: Sequence[MeasuredStep] = ()
+
+
+def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
+    """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
+    situation = situation_of(observation, spec, asked.policy)
+    findings = findings_of(observation, spec, asked.policy)
+    rolls = rolls_of(situation, spec)
+    nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
+    basis = basis_of(observation, spec, situation)
+    irreversible = () if phase_of(situation) in DONE_PHASES else (FINALIZE,)
+    return Plan(
+        id=asked.id,
+        cluster=spec.name,
+        cluster_id=spec.cluster_id,
+        kind=asked.kind,
+        policy=asked.policy,
+        spec_revision=observation.spec_revision,
+        requested_by=asked.requested_by,
+        requested_at=asked.requested_at,
+        made_at=observation.ended_at,
+        observation=observation_name,
+        phase=phase_of(situation),
+        is_blocked=bool(blockers_in(findings, asked.policy) or observation.unanswered),
+        findings=findings,
+        rolls=rolls,
+        nodes=nodes,
+        restarts={node.name: node.restarts for node in nodes},
+        irreversible=irreversible,
+        gates=tuple(dict.fromkeys(point.gate for point in irreversible)),
+        controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
+        estimate=estimate_of(rolls, asked.measured),
+        not_migrated=NOT_MIGRATED,
+        changes_for_people=CHANGES_FOR_PEOPLE,
+        basis=basis,
+        unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
+        plan_hash=_hash(spec, asked, findings, nodes, basis),
+    )
+
+
+def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
+    """Of all checks that still say something where the cluster is; the gravest first."""
+    phase = phase_of(situation_of(observation, spec, policy))
+    if phase not in BEFORE_BROKERS:
+        return ()
+    met = MET_BY_CONTROLLERS if phase is Phase.CONTROLLERS_UP else frozenset()
+    found = [finding for finding in preflight(observation, spec, policy) if finding.code not in met]
+    return tuple(sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.code)))
+
+
+def rolls_of(situation: Situation, spec: ClusterSpec) -> tuple[PlannedRoll, ...]:
+    """What is left of the way: controllers are started, brokers rolled twice, controllers rolled once."""
+    to_start = [c for c in situation.controllers if c.mode is ControllerMode.ABSENT]
+    to_hybrid = [b for b in situation.brokers if b.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
+    to_kraft = [b for b in situation.brokers if b.mode is not BrokerMode.KRAFT]
+    to_finalize = [c for c in situation.controllers if c.mode is not ControllerMode.FINAL]
+    rolls = (
+        PlannedRoll(what="Start the controllers", stage=NodeStage.MIGRATION, waves=_one_by_one(to_start, spec)),
+        PlannedRoll(what="Roll 1: brokers into hybrid mode", stage=NodeStage.MIGRATION, waves=_brokers(to_hybrid, spec)),
+        PlannedRoll(what="Roll 2: brokers into KRaft mode", stage=NodeStage.KRAFT, waves=_brokers(to_kraft, spec)),
+        PlannedRoll(what="Finalize: controllers without ZooKeeper", stage=NodeStage.KRAFT, waves=_last(to_finalize, spec)),
+    )
+    return tuple(roll for roll in rolls if roll.waves)
+
+
+def _one_by_one(nodes: Iterable[BrokerSituation | ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    return tuple(PlannedWave(nodes=(spec.node_name(node.id),), reason="one at a time") for node in nodes)
+
+
+def _brokers(brokers: Sequence[BrokerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    last = [b for b in brokers if b.is_zookeeper_controller]
+    first = [b for b in brokers if not b.is_zookeeper_controller]
+    alone = tuple(
+        PlannedWave(nodes=(spec.node_name(b.id),), reason="the ZooKeeper controller goes last, so that it moves once")
+        for b in last
+    )
+    return _one_by_one(first, spec) + alone
+
+
+def _last(controllers: Sequence[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    """Who leads then nobody knows today."""
+    standbys = [c for c in controllers if not c.is_leader]
+    reason = "one at a time, standbys first: the quorum's leader of that moment comes last, and with it the end"
+    ordered = [*standbys, *(c for c in controllers if c.is_leader)]
+    return tuple(PlannedWave(nodes=(spec.node_name(c.id),), reason=reason) for c in ordered)
+
+
+def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[PlannedRoll]) -> PlannedNode:
+    name, role = spec.node_name(node.id), spec.role(node.id)
+    goes = [roll for roll in rolls if any(name in wave.nodes for wave in roll.waves)]
+    is_created = role is Role.CONTROLLER and any(roll.stage is NodeStage.MIGRATION for roll in goes)
+    return PlannedNode(
+        name=name,
+        role=role,
+        path=node.properties_file,
+        restarts=len(goes) - is_created,
+        files=_files(node, spec, files, [roll.stage for roll in goes]),
+    )
+
+
+def _files(node: NodeSpec, spec: ClusterSpec, files: Files, stages: Sequence[NodeStage]) -> tuple[FileAtStage, ...]:
+    """Every text that will be written, with the difference to the one before. Empty where the file could not be read."""
+    found: list[FileAtStage] = []
+    text = files[node.id].current if node.id in files else None
+    for stage in stages:
+        wanted = _text_at(node, spec, files, text, stage)
+        if wanted is None:
+            return ()
+        sha256 = hashlib.sha256(wanted.encode(ENCODING)).hexdigest()
+        found.append(FileAtStage(stage=stage, sha256=sha256, diff=unified(text or "", wanted)))
+        text = wanted
+    return tuple(found)
+
+
+def _text_at(node: NodeSpec, spec: ClusterSpec, files: Files, text: str | None, stage: NodeStage) -> str | None:
+    """As the roll will make it: a controller's first file from the first broker's."""
+    if text is not None:
+        return node_file(text, spec, node, stage)
+    source = files.get(spec.brokers[0].id)
+    if not isinstance(node, ControllerSpec) or node.id not in files or source is None or source.current is None:
+        return None
+    return controller_file(spec, node, files[node.id].base, source.original or source.current)
+
+
+def _hash(
+    spec: ClusterSpec,
+    asked: Asked,
+    findings: Sequence[Finding],
+    nodes: Sequence[PlannedNode],
+    basis: Mapping[str, str],
+) -> str:
+    """Of what is material: what would be written, what was found, what it rests on. Neither times nor the estimate."""
+    return hash_of(
+        {
+            "cluster_id": spec.cluster_id,
+            "kind": asked.kind,
+            "policy": asked.policy.model_dump(mode="json"),
+            "basis": dict(basis),
+            "findings": [f"{finding.code} {finding.object}" for finding in findings],
+            "files": {node.name: [file.sha256 for file in node.files] for node in nodes},
+        }
+    )

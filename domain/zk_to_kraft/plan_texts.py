@@ -1,0 +1,25 @@
+"""What a plan says in words: what is not migrated, and what changes for people. Sources: reference sections 2, 3.3 and 6."""
+
+NOT_MIGRATED = (
+    "Topics whose deletion is pending (/admin/delete_topics): Kafka leaves them out of the copy; PF13 finds them.",
+    "Reassignments and preferred replica elections that were asked for through znodes; PF14 finds them.",
+    "Configurations of topics that do not exist (/config/topics/<name> without /brokers/topics/<name>).",
+    "The history of the ZooKeeper controller: /controller_epoch, /isr_change_notification, /config/changes.",
+    "What other programs keep in the same ensemble: nothing of it is read or written. PF19 names those that are connected.",
+    "/feature: KRaft has its feature levels in the quorum's log, and never synchronises them with ZooKeeper.",
+)
+
+CHANGES_FOR_PEOPLE = (
+    "The controller's metrics (kafka.controller:*) move from the brokers to the controllers; alerts on ActiveControllerCount "
+    "of brokers fall silent.",
+    "kafka.server:type=SessionExpireListener,* and ZooKeeperClientMetrics are gone once a broker runs in KRaft mode; "
+    "MetadataLoader, raft-metrics and broker-metadata-metrics are new.",
+    "Tools that ask for --zookeeper, or read znodes, stop working after finalize: those of Kafka before 3.0, old versions of "
+    "Cruise Control, and Schema Registry with kafkastore.connection.url.",
+    "Controllers apply the defaults for new topics, and create-topic and alter-config policies: their classes must be on the "
+    "controllers too.",
+    "control.plane.listener.name and inter.broker.protocol.version are gone from brokers' files; metadata.version takes the "
+    "second one's place.",
+    "/controller and the rest of the tree stay in ZooKeeper after finalize, and nothing reads them any more: retire the "
+    "ensemble yourself, later.",
+)

@@ -1,0 +1,220 @@
+"""Plans through the door: asked for, found, listed, and named by a migration that starts only while they hold."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+import uuid_utils
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from api import observing, planning
+from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
+from domain.decisions import Finding
+from domain.plans import MOVED, Basis, Estimate, Plan
+from domain.policy import MigrationPolicy
+from ledger.ledger import SqlLedger
+
+Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
+DEAD = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
+FILE = Finding(code=MOVED, object="broker-1: properties file", observed="b", expected="a", fix="make a new plan")
+
+
+def a_plan(cluster: str, plan_id: str | None = None, **changes: Any) -> Plan:
+    now = datetime.now(UTC)
+    given: dict[str, Any] = {
+        "id": plan_id or str(uuid_utils.uuid7()),
+        "cluster": cluster,
+        "cluster_id": "c",
+        "kind": "zk-to-kraft",
+        "policy": MigrationPolicy(stable_samples=7),
+        "spec_revision": 1,
+        "requested_by": "ann",
+        "requested_at": now,
+        "made_at": now,
+        "observation": "a" * 64,
+        "phase": "PREFLIGHT",
+        "is_blocked": False,
+        "findings": (),
+        "rolls": (),
+        "nodes": (),
+        "restarts": {},
+        "irreversible": (),
+        "gates": (),
+        "controllerless_seconds": 0.2,
+        "estimate": Estimate(seconds=1, basis=Basis.GUESS, parts=()),
+        "not_migrated": (),
+        "changes_for_people": (),
+        "basis": {},
+        "plan_hash": "h" * 64,
+    }
+    return Plan.model_validate(given | changes)
+
+
+@dataclass
+class Planner:
+    """The worker's part. `review`: what a fresh look says; `error`: what making a plan ends with."""
+
+    ledger: SqlLedger
+    review: PlanReview = field(default_factory=PlanReview)
+    error: ApplicationError | None = None
+    asked: list[PlanRequest] = field(default_factory=list)
+
+    @activity.defn(name=ActivityName.MAKE_PLAN)
+    async def make_plan(self, request: PlanRequest) -> PlanOutcome:
+        self.asked.append(request)
+        if self.error is not None:
+            raise self.error
+        made = await self.ledger.add_plan(a_plan(request.cluster, request.plan_id, policy=request.policy))
+        return PlanOutcome(plan_id=made.id, plan_hash=made.plan_hash, is_blocked=made.is_blocked)
+
+    @activity.defn(name=ActivityName.REVIEW_PLAN)
+    async def review_plan(self, request: ReviewRequest) -> PlanReview:
+        assert await self.ledger.plan(request.plan_id) is not None
+        return self.review
+
+
+@pytest.fixture
+async def planner(api: Any, temporal_client: Client) -> AsyncIterator[Planner]:
+    made = Planner(api.wiring.ledger)
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[made.make_plan, made.review_plan]):
+        yield made
+
+
+async def post(api: Any, cluster: str, **more: Any) -> httpx.Response:
+    answer: httpx.Response = await api.http.post("/plans", json={"cluster": cluster, "kind": "zk-to-kraft"} | more)
+    return answer
+
+
+async def ended(api: Any, url: str) -> dict[str, Any]:
+    async with asyncio.timeout(60):
+        while True:
+            told: dict[str, Any] = (await api.http.get(url)).json()
+            if told["state"] != "running":
+                return told
+            await asyncio.sleep(0.05)
+
+
+async def planned(api: Any, **changes: Any) -> Plan:
+    spec = await api.registered()
+    made: Plan = await api.wiring.ledger.add_plan(a_plan(spec.name, **changes))
+    return made
+
+
+async def start(api: Any, plan: Plan, **more: Any) -> httpx.Response:
+    answer: httpx.Response = await api.post_migration(plan.cluster, plan_id=plan.id, **more)
+    return answer
+
+
+async def test_a_plan_is_asked_for_and_found_where_the_answer_says(api: Any, planner: Planner) -> None:
+    spec = await api.registered()
+    answer = await post(api, spec.name, policy={"stable_samples": 5})
+    assert answer.status_code == 202, answer.text
+    url = answer.headers["location"]
+    told = await ended(api, url)
+    assert (told["state"], told["detail"], told["links"]) == ("ended", "", {"self": url, "cluster": f"/clusters/{spec.name}"})
+    assert told["plan"]["id"] == told["id"] == answer.json()["id"]
+    assert [asked.policy.stable_samples for asked in planner.asked] == [5]
+    assert (await api.http.get("/plans", params={"cluster": spec.name})).json() == {"items": [told], "next_cursor": None}
+
+
+async def test_plans_are_listed_page_by_page(api: Any) -> None:
+    first = await planned(api)
+    second = await api.wiring.ledger.add_plan(a_plan(first.cluster))
+    page = (await api.http.get("/plans", params={"cluster": first.cluster, "limit": 1})).json()
+    assert [item["id"] for item in page["items"]] == [second.id] == [page["next_cursor"]]
+    rest = await api.http.get("/plans", params={"cluster": first.cluster, "limit": 1, "cursor": page["next_cursor"]})
+    assert [item["id"] for item in rest.json()["items"]] == [first.id]
+    assert rest.json()["next_cursor"] is None
+
+
+async def test_a_plan_that_cannot_be_made_says_why(api: Any, planner: Planner) -> None:
+    spec = await api.registered()
+    planner.error = ApplicationError("ZooKeeper: wrong credentials", type="Permanent", non_retryable=True)
+    told = await ended(api, (await post(api, spec.name)).headers["location"])
+    assert (told["state"], told["detail"], told["plan"]) == ("failed", "ZooKeeper: wrong credentials", None)
+
+
+async def test_without_a_worker_it_says_which_one_is_missing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "QUEUE_LIMIT", timedelta(seconds=1))
+    spec = await api.registered()
+    told = await ended(api, (await post(api, spec.name)).headers["location"])
+    assert told["state"] == "failed"
+    assert "keeperless-activities" in told["detail"]
+
+
+async def test_what_is_not_there_is_not_found(api: Any, expect_problem: Expect) -> None:
+    expect_problem(await api.http.get(f"/plans/{uuid4()}"), 404, "plan-not-found")
+    expect_problem(await post(api, "nobody"), 404, "cluster-not-found")
+    spec = await api.registered()
+    expect_problem(await api.post_migration(spec.name, plan_id=str(uuid4())), 404, "plan-not-found")
+    expect_problem(await api.post_migration(spec.name, plan_id="no uuid"), 422, "invalid-request")
+    expect_problem(await post(api, spec.name, polices={}), 422, "invalid-request")
+
+
+@pytest.mark.usefixtures("planner")
+async def test_a_migration_starts_with_its_plan_and_the_plans_policy(api: Any) -> None:
+    plan = await planned(api)
+    answer = await start(api, plan)
+    assert answer.status_code == 202, answer.text
+    told = answer.json()
+    assert (told["plan_id"], told["policy"]["stable_samples"]) == (plan.id, 7)
+
+
+async def test_a_plan_with_blockers_starts_nothing(api: Any, expect_problem: Expect) -> None:
+    """No worker is asked: the plan says it itself."""
+    plan = await planned(api, is_blocked=True, findings=(DEAD,))
+    problem = expect_problem(await start(api, plan), 422, "plan-blocked")
+    assert problem["findings"] == [DEAD.model_dump(mode="json")]
+    assert problem["links"] == {"plan": f"/plans/{plan.id}"}
+    assert await api.wiring.ledger.migrations(plan.cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("review", "code", "findings"),
+    [
+        (PlanReview(moved=(FILE,)), "plan-outdated", [FILE]),
+        (PlanReview(moved=(FILE,), blockers=(DEAD,)), "plan-outdated", [FILE, DEAD]),
+        (PlanReview(blockers=(DEAD,)), "plan-blocked", [DEAD]),
+        (PlanReview(unknown=("kafka",)), "plan-blocked", []),
+    ],
+)
+async def test_where_a_fresh_look_says_otherwise_nothing_starts(
+    api: Any, planner: Planner, expect_problem: Expect, review: PlanReview, code: str, findings: list[Finding]
+) -> None:
+    plan = await planned(api)
+    planner.review = review
+    problem = expect_problem(await start(api, plan), 422, code)
+    assert problem["findings"] == [finding.model_dump(mode="json") for finding in findings]
+    assert problem["unknown"] == list(review.unknown)
+    assert await api.wiring.ledger.migrations(plan.cluster) == []
+    refused = [event.data["problem"] for event in await api.wiring.ledger.events() if event.kind == "call-refused"]
+    assert refused[-1] == code
+
+
+async def test_without_a_fresh_look_nothing_starts(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "WORKER_LIMIT", timedelta(seconds=1))
+    plan = await planned(api)
+    expect_problem(await start(api, plan), 504, "no-worker")
+    assert await api.wiring.ledger.migrations(plan.cluster) == []
+
+
+@pytest.mark.usefixtures("planner")
+async def test_a_plan_is_for_its_cluster_and_has_its_policy(api: Any, expect_problem: Expect) -> None:
+    plan, other = await planned(api), await api.registered()
+    wrong = expect_problem(await api.post_migration(other.name, plan_id=plan.id), 422, "invalid-request")
+    assert [error["field"] for error in wrong["errors"]] == ["plan_id"]
+    twice = expect_problem(await start(api, plan, policy={"stable_samples": 2}), 422, "invalid-request")
+    assert "leave policy out" in twice["errors"][0]["message"]
+
+
+async def test_without_temporal_a_plan_is_not_begun(api_without_temporal: Any, expect_problem: Expect) -> None:
+    spec = await api_without_temporal.registered()
+    expect_problem(await post(api_without_temporal, spec.name), 503, "temporal-unavailable")

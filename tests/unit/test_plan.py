@@ -1,0 +1,219 @@
+"""What a plan says of a cluster, what it rests on, and that nothing starts that has moved away from it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.decisions import GateName, NodeStage, Refuse, Step, Wait
+from domain.observation import ControllerZnode, Observation, Unanswered
+from domain.plans import MOVED, Basis, MeasuredStep, Plan, moved_since
+from domain.policy import MigrationPolicy
+from domain.properties import parse, unified
+from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.plan import Asked, plan_of
+from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.conftest import (
+    NOW,
+    ZOOKEEPER_CONTROLLER,
+    Point,
+    broker_text,
+    cluster_spec,
+    observation,
+    text_at,
+    with_file,
+    with_kafka,
+    with_metrics,
+    with_zookeeper,
+)
+
+SPEC = cluster_spec()
+POLICY = MigrationPolicy()
+HEALTHY = observation(Point.BEFORE)
+SECRET = "password.encoder.secret=hunter2\n"
+ALL = [SPEC.node_name(node.id) for node in SPEC.nodes]
+
+
+def files_at(point: Point) -> dict[int, NodeFile]:
+    """As they lie on the nodes, nothing archived."""
+    stage = {Point.BEFORE: NodeStage.ZOOKEEPER, Point.DUAL_WRITE: NodeStage.MIGRATION, Point.SOAK: NodeStage.KRAFT}[point]
+    files = {b.id: NodeFile(text_at(SPEC, b.id, stage), None, "/archive") for b in SPEC.brokers}
+    created = None if point is Point.BEFORE else NodeStage.MIGRATION
+    controllers = {
+        c.id: NodeFile(None if created is None else text_at(SPEC, c.id, created), None, "/archive") for c in SPEC.controllers
+    }
+    return files | controllers
+
+
+def plan(
+    seen: Observation = HEALTHY,
+    files: dict[int, NodeFile] | None = None,
+    measured: Sequence[MeasuredStep] = (),
+    **asked: Any,
+) -> Plan:
+    given = {"id": "plan-1", "kind": "zk-to-kraft", "policy": POLICY, "requested_by": "ann", "requested_at": NOW} | asked
+    return plan_of(seen, SPEC, files or files_at(Point.BEFORE), Asked(measured=measured, **given), "observation")
+
+
+def told(p: Plan) -> list[tuple[str, list[tuple[str, ...]]]]:
+    return [(roll.what.partition(":")[0], [wave.nodes for wave in roll.waves]) for roll in p.rolls]
+
+
+def test_it_names_every_restart_in_its_order_with_the_zookeeper_controller_last() -> None:
+    made = plan()
+    assert told(made) == [
+        ("Start the controllers", [("controller-3001",), ("controller-3002",), ("controller-3003",)]),
+        ("Roll 1", [("broker-1",), ("broker-3",), (f"broker-{ZOOKEEPER_CONTROLLER}",)]),
+        ("Roll 2", [("broker-1",), ("broker-3",), (f"broker-{ZOOKEEPER_CONTROLLER}",)]),
+        ("Finalize", [("controller-3001",), ("controller-3002",), ("controller-3003",)]),
+    ]
+    assert made.restarts == {name: 2 if name.startswith("broker") else 1 for name in ALL}
+    assert all(wave.reason for roll in made.rolls for wave in roll.waves)
+    assert (made.phase, made.is_blocked, made.findings, made.unknown) == ("PREFLIGHT", False, (), ())
+    assert (made.gates, [point.gate for point in made.irreversible]) == ((GateName.FINALIZE,), [GateName.FINALIZE])
+
+
+def test_its_files_are_what_the_rolls_will_write() -> None:
+    made = {node.name: node for node in plan().nodes}
+    broker, controller = made["broker-1"], made["controller-3001"]
+    assert [file.stage for file in broker.files] == [NodeStage.MIGRATION, NodeStage.KRAFT]
+    assert "+zookeeper.metadata.migration.enable=true" in broker.files[0].diff
+    assert "-zookeeper.metadata.migration.enable=true" in broker.files[1].diff
+    assert "+process.roles=broker" in broker.files[1].diff
+    assert [file.stage for file in controller.files] == [NodeStage.MIGRATION, NodeStage.KRAFT]
+    assert "+process.roles=controller" in controller.files[0].diff
+    hybrid = with_file(HEALTHY, 1, text_at(SPEC, 1, NodeStage.MIGRATION))
+    disk = hybrid.node(1).disk
+    assert disk is not None
+    assert disk.file is not None
+    assert broker.files[0].sha256 == disk.file.sha256
+
+
+def test_no_secret_is_in_it() -> None:
+    files = files_at(Point.BEFORE)
+    text = f"{broker_text(1)}# old.password=hunter2\n{SECRET}"
+    made = plan(files=files | {1: NodeFile(text, None, "/archive")})
+    assert parse(text)["password.encoder.secret"] == "hunter2"
+    assert "hunter2" not in made.model_dump_json()
+    controller = next(node for node in made.nodes if node.name == "controller-3001")
+    assert "+password.encoder.secret=***" in controller.files[0].diff, "that it is handed on is seen"
+
+
+def test_a_diff_reads_as_a_reviewer_would_read_it() -> None:
+    assert unified("a=1\nb=2\nc=3\n", "a=1\nb=4\nc=3\n") == ("@@ -1,3 +1,3 @@", " a=1", "-b=2", "+b=4", " c=3")
+    assert unified("a=1\n", "a=1\n") == ()
+    assert unified("x.password=one\n", "x.password=two\n") == ()
+
+
+def test_of_a_migration_that_has_begun_it_tells_what_is_left() -> None:
+    dual_write = plan(observation(Point.DUAL_WRITE), files_at(Point.DUAL_WRITE))
+    assert [what for what, _ in told(dual_write)] == ["Roll 2", "Finalize"]
+    assert told(dual_write)[1][1][-1] == ("controller-3002",), "who leads goes last"
+    assert dual_write.restarts == dict.fromkeys(ALL, 1)
+    soak = plan(observation(Point.SOAK), files_at(Point.SOAK))
+    assert [what for what, _ in told(soak)] == ["Finalize"]
+
+
+def test_a_file_that_could_not_be_read_has_no_texts_and_neither_have_those_that_are_made_from_it() -> None:
+    files = files_at(Point.BEFORE)
+    del files[1]
+    made = {node.name: node.files for node in plan(files=files).nodes}
+    assert made["broker-1"] == made["controller-3001"] == ()
+    assert made["broker-2"]
+
+
+def test_what_did_not_answer_blocks_it() -> None:
+    silent = HEALTHY.model_copy(update={"unanswered": (Unanswered(what="kafka", why="timeout"),)})
+    made = plan(silent)
+    assert (made.is_blocked, made.unknown) == (True, ("kafka: timeout",))
+
+
+def test_an_accepted_blocker_blocks_nothing_and_is_still_shown() -> None:
+    dead = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9))
+    assert plan(dead).is_blocked
+    accepting = MigrationPolicy.model_validate(
+        {"accepted_findings": [{"code": "PF12", "by": "ann", "reason": "it is going to be removed"}]}
+    )
+    made = plan(dead, policy=accepting)
+    assert (made.is_blocked, [finding.code for finding in made.findings]) == (False, ["PF12"])
+
+
+def moved_file(seen: Observation) -> Observation:
+    return with_file(seen, 1, broker_text(1) + "num.partitions=7\n")
+
+
+@pytest.mark.parametrize(
+    ("moved", "what"),
+    [
+        (moved_file(HEALTHY), "broker-1: properties file"),
+        (with_metrics(HEALTHY, 2, kafka_version="3.9.1"), "broker-2: Kafka"),
+        (HEALTHY.model_copy(update={"spec_revision": 2}), "the cluster's specification"),
+        (
+            with_zookeeper(HEALTHY, controller=ControllerZnode(broker_id=3001, kraft_epoch=3, is_ephemeral=False)),
+            "/controller",
+        ),
+        (with_zookeeper(HEALTHY, migration=observation(Point.CONTROLLERS_UP).zookeeper.migration), "/migration"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_whoever_changes_what_it_rests_on_moves_the_cluster_away_from_it(moved: Observation, what: str) -> None:
+    now = basis_of(moved, SPEC, situation_of(moved, SPEC, POLICY))
+    found = moved_since(plan().basis, now)
+    assert [(finding.code, finding.object) for finding in found] == [(MOVED, what)]
+    assert found[0].expected != found[0].observed
+    assert plan(moved).plan_hash != plan().plan_hash
+
+
+def test_what_moves_by_itself_moves_nothing() -> None:
+    later = with_kafka(HEALTHY, topic_count=6, partition_count=30).model_copy(update={"ended_at": NOW + timedelta(hours=1)})
+    elected = with_zookeeper(
+        later, controller=ControllerZnode(broker_id=1, kraft_epoch=None, is_ephemeral=True), controller_epoch=5
+    )
+    assert plan(elected, id="plan-2", requested_by="ben").plan_hash == plan().plan_hash
+    assert moved_since(plan().basis, plan(elected).basis) == ()
+
+
+def test_another_policy_is_another_plan() -> None:
+    assert plan(policy=MigrationPolicy(stable_samples=7)).plan_hash != plan().plan_hash
+
+
+def test_a_migration_that_names_a_plan_begins_only_where_the_cluster_is_as_it_was() -> None:
+    ruling = Ruling(plan_basis=plan().basis)
+
+    def decided(seen: Observation) -> object:
+        return assess(seen, SPEC, POLICY, ruling, "observation").decision
+
+    assert isinstance(decided(HEALTHY), Step)
+    refused = decided(moved_file(HEALTHY))
+    assert isinstance(refused, Refuse)
+    assert [finding.object for finding in refused.findings] == ["broker-1: properties file"]
+    silent = moved_file(HEALTHY).model_copy(update={"unanswered": (Unanswered(what="kafka", why="timeout"),)})
+    assert isinstance(decided(silent), Wait), "who does not answer is waited for"
+    assert isinstance(decided(observation(Point.CONTROLLERS_UP)), Step), "what we have changed ourselves is no move"
+
+
+def measured(role: str, stage: NodeStage, *seconds: float) -> list[MeasuredStep]:
+    return [MeasuredStep(action="roll-node", role=role, stage=stage, seconds=s) for s in seconds]
+
+
+def test_without_history_the_estimate_says_that_it_is_a_guess() -> None:
+    estimate = plan().estimate
+    assert (estimate.basis, {part.restarts_measured for part in estimate.parts}) == (Basis.GUESS, {0})
+    assert estimate.seconds == pytest.approx(sum(part.seconds for part in estimate.parts))
+
+
+def test_an_estimate_rests_on_this_clusters_own_restarts() -> None:
+    history = [
+        *measured("broker", NodeStage.MIGRATION, 10, 30, 20),
+        *measured("broker", NodeStage.KRAFT, 40),
+        *measured("controller", NodeStage.KRAFT, 5),
+        MeasuredStep(action="provision-controller", role="controller", stage=NodeStage.MIGRATION, seconds=7),
+        MeasuredStep(action="fail-over", role="controller", stage=NodeStage.KRAFT, seconds=500),
+    ]
+    estimate = plan(measured=history).estimate
+    assert [(part.seconds, part.restarts_measured) for part in estimate.parts[:-1]] == [(21, 1), (60, 3), (120, 1), (15, 1)]
+    assert estimate.basis is Basis.MEASURED
+    assert plan(measured=history[:3]).estimate.basis is Basis.GUESS
