@@ -122,18 +122,9 @@ class Rolling:
     async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
         """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
 
-        A node that still runs as it was found can wait: it is looked at again, however much was written for it. So can one that
-        does not answer, as long as others may have been stopped.
+        A node that still runs as it was found can wait: it is looked at again, however much was written for it.
         """
-        if mark.step_id != request.step_id:
-            return False
-        try:
-            return (await target.driver.process()).identity != mark.before_identity
-        except Transient as error:
-            if not request.step.companions:
-                raise
-            activity.logger.warning("the rest of a wave is finished without waiting for %s: %s", target.name, error)
-            return False
+        return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
 
     async def _write(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> bool:
         """Write the wanted file unless it is there. False: the look that allows it has grown old, nothing was written.

@@ -155,14 +155,19 @@ def ensure_outcome_tells(scene: Scene, cluster: FakeCluster, outcome: StepOutcom
     }, where
 
 
+@pytest.mark.parametrize("do_steps_follow", [True, False], ids=["steps-follow", "retry-only"])
 async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_nothing_more(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, do_steps_follow: bool
 ) -> None:
-    """All of it stops at any call; another attempt and the next steps do the rest; it goes on, half a minute later."""
+    """All of it stops at any call; another attempt does its part, and the next steps the rest; half a minute later it goes on.
+
+    What the other attempt has left to be decided anew it leaves alone: its look is old.
+    """
     calls, clock = (await smooth(scene)).calls, [0.0]
     monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: clock[0])
     for count in range(len(calls)):
-        cluster, passed, awake, later = scene.copy(), itertools.count(), asyncio.Event(), list[Step]()
+        cluster, passed, awake = scene.copy(), itertools.count(), asyncio.Event()
+        later, expected = list[Step](), dict[int, int]()
         awake.set()
 
         async def after(
@@ -172,6 +177,7 @@ async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_noth
             awake: Any = awake,
             count: int = count,
             later: list[Step] = later,
+            expected: dict[int, int] = expected,
         ) -> None:
             if next(passed) != count:
                 await asyncio.sleep(0)
@@ -179,13 +185,16 @@ async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_noth
                 return
             awake.clear()
             await scene.attempt(cluster, Interleaved())
-            later.extend(await go_on(scene, cluster))
+            later.extend(await go_on(scene, cluster) if do_steps_follow else [])
+            expected.update(starts(scene, cluster))
             clock[0] += 30
             awake.set()
 
         with_errors = (await asyncio.gather(scene.attempt(cluster, after), return_exceptions=True))[0]
         assert isinstance(with_errors, StepOutcome | Transient), with_errors
-        ensure_once_each(scene, cluster, later, f"frozen after call {count}: {calls[count]}")
+        assert starts(scene, cluster) == expected, f"frozen after call {count}: {calls[count]}"
+        if do_steps_follow:
+            ensure_once_each(scene, cluster, later, f"frozen after call {count}: {calls[count]}")
 
 
 async def test_two_attempts_at_once_restart_once(scene: Scene) -> None:
@@ -217,8 +226,13 @@ async def test_one_that_does_not_stop_leaves_no_other_stopped(scene: Scene) -> N
     first, second = scene.request.step.nodes
     cluster = scene.copy()
     cluster.faults.ignores_stop.add(second)
+    calls = Interleaved()
     with pytest.raises(Transient, match="not stopped"):
-        await scene.attempt(cluster, Interleaved())
+        await scene.attempt(cluster, calls)
+    over = len(calls.calls)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(calls.calls) == over, "it fails when all is done, and leaves nothing running behind it"
     assert cluster.nodes[first].process is not None
     outcome = await scene.attempt(cluster, Interleaved())
     assert (outcome.is_done, outcome.did_restart) == (True, True)
