@@ -53,9 +53,12 @@ def starts(scene: Scene, cluster: FakeCluster) -> dict[int, int]:
 class Interleaved(KillAfter):
     """Two nodes are taken through the step in turn, call by call, as on a network."""
 
+    turns = 1
+
     async def __call__(self, name: str) -> None:
         await super().__call__(name)
-        await asyncio.sleep(0)
+        for _ in range(self.turns):
+            await asyncio.sleep(0)
 
 
 def is_there(scene: Scene, cluster: FakeCluster, node_id: int) -> bool:
@@ -227,10 +230,11 @@ async def test_one_that_does_not_stop_leaves_no_other_stopped(scene: Scene) -> N
     cluster = scene.copy()
     cluster.faults.ignores_stop.add(second)
     calls = Interleaved()
+    calls.turns = 100
     with pytest.raises(Transient, match="not stopped"):
         await scene.attempt(cluster, calls)
     over = len(calls.calls)
-    for _ in range(100):
+    for _ in range(1000):
         await asyncio.sleep(0)
     assert len(calls.calls) == over, "it fails when all is done, and leaves nothing running behind it"
     assert cluster.nodes[first].process is not None
