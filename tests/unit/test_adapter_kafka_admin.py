@@ -63,6 +63,11 @@ def test_who_shares_partitions_is_told_of_the_assignment_in_sync_or_not() -> Non
     assert view.racks == {3: "rack-3"}
 
 
+def test_who_is_displaced_is_alive_in_sync_and_first_of_the_replicas() -> None:
+    seen = answer([1, 3], ([3, 1], [3, 1], 1), ([1, 3], [3, 1], 1), ([3, 1], [1], 1), ([2, 1], [2, 1], 1), ([], [], -1))
+    assert kafka_admin.displaced(seen) == [("orders", 0)]
+
+
 def test_a_topic_that_cannot_be_read_makes_the_view_unknown() -> None:
     with pytest.raises(Transient, match="orders"):
         view_of(answer([1], error=5), {"orders": 1})
