@@ -63,14 +63,23 @@ class Fleet:
 
 
 def shared_partitions(assignment: Iterable[tuple[str, Collection[int]]]) -> tuple[SharedPartitions, ...]:
-    """Every pair of brokers that have replicas of the same partition. `assignment`: partitions by name, with their replicas."""
-    counts: Counter[tuple[int, int]] = Counter()
-    examples: dict[tuple[int, int], str] = {}
+    """Every pair of brokers that have replicas of the same partition. `assignment`: partitions by name, with their replicas.
+
+    Made once a second of all partitions, which have few different sets of replicas: those are counted first.
+    """
+    counts: Counter[frozenset[int]] = Counter()
+    firsts: dict[frozenset[int], str] = {}
     for partition, replicas in assignment:
-        for pair in combinations(sorted(set(replicas)), 2):
-            counts[pair] += 1
-            examples.setdefault(pair, partition)
-    return tuple(SharedPartitions(brokers=pair, count=counts[pair], example=examples[pair]) for pair in sorted(counts))
+        together = frozenset(replicas)
+        counts[together] += 1
+        firsts.setdefault(together, partition)
+    pairs: Counter[tuple[int, int]] = Counter()
+    examples: dict[tuple[int, int], str] = {}
+    for together, first in firsts.items():
+        for pair in combinations(sorted(together), 2):
+            pairs[pair] += counts[together]
+            examples.setdefault(pair, first)
+    return tuple(SharedPartitions(brokers=pair, count=pairs[pair], example=examples[pair]) for pair in sorted(pairs))
 
 
 def waves_of(fleet: Fleet) -> tuple[Wave, ...]:

@@ -1,4 +1,5 @@
-"""Six brokers in three racks, on real servers under continuous writes: in waves, and one by one to compare the time."""
+"""Six brokers in three racks, on real servers under continuous writes: in waves, with a worker that is killed in the middle of
+them, and one by one to compare the time."""
 
 from collections import defaultdict
 from datetime import datetime
@@ -6,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from playground.processes import is_alive, wait_until
 from playground.rig import Rig
+from playground.services import Program
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
 
@@ -40,6 +43,39 @@ def test_six_brokers_go_rack_by_rack_and_nothing_is_lost(rig: Rig, max_parallel:
     report = rig.verify()
     assert report.lost == frozenset()
     assert report.acknowledged > 1000
+
+
+@pytest.mark.parametrize("rig", [SIZE], indirect=True, ids=["six-brokers"])
+def test_our_worker_is_killed_in_a_wave_of_each_roll(rig: Rig) -> None:
+    """Somebody of the wave is between two processes then. Each broker is restarted once, whoever finishes it."""
+    rig.register()
+    migration_id = rig.migrate(max_parallel=2)
+    killed = [kill_worker_in_a_wave(rig, migration_id, stage) for stage in ROLLS]
+    ended = rig.complete(migration_id)
+    assert (ended["state"], ended["phase"]) == ("succeeded", "KRAFT")
+    assert rig.restarts(migration_id) == RESTARTS
+    ends = [e["data"] for kind in ("step-done", "step-blocked") for e in broker_events(rig.seen, kind)]
+    for step in killed:
+        told = [data for data in ends if data["step"] == step]
+        assert len(told) == 2
+        assert all(data["attempt"] > 1 for data in told), f"the kill was not felt: {told}"
+    left_out = [data["node"] for data in ends if "decided anew" in data.get("why", "")]
+    print(f"killed in steps {killed}; left out and rolled by themselves: {left_out}")
+    assert rig.verify().lost == frozenset()
+
+
+def kill_worker_in_a_wave(rig: Rig, migration_id: str, stage: str) -> int:
+    """Kill the activity worker as soon as a process of the first wave of two is gone, start another; the step's number."""
+    data = rig.await_event(
+        migration_id,
+        lambda e: e["kind"] == "step-started" and "together" in e["data"] and e["data"]["stage"] == stage,
+        f"the first wave of two to {stage}",
+    )["data"]
+    old = [rig.pid(int(node.removeprefix("broker-"))) for node in data["together"]]
+    wait_until(lambda: not all(map(is_alive, old)), f"one of {data['together']} going down", 120, every_seconds=0.02)
+    rig.services.kill(Program.ACTIVITIES)
+    rig.services.start(Program.ACTIVITIES)
+    return int(data["step"])
 
 
 def broker_events(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
