@@ -193,6 +193,9 @@ class KafkaAdmin(Protocol):
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
         """All that consumer groups have committed. `Transient` while a group's coordinator cannot tell."""
 
+    async def elect_preferred(self, cluster: ClusterRecord) -> int:
+        """Make the preferred replica of each partition lead that is in sync and does not: of how many it does now."""
+
 
 class ClusterMetrics(Protocol):
     """Reads one node's gauges. `Transient` when the endpoint does not answer: unknown, never zero."""

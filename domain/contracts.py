@@ -202,8 +202,21 @@ class StepRequest(Payload):
     plan_id: str | None = None
 
 
+class CompanionOutcome(Payload):
+    """What became of a node that was rolled together with its step's. As in `StepOutcome`."""
+
+    node_id: int
+    is_done: bool
+    blocked: str | None = None
+    did_restart: bool = False
+    changes: tuple[str, ...] = ()
+
+
 class StepOutcome(Payload):
-    """`blocked` says why a guard did not hold, right before the effect: then nothing was touched."""
+    """`blocked` says why a guard did not hold, right before the effect: then nothing was touched.
+
+    `companions`: one for each that the step names; none where nothing was touched. `leadership`: what became of it afterwards.
+    """
 
     is_done: bool
     blocked: str | None = None
@@ -211,6 +224,13 @@ class StepOutcome(Payload):
     seconds: float = 0.0
     attempt: int = 1
     changes: tuple[str, ...] = ()
+    companions: tuple[CompanionOutcome, ...] = ()
+    leadership: str = ""
+
+    @property
+    def is_all_done(self) -> bool:
+        """With everybody who went along."""
+        return self.is_done and all(companion.is_done for companion in self.companions)
 
 
 class RecordRequest(Payload):

@@ -151,13 +151,17 @@ class NodeStage(StrEnum):
 
 
 class Step(DecisionModel):
-    """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone."""
+    """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone.
+
+    `companions`: brokers to which the same is done at the same time.
+    """
 
     decision: Literal["step"] = "step"
     action: StepAction
     node_id: int | None = None
     stage: NodeStage
     gate: GateName | None = None
+    companions: tuple[int, ...] = ()
 
     @property
     def node(self) -> int:
@@ -165,6 +169,11 @@ class Step(DecisionModel):
         if self.node_id is None:
             raise ValueError(f"step {self.action} is about no single node")
         return self.node_id
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The node with all that go along; none where the step is of the whole cluster."""
+        return () if self.node_id is None else (self.node_id, *self.companions)
 
 
 class Wait(DecisionModel):

@@ -7,7 +7,7 @@ Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of whi
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 OBSERVED_PROPERTIES = frozenset(
     {
@@ -89,11 +89,20 @@ class PartitionFault(ObservedPart):
     missing: tuple[int, ...]
 
 
+class SharedPartitions(ObservedPart):
+    """Two brokers (ascending) that both have replicas of the same partitions: of how many, and one of them by name."""
+
+    brokers: tuple[int, int]
+    count: int
+    example: str
+
+
 class KafkaView(ObservedPart):
     """What brokers say through the Kafka protocol.
 
     `under_replicated`: partitions with replicas out of sync. `offline`: without a leader.
     `needs`: for each broker the partitions that would fall below `min.insync.replicas` if it stopped now.
+    `shared`: every pair of brokers that share a partition; `None`: nobody looked. `racks`: of the brokers that have one.
     """
 
     cluster_id: str | None
@@ -103,6 +112,8 @@ class KafkaView(ObservedPart):
     under_replicated: tuple[PartitionFault, ...]
     offline: tuple[str, ...]
     needs: dict[int, tuple[str, ...]]
+    shared: tuple[SharedPartitions, ...] | None = None
+    racks: dict[int, str] = Field(default_factory=dict)
 
 
 class MigrationGauge(IntEnum):

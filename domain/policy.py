@@ -60,6 +60,12 @@ class MigrationPolicy(BaseModel):
         "A broker that has not stopped by then is left alone and reported: it is never killed. A controller is, after half a "
         "minute, because that costs it nothing; only a failover waits for it.",
     )
+    max_parallel: int = Field(
+        default=1,
+        ge=1,
+        description="How many brokers may restart together on the way forward: such as share no partition, of one rack, and "
+        "never the first of a roll. After each wave the partitions' preferred leaders lead again. One is one at a time.",
+    )
     max_offset_distance: int = Field(
         default=16,
         ge=2,

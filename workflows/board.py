@@ -5,7 +5,15 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-from domain.contracts import Assessment, CarriedState, CheckOutcome, MigrationInput, MigrationStatus, StepOutcome
+from domain.contracts import (
+    Assessment,
+    CarriedState,
+    CheckOutcome,
+    CompanionOutcome,
+    MigrationInput,
+    MigrationStatus,
+    StepOutcome,
+)
 from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
@@ -112,15 +120,29 @@ class Board:
         self.gate = None
         self._progress = self._progress.model_copy(update={"intent": self._orders.intent})
 
-    def note_outcome(self, step: Step, number: int, node: str, outcome: StepOutcome) -> None:
-        if outcome.did_restart:
+    def note_start(self, step: Step, number: int, nodes: tuple[str, ...]) -> None:
+        """One event for each node, as of its end."""
+        for node in nodes:
+            self._outbox.tell("step-started", _of_node(step, number, node, nodes))
+
+    def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
+        """Each node's part of it. A step that touched nobody tells the same of all of them."""
+        spent = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
+        said = {"leadership": outcome.leadership} if outcome.leadership else {}
+        self._note_part(nodes[0], outcome, _of_node(step, number, nodes[0], nodes) | spent, said)
+        untouched = CompanionOutcome(node_id=-1, is_done=False, blocked=outcome.blocked)
+        parts = outcome.companions or (untouched,) * len(nodes[1:])
+        for node, part in zip(nodes[1:], parts, strict=True):
+            self._note_part(node, part, _of_node(step, number, node, nodes) | spent, {})
+
+    def _note_part(self, node: str, part: StepOutcome | CompanionOutcome, told: dict[str, Any], said: dict[str, str]) -> None:
+        if part.did_restart:
             self.restarts[node] = self.restarts.get(node, 0) + 1
-        told = {"step": number, "action": step.action, "node": node, "stage": step.stage}
-        told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
-        if outcome.is_done:
-            self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
+        told = told | {"restarted": part.did_restart}
+        if part.is_done:
+            self._outbox.tell("step-done", {**told, "changes": list(part.changes), **said})
         else:
-            self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
+            self._outbox.tell("step-blocked", {**told, "why": part.blocked})
 
     def note_check(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         found = {"report": outcome.report_id, "verdict": outcome.verdict, "content_hash": outcome.content_hash}
@@ -220,6 +242,12 @@ class Board:
 
     def _show(self, progress: Progress) -> None:
         self._progress, self._is_progress_known = progress, True
+
+
+def _of_node(step: Step, number: int, node: str, nodes: tuple[str, ...]) -> dict[str, Any]:
+    """`together`: all nodes of a wave, where there is more than one."""
+    together = {"together": list(nodes)} if len(nodes) > 1 else {}
+    return {"step": number, "action": step.action, "node": node, "stage": step.stage, **together}
 
 
 def _of_cluster(step: Step, number: int) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
@@ -281,7 +282,7 @@ def _decide(
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
     if not isinstance(decision, Wait | Revert):
-        return decision
+        return in_waves(decision, situation, observation, spec, policy) if is_forward else decision
     explained = _explained(decision, observation, spec, policy)
     report = _report_behind(explained.reason, observation, situation, terms, ruling)
     if report is not None:

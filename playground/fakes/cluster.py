@@ -15,6 +15,7 @@ from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
+from playground.fakes.leaders import Leaders
 from playground.fakes.machine import text_file
 from playground.fakes.migration_driver import DriverState, MigrationDriver
 from playground.fakes.node import FakeDriver, FakeNode, Mode
@@ -46,6 +47,7 @@ class FakeCluster:
         self.nodes = {node.id: FakeNode(node) for node in self.spec.nodes}
         self.faults = Faults()
         self.quorum = Quorum()
+        self.leaders = Leaders()
         ids = tuple(b.id for b in self.spec.brokers)
         self.topics = topics if topics is not None else (spread("orders", 6, ids), spread("payments", 3, ids))
         self.log_ends: dict[tuple[str, int], int] = {}
@@ -111,6 +113,7 @@ class FakeCluster:
             brokers = self._of(self.spec.brokers)
             ready = self.quorum.advance(self._of(self.spec.controllers), self._boot_looks)
             in_sync = self._in_sync()
+            self.leaders.advance(self.topics, self._serving(), in_sync)
             self.migration.advance(self.quorum, ready, self._are_all_hybrid(brokers), self.topics, in_sync)
             if self.side.controller is not None:
                 self.side.write_states(self.topics, in_sync, self.side.controller_epoch)
@@ -150,6 +153,10 @@ class FakeCluster:
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
         self._answer_or_silence(cluster)
         return tuple(sorted(self.groups, key=lambda one: (one.group, one.topic, one.partition)))
+
+    async def elect_preferred(self, cluster: ClusterRecord) -> int:
+        self._answer_or_silence(cluster)
+        return self.leaders.elect_preferred(self.topics, self._in_sync())
 
     def _answer_or_silence(self, cluster: ClusterRecord) -> None:
         if self.faults.silent_kafka or not self._serving():

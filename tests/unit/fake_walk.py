@@ -55,14 +55,14 @@ class Watched:
 
 
 class Drivers:
-    """Only the target's driver is watched: a look at other nodes changes nothing, and every look is watched by `kafka view`."""
+    """Only the targets' drivers are watched: a look at others changes nothing, and every look is watched by `kafka view`."""
 
-    def __init__(self, cluster: FakeCluster, node_id: int, after: Callable[[str], Awaitable[None]]) -> None:
-        self._cluster, self._node_id, self._after = cluster, node_id, after
+    def __init__(self, cluster: FakeCluster, node_ids: tuple[int, ...], after: Callable[[str], Awaitable[None]]) -> None:
+        self._cluster, self._node_ids, self._after = cluster, node_ids, after
 
     def driver(self, node: Any) -> Any:
         found = self._cluster.driver(node)
-        return Watched(found, "node", self._after) if node.id == self._node_id else found
+        return Watched(found, "node", self._after) if node.id in self._node_ids else found
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Scene:
         """One attempt at the step by a worker of its own."""
         ports = Ports(
             ledger=cast("Any", Watched(self.ledger, "ledger", after)),
-            drivers=Drivers(cluster, self.request.step.node_id, after),
+            drivers=Drivers(cluster, self.request.step.nodes, after),
             zookeepers=cluster,
             kafka=cast("Any", Watched(cluster, "kafka", after)),
             metrics=cluster,
@@ -200,6 +200,7 @@ class Walk:
     evidence_hash: str = ""
     found: Found = field(default_factory=dict)
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
+    policy: MigrationPolicy = POLICY
 
     def copy(self, **changes: Any) -> "Walk":
         """The same migration on a cluster of its own, from here on."""
@@ -220,7 +221,7 @@ class Walk:
             cluster="orders",
             generation=self.generation,
             approvals=self.approvals,
-            policy=POLICY,
+            policy=self.policy,
             revert=self.revert,
         )
         return (await look_and_decide(asked, self.ports))[0].decision
@@ -252,7 +253,7 @@ class Walk:
             step_id=step_id,
             step=step,
             approvals=dict(self.approvals),
-            policy=POLICY,
+            policy=self.policy,
             revert=self.revert,
         )
 

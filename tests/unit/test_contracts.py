@@ -143,6 +143,7 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "Claim": {"is_ours", "generation"},
     "ClaimRequest": {"migration_id", "first_run_id"},
     "ClusterSight": {"cluster", "observed_at", "phase", "nodes", "gauges", "unknown"},
+    "CompanionOutcome": {"node_id", "is_done"},
     "FileRestoration": {"node", "path", "how", "sha256"},
     "Gauges": set(),
     "HoldMessage": set(),

@@ -613,12 +613,13 @@ async def make_world(temporal: WorkflowEnvironment, ledger: SqlLedger) -> AsyncI
         *,
         brokers: int = 3,
         controllers: int = 3,
+        racks: int | None = None,
         client: Client | None = None,
         policy: MigrationPolicy = FAST,
         **simulated: Any,
     ) -> World:
         simulation = {"boot_looks": 1, "catch_up_looks": 1, "copy_looks": 1} | simulated
-        cluster = FakeCluster(fake_spec(brokers, controllers), **simulation)
+        cluster = FakeCluster(fake_spec(brokers, controllers, racks=racks), **simulation)
         worlds.append(World(client or temporal.client, ledger, cluster, policy))
         return worlds[-1]
 
