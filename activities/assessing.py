@@ -11,6 +11,7 @@ from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
 from activities.ports import Ledger
+from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
 from domain.contracts import (
     ActivityName,
@@ -25,7 +26,7 @@ from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
-from domain.zk_to_kraft.assessment import GivenApproval, Ruling, sight_of
+from domain.zk_to_kraft.assessment import GivenApproval, Ruling, is_survey_needed, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.comparison import CopyReports
 
@@ -91,9 +92,13 @@ async def look_and_decide(
     cluster = await cluster_of(request, ports)
     ruling = await _ruling(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
+    is_start = is_survey_needed(observation, cluster.spec, request.policy, ruling) and isinstance(request, AssessRequest)
+    if is_start:
+        observation = await with_survey(observation, cluster, ports)
     content = observation.model_dump_json().encode()
     before = request.silence if isinstance(request, AssessRequest) else None
-    return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content), before), content
+    name = sha256_of(content)
+    return assess_observation(observation, cluster.spec, request.policy, ruling, name, before, needs_survey=is_start), content
 
 
 async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:

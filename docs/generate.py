@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
+from docs.checks_page import checks
 from domain.cluster import Role
 from domain.decisions import NodeStage
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
@@ -188,7 +189,7 @@ def _means(rule: Rule) -> str:
     raise LookupError(rule)
 
 
-PAGES = {"node-stages.md": node_stages, "configuration.md": configuration, "drift-kinds.md": drift_kinds}
+PAGES = {"node-stages.md": node_stages, "configuration.md": configuration, "drift-kinds.md": drift_kinds, "checks.md": checks}
 
 
 def main() -> None:

@@ -7,7 +7,12 @@ Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of whi
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from domain.observed import ObservedPart as ObservedPart
+from domain.observed import Suspect as Suspect
+from domain.observed import Unanswered as Unanswered
+from domain.survey import Survey
 
 OBSERVED_PROPERTIES = frozenset(
     {
@@ -32,19 +37,6 @@ OBSERVED_PROPERTIES = frozenset(
         "metadata.log.dir",
     }
 )
-
-
-class ObservedPart(BaseModel):
-    """Frozen, comparable, and tolerant of fields that an older observation has and we no longer know."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class Unanswered(ObservedPart):
-    """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret."""
-
-    what: str
-    why: str
 
 
 class ControllerZnode(ObservedPart):
@@ -236,22 +228,11 @@ class NodeView(ObservedPart):
     last_output: tuple[str, ...] = ()
 
 
-class Suspect(ObservedPart):
-    """A znode that Kafka's copy cannot read, or what a failover would choke on: what it is, and why.
-
-    `is_mended_by_window`: the revert window mends it by itself.
-    """
-
-    what: str
-    why: str
-    is_mended_by_window: bool = False
-
-
 class Observation(ObservedPart):
     """Everything that one look saw, between `started_at` and `ended_at`.
 
     `failover_hazards`, `poisoned_znodes`: looked for only when dual write has died, or the copy cannot finish. `None`: not
-    looked for, or not to be had.
+    looked for, or not to be had. `survey`: taken only before the start.
     """
 
     cluster: str
@@ -264,6 +245,7 @@ class Observation(ObservedPart):
     unanswered: tuple[Unanswered, ...]
     failover_hazards: tuple[Suspect, ...] | None = None
     poisoned_znodes: tuple[Suspect, ...] | None = None
+    survey: Survey | None = None
 
     def node(self, node_id: int) -> NodeView:
         return next(node for node in self.nodes if node.id == node_id)

@@ -21,6 +21,7 @@ from kafka.errors import (
     ClusterAuthorizationFailedError,
     ElectionNotNeededError,
     KafkaError,
+    KafkaStorageError,
     PreferredLeaderNotAvailableError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
@@ -29,7 +30,13 @@ from kafka.errors import (
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeConfigsRequest, ElectionType, ElectLeadersRequest, ListGroupsRequest
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    ListGroupsRequest,
+)
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
@@ -39,6 +46,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import KafkaView, PartitionFault
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
+from domain.survey import BrokerLogDir
 from domain.waves import shared_partitions
 
 logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
@@ -97,6 +105,9 @@ class BrokerAdmin:
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         return await asyncio.to_thread(self._view, cluster.spec.kafka)
 
+    async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
+        return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
+
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         return await asyncio.to_thread(self._offsets, cluster.spec.kafka)
 
@@ -112,6 +123,11 @@ class BrokerAdmin:
             wanted = displaced(metadata)
             batches = [wanted[start : start + ELECTIONS_BATCH] for start in range(0, len(wanted), ELECTIONS_BATCH)]
             return sum(client.elect_preferred(metadata.controller_id, batch) for batch in batches)
+
+    def _log_dirs(self, spec: KafkaClientSpec) -> tuple[BrokerLogDir, ...]:
+        with self._agreed(spec) as (client, metadata):
+            brokers = sorted(broker.node_id for broker in metadata.brokers)
+            return tuple(found for broker in brokers for found in client.log_dirs(broker))
 
     def _offsets(self, spec: KafkaClientSpec) -> tuple[PartitionOffsets, ...]:
         with self._agreed(spec) as (client, metadata):
@@ -246,6 +262,15 @@ class _Client:
             if one.error_code not in NO_ELECTION and _told(one, f"leader of {topic.topic}-{one.partition_id}")
         ]
         return len(found)
+
+    def log_dirs(self, broker: int) -> Iterator[BrokerLogDir]:
+        """Of each log directory its error tells whether it is online. No partition's size is asked for."""
+        answer = self._manager.run(self._manager.send, DescribeLogDirsRequest(topics=[]), broker)
+        for found in _told(answer, f"log directories of broker {broker}").results:
+            is_offline = found.error_code == KafkaStorageError.errno
+            if not is_offline:
+                _told(found, f"{found.log_dir} of broker {broker}")
+            yield BrokerLogDir(broker_id=broker, path=found.log_dir, is_offline=is_offline)
 
     def groups(self, broker: int) -> list[str]:
         """Groups that this broker coordinates."""

@@ -119,15 +119,21 @@ def assess(
     ruling: Ruling,
     observation_name: str,
     before: Silence | None = None,
+    *,
+    needs_survey: bool = False,
 ) -> Assessment:
-    """Decide what to do next. Pure: the observation's own end is the only clock. `before`: as the last look told it."""
+    """Decide what to do next. Pure: the observation's own end is the only clock. `before`: as the last look told it.
+
+    `needs_survey`: without one nothing starts.
+    """
     silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation, ruling)
     terms = _terms(observation, situation, spec, policy, ruling, hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
-    decision = _decide(observation, spec, policy, situation, terms, ruling)
+    is_blind = needs_survey and observation.survey is None
+    decision = _decide(observation, spec, policy, situation, terms, ruling) if not is_blind else NO_SURVEY
     stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
     steps_done, steps_total = steps_of(situation, terms.intent)
     nodes = node_statuses(situation, spec)
@@ -150,6 +156,19 @@ def assess(
         unknown=tuple(part.what for part in observation.unanswered),
         silence=silence,
     )
+
+
+NO_SURVEY = Wait(
+    reason=WaitReason.PART_UNKNOWN, objects=("survey",), detail="the cluster was not looked at as a start needs it"
+)
+
+
+def is_survey_needed(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling) -> bool:
+    """Whether this look could let a migration start: then the whole catalogue is asked, which needs more than the look."""
+    is_held_or_back = ruling.is_held or ruling.accepted_losses is not None
+    if is_held_or_back or observation.unanswered:
+        return False
+    return phase_of(situation_of(observation, spec, policy)) is Phase.PREFLIGHT
 
 
 def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> ClusterSight:

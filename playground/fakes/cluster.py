@@ -13,6 +13,7 @@ from domain.errors import Transient
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
+from domain.survey import BrokerLogDir
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
 from playground.fakes.leaders import Leaders
@@ -131,6 +132,22 @@ class FakeCluster:
             raise Transient(f"ZooKeeper {cluster.spec.zookeeper.connect}: no session")
         self.side.keep_sessions(self._zookeeper_ids())
         return FakeTree(self.znodes, self.faults, self.advance)
+
+    async def ask(self, server: str, word: str) -> str | None:
+        """The first server leads, and has all sessions."""
+        if self.faults.silent_zookeeper or server in self.faults.silent_servers:
+            raise Transient(f"ZooKeeper {server}: no answer to {word}")
+        is_leader = self.spec.zookeeper.connect.startswith(server)
+        answer = self.side.answer(word, is_leader, self.faults.foreign_clients)
+        return answer if word in self.faults.words else None
+
+    async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
+        self._answer_or_silence(cluster)
+        return tuple(
+            BrokerLogDir(broker_id=broker, path=path, is_offline=path in self.faults.offline_dirs)
+            for broker in self._serving()
+            for path in self.nodes[broker].spec.log_dirs
+        )
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()

@@ -14,6 +14,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
+from playground.fakes.node_look import is_look, look
 from playground.fakes.storage_tool import format_storage, write_meta
 
 FLAG = "zookeeper.metadata.migration.enable"
@@ -169,7 +170,9 @@ class FakeDriver:
         self._node.machine.make_dir(path)
 
     async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
-        """Knows one program: `kafka.tools.StorageTool format`."""
+        """Knows two programs: `kafka.tools.StorageTool format`, and the look that is sent to a node."""
+        if is_look(arguments):
+            return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
         raise Permanent(f"{arguments[0]}: no such program on this simulated machine")

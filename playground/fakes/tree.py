@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from activities.ports import CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
+from activities.ports import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
 from domain.errors import Permanent, Transient
 from playground.fakes.faults import Faults
 
@@ -119,6 +119,14 @@ class FakeTree:
     async def children(self, path: str) -> tuple[str, ...] | None:
         self._ensure_open(path)
         return None if self._znodes.find(path) is None else self._znodes.children(path)
+
+    async def access(self, path: str) -> tuple[Access, ...] | None:
+        """Everybody may do everything, except with what is forbidden."""
+        self._ensure_open(path)
+        if self._znodes.find(path) is None:
+            return None
+        is_protected = path in self._faults.forbidden_znodes
+        return (Access("digest", "kafka:hash", True),) if is_protected else (Access("world", "anyone", True),)
 
     async def sync(self) -> None:
         self._ensure_open("/")
