@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from domain.decisions import Finding, Severity
-from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll
+from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 
 SAYS = {
     Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
@@ -63,9 +63,15 @@ def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
     rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "a guess: this cluster has no history"
     yield f"## What is restarted, in this order\n\nAbout {estimate.seconds:g} s without soak and people's time ({rests_on})."
     for roll in rolls:
-        lines = [f"{', '.join(wave.nodes)}: {_line(wave.reason)}" for wave in roll.waves]
+        lines = [_wave(wave) for wave in roll.waves]
         yield f"### {roll.what}"
         yield "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def _wave(wave: PlannedWave) -> str:
+    stops = f" **Cannot spare it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
+    gone = f" Not available meanwhile: {', '.join(wave.without)}." if wave.without else ""
+    return f"{', '.join(wave.nodes)}: {_line(wave.reason)}{stops}{gone}"
 
 
 def _files(node: PlannedNode) -> Iterator[str]:

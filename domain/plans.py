@@ -41,10 +41,16 @@ class PlannedNode(PlanPart):
 
 
 class PlannedWave(PlanPart):
-    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each."""
+    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each.
+
+    `cannot_spare`: partitions that would fall below `min.insync.replicas`, so that this wave would not begin. `without`: the
+    same where the policy gives them up while their broker restarts.
+    """
 
     nodes: tuple[str, ...]
     reason: str
+    cannot_spare: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class PlannedRoll(PlanPart):
