@@ -189,7 +189,8 @@ class Rolling:
             why = why_not_proven(*what)
             good = good + 1 if not why else 0
             if good >= request.policy.stable_samples:
-                proven = mark.model_copy(update={"is_proven": True})
+                identity = process.identity if process is not None else None
+                proven = mark.model_copy(update={"is_proven": True, "proven_identity": identity})
                 await ensure_not_superseded(request, self._ports)
                 await write_mark(target.driver, target.node.properties_file, proven, await target.file())
                 return None

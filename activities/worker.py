@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
+from activities.adapters.four_letter_words import FourLetterWords
 from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
+from activities.blocking import Blocking
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.previewing import Previewing
@@ -51,6 +53,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Assessing(ports).observe_cluster,
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
+        Blocking(ports, FourLetterWords()).find_blockers,
     ]
 
 

@@ -1,7 +1,7 @@
 """One look at a cluster, by a worker: a standalone activity, so that Temporal's list of workflows stays readable.
 
-Who asks while a look is under way gets the same one. What the look is for: to see, to preview the way back, or to write down
-the way by hand.
+Who asks while a look is under way gets the same one. What the look is for: to see, to preview the way back, to write down
+the way by hand, or to say why nothing happens.
 """
 
 from datetime import timedelta
@@ -16,6 +16,8 @@ from api.links import cluster_url, migration_url
 from api.temporal import Temporal
 from domain.contracts import (
     ActivityName,
+    BlockersRequest,
+    BlockersSeen,
     ClusterSight,
     ObserveRequest,
     Payload,
@@ -34,6 +36,13 @@ WORKER_LIMIT = timedelta(seconds=10)
 
 LOOK_LIMIT = timedelta(seconds=30)
 """For the look itself. Every part of it has a shorter limit of its own, and is unknown after that."""
+
+
+CAUSE_LIMIT = timedelta(seconds=14)
+"""In which a cause is named, all in all: who asks why nothing happens is told before a quarter of a minute is over."""
+
+SOON = timedelta(seconds=4)
+"""Until a worker takes that task: there are threads enough, so that one who does not is not there."""
 
 
 class NoWorker(Transient):
@@ -68,9 +77,25 @@ async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
     return await _look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
 
 
+async def blockers(temporal: Temporal, migration: MigrationRecord, in_hand: tuple[str, ...]) -> BlockersSeen:
+    """Why nothing happens, within the time in which a cause must be named."""
+    asked = BlockersRequest(migration_id=migration.id, cluster=migration.cluster, policy=migration.policy, in_hand=in_hand)
+    call = f"{migration_url(migration.id)}/blockers"
+    limits = (SOON, CAUSE_LIMIT - SOON)
+    return await _look(temporal, ActivityName.FIND_BLOCKERS, asked, BlockersSeen, f"blockers/{migration.id}", call, limits)
+
+
 async def _look(
-    temporal: Temporal, activity: ActivityName, asked: Payload, result_type: type[Seen], activity_id: str, call: str
+    temporal: Temporal,
+    activity: ActivityName,
+    asked: Payload,
+    result_type: type[Seen],
+    activity_id: str,
+    call: str,
+    limits: tuple[timedelta, timedelta] | None = None,
 ) -> Seen:
+    """`limits`: until a worker takes it, and for the look itself."""
+    until_taken, of_look = limits or (WORKER_LIMIT, LOOK_LIMIT)
     async with temporal.answering() as client:
         handle = await client.start_activity(
             activity.value,
@@ -79,13 +104,13 @@ async def _look(
             id_conflict_policy=ActivityIDConflictPolicy.USE_EXISTING,
             task_queue=TaskQueue.WATCH,
             result_type=result_type,
-            schedule_to_start_timeout=WORKER_LIMIT,
-            start_to_close_timeout=LOOK_LIMIT,
+            schedule_to_start_timeout=until_taken,
+            start_to_close_timeout=of_look,
             retry_policy=RetryPolicy(maximum_attempts=1),
             summary=f"GET {call}",
         )
     try:
-        async with temporal.answering(WORKER_LIMIT + LOOK_LIMIT):
+        async with temporal.answering(until_taken + of_look):
             seen: Seen = await handle.result()
             return seen
     except ActivityFailureError as error:
@@ -97,9 +122,13 @@ def _names_below(kind: type[Exception]) -> set[str]:
     return {kind.__name__}.union(*(_names_below(child) for child in kind.__subclasses__()))
 
 
+OWN_ERRORS = frozenset(_names_below(KeeperlessError))
+"""Types of failures that are worded for people."""
+
+
 def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     """Whether it is one of our own errors, worded for people. Others are bugs, whose text may hold anything."""
-    return isinstance(cause, ApplicationError) and cause.type in _names_below(KeeperlessError)
+    return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
