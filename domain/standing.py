@@ -68,9 +68,10 @@ class InHand:
 
 
 def in_hand(events: Sequence[Event]) -> InHand | None:
-    """The node that a step works on."""
+    """The node that a step works on. A person's hold leaves it to be finished; an error of its own ends it."""
     for event in reversed(events):
-        if event.kind in {"step-done", "step-blocked", "held"}:
+        is_stopped = event.kind == "held" and "error" in event.data
+        if event.kind in {"step-done", "step-blocked"} or is_stopped:
             return None
         if event.kind == "step-started":
             return InHand(str(event.data.get("node", "")), event.at)

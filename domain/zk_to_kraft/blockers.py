@@ -21,9 +21,12 @@ MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})
 
 
 def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:
-    """The entries, and the reasons of waits that they explain. `decisions`: what is decided now, and what stands besides."""
+    """The entries, and the reasons of waits that they explain. `decisions`: what is decided now, and what stands besides.
+
+    While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
+    """
     causes = list(_unique(_searches(looked)))
-    for wait in (d for d in decisions if isinstance(d, Wait | Revert)):
+    for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))
         if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
             causes += list(_findings(looked))
