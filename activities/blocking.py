@@ -13,6 +13,7 @@ from temporalio import activity
 from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.observe import Ports, observe
+from activities.poison import unreadable_znodes
 from activities.ports import ZooKeeperServers
 from activities.suspects import stray_configs
 from activities.zookeeper_view import assigned_to
@@ -26,9 +27,12 @@ from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked, Serving
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
-from domain.zk_to_kraft.situation import QuorumState, Registration, Situation, quorum_leader, situation_of
+from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Situation, quorum_leader, situation_of
 
 T = TypeVar("T")
+
+NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
+NO_SUSPECT: tuple[Suspect, ...] = ()
 
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
@@ -119,19 +123,39 @@ class Blocking:
 
     async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
         silent: list[str] = []
-        logs, assigned, strays = await asyncio.gather(
+        logs, assigned, strays, unreadable, serving = await asyncio.gather(
             self._logs(cluster, worth_reading(cluster, observation, situation), silent),
-            _in_time(
-                "assignments in ZooKeeper",
-                self._assigned(cluster, observation, situation),
-                silent,
-                dict[int, tuple[str, ...]](),
-            ),
-            _in_time(
-                "configs in the quorum's log", self._strays(cluster, observation, situation), silent, tuple[Suspect, ...]()
-            ),
+            _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
+            _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
+            _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
+            self._serving(cluster, situation),
         )
-        return Hints(logs=logs, assigned=assigned, strays=strays, silent=tuple(silent))
+        return Hints(logs=logs, assigned=assigned, strays=strays, unreadable=unreadable, serving=serving, silent=tuple(silent))
+
+    async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
+        """Who answers though its pid file names no process."""
+
+        async def is_serving(node_id: int) -> bool:
+            try:
+                await self._ports.metrics.read(cluster.spec.node(node_id).metrics)
+            except KeeperlessError:
+                return False
+            return True
+
+        dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
+        answers = await asyncio.gather(*map(is_serving, dead))
+        return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
+
+    async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
+        """What would kill the copy, or be lost in it, as long as it has not begun."""
+        is_claimed = observation.zookeeper is None or situation.claim is not Claim.ZOOKEEPER
+        if is_claimed or situation.quorum is not QuorumState.PRE_MIGRATION:
+            return ()
+        tree = await self._ports.zookeepers.connect(cluster)
+        try:
+            return await unreadable_znodes(tree)
+        finally:
+            await tree.close()
 
     async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
         async def read(node_id: int) -> tuple[str, ...]:

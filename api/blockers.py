@@ -5,13 +5,13 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.client import WorkflowExecutionDescription
+from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
@@ -23,6 +23,9 @@ from domain import standing
 from domain.blocker import Blocker, blocker
 from domain.contracts import ActivityName, BlockersSeen, TaskQueue
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+
+QUESTION_LIMIT = timedelta(seconds=6)
+"""For a worker to answer for a run. It may have to read the run's history first."""
 
 PAGE = 1000
 """Events read at a time."""
@@ -47,9 +50,13 @@ class BlockersAnswer(Outgoing):
 
 
 class RunSeen(Outgoing):
-    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer."""
+    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
+
+    `is_led`: a worker answers for the run. One that waits has no task that would show that nobody leads it.
+    """
 
     is_running: bool | None
+    is_led: bool = True
     tasks: tuple[standing.PendingTask, ...] = ()
 
 
@@ -91,6 +98,8 @@ def _known(
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, record, now)
     yield from standing.of_tasks(run.tasks, now)
+    if not run.is_led:
+        yield _missing(TaskQueue.MIGRATIONS, "nobody answers a question to the migration's workflow", now)
     yield from standing.of_steps(events)
     yield from standing.of_commands(commands, now)
 
@@ -121,13 +130,18 @@ async def _look(temporal: Temporal, record: MigrationRecord, in_hand: tuple[str,
     """What a worker finds, or the entry that says why none does."""
     try:
         return await blockers(temporal, record, in_hand)
-    except NoWorker:
-        queue = TaskQueue.WATCH
-        return standing.no_worker(queue, standing.PROGRAM_OF[queue], "nobody took the task to look at the cluster", now)
+    except NoWorker as error:
+        took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
+        nobody = "nobody took the task to look at the cluster"
+        return _missing(TaskQueue.WATCH, took if error.was_taken else nobody, now)
     except ObservationFailed as error:
         return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
     except (TemporalUnavailable, TemporalRefused) as error:
         return _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
+
+
+def _missing(queue: TaskQueue, observed: str, now: datetime) -> Blocker:
+    return standing.no_worker(queue, standing.PROGRAM_OF[queue], observed, now)
 
 
 def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:
@@ -151,7 +165,19 @@ async def _run(wiring: Wiring, record: MigrationRecord) -> RunSeen:
     is_own = description.typed_search_attributes.get(MIGRATION_ID) == record.id
     if not is_own or description.close_time is not None:
         return RunSeen(is_running=False)
-    return RunSeen(is_running=True, tasks=tuple(_tasks(description)))
+    return RunSeen(is_running=True, is_led=await _is_led(wiring, record), tasks=tuple(_tasks(description)))
+
+
+async def _is_led(wiring: Wiring, record: MigrationRecord) -> bool:
+    """Whether the run answers a question, whatever it says."""
+    try:
+        async with wiring.temporal.answering(QUESTION_LIMIT) as client:
+            await client.get_workflow_handle(record.workflow_id).query("status")
+    except WorkflowQueryFailedError:
+        return True
+    except (TemporalRefused, TemporalUnavailable):
+        return False
+    return True
 
 
 def _tasks(description: WorkflowExecutionDescription) -> Iterator[standing.PendingTask]:

@@ -9,7 +9,7 @@ from typing import TypeGuard, TypeVar
 
 from temporalio.client import ActivityFailureError
 from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from api.links import cluster_url, migration_url
@@ -38,17 +38,22 @@ LOOK_LIMIT = timedelta(seconds=30)
 """For the look itself. Every part of it has a shorter limit of its own, and is unknown after that."""
 
 
-CAUSE_LIMIT = timedelta(seconds=14)
+CAUSE_LIMIT = timedelta(seconds=13)
 """In which a cause is named, all in all: who asks why nothing happens is told before a quarter of a minute is over."""
 
 SOON = timedelta(seconds=4)
 """Until a worker takes that task: there are threads enough, so that one who does not is not there."""
 
 
-class NoWorker(Transient):
-    """No activity worker took the task in time, or the one that did is gone."""
+TEMPORALS_OWN = timedelta(seconds=1)
+"""For Temporal itself to find out that a limit is over."""
 
-    def __init__(self) -> None:
+
+class NoWorker(Transient):
+    """No activity worker took the task in time, or the one that did is gone (`was_taken`)."""
+
+    def __init__(self, *, was_taken: bool = False) -> None:
+        self.was_taken = was_taken
         super().__init__("No activity worker answered on the task queue `watch`. Start keeperless-activities, and ask again.")
 
 
@@ -110,7 +115,7 @@ async def _look(
             summary=f"GET {call}",
         )
     try:
-        async with temporal.answering(until_taken + of_look):
+        async with temporal.answering(until_taken + of_look + TEMPORALS_OWN):
             seen: Seen = await handle.result()
             return seen
     except ActivityFailureError as error:
@@ -133,7 +138,7 @@ def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
 
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
-        return NoWorker()
+        return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
     if is_worded(cause):
         return ObservationFailed(cause.message)
     return ObservationFailed("The activity failed in a way that nobody foresaw: the activity worker's log has the cause.")

@@ -10,7 +10,8 @@ from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Decision, Revert, Wait, WaitReason
 from domain.observation import Observation
 from domain.zk_to_kraft.causes import Cause, Looked, cause, some
-from domain.zk_to_kraft.cluster_causes import copy_causes, dual_write_causes, kafka_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.cluster_causes import kafka_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.preflight import blockers_in, preflight
@@ -43,6 +44,7 @@ def _searches(looked: Looked) -> Iterator[Cause]:
         yield from flagless(looked)
     yield from zookeeper_causes(looked)
     yield from kafka_causes(looked)
+    yield from pending_causes(looked)
     yield from quorum_causes(looked)
     yield from copy_causes(looked)
     yield from dual_write_causes(looked)

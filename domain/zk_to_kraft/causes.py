@@ -39,14 +39,17 @@ class Hints:
     """What is looked up only for people, because no decision needs it.
 
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
-    registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `silent`: hints that
-    were asked for and did not come, in words.
+    registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
+    the copy could not read. `serving`: nodes without a process by their pid file whose metrics endpoint answers all the same.
+    `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Serving] = field(default_factory=dict)
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
+    unreadable: tuple[Suspect, ...] = ()
+    serving: frozenset[int] = frozenset()
     silent: tuple[str, ...] = ()
 
 

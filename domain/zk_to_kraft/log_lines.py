@@ -117,6 +117,25 @@ SUPERSET = Told(
     "ALARM: /migration is of an earlier attempt, and the quorum will delete what it lacks. Stop all controllers now.",
 )
 
+TLS_FAILED = Told(
+    "tls-handshake-failed",
+    re.compile(r"SSL handshake failed|SSLHandshakeException"),
+    "certificates that both sides trust",
+    "Compare the key and trust stores of this node and of the one that it talks to, their names and dates.",
+)
+LOGIN_FAILED = Told(
+    "login-failed",
+    re.compile(r"SaslAuthenticationException|Failed authentication with|failed authentication due to"),
+    "credentials that both sides know",
+    "Brokers log in to controllers and controllers to brokers: compare the SASL settings and users of both.",
+)
+PEER_UNREACHABLE = Told(
+    "peer-unreachable",
+    re.compile(r"Connection to node -?(\d+) \([^)]{1,80}\) could not be established"),
+    "the node reaches its peers' listeners",
+    "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
+)
+
 RUNNING = (
     WAITING_FOR_BROKERS,
     NO_BROKERS_KNOWN,
@@ -129,6 +148,9 @@ RUNNING = (
     CLAIM_REFUSED,
     OUT_OF_PLACE,
     SUPERSET,
+    TLS_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
 )
 """What a living process says. The first pattern that fits a line counts."""
 
@@ -145,6 +167,21 @@ DEATHS = (
         re.compile(r"No space left on device"),
         "room on every log directory",
         "Make room: move or delete what is not Kafka's, or grow the volume. Then start it.",
+    ),
+    Told(
+        "disk-failed",
+        re.compile(r"Read-only file system|Input/output error|Shutdown broker because all log dirs in .{1,160} have failed"),
+        "a disk that can be written and read",
+        "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
+    ),
+    Told(
+        "java-cannot-start",
+        re.compile(
+            r"UnsupportedClassVersionError|Could not find or load main class [\w.$]{1,100}|Unrecognized VM option '[^']{1,60}'|"
+            r"Could not reserve enough space for|Error occurred during initialization of VM|(?:java|exec): .{0,80}not found"
+        ),
+        "a Java that can run this Kafka",
+        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
     ),
     Told(
         "too-many-open-files",

@@ -9,9 +9,12 @@ from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Caus
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
     CONTROLLER_WITHOUT_FLAG,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
     REGISTRATION_DUPLICATE,
     REGISTRATION_REFUSED,
     REGISTRATION_UNSUPPORTED,
+    TLS_FAILED,
     death_in,
     found_in,
 )
@@ -34,7 +37,14 @@ EXPLAINED_BY = {
 }
 """What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
 
-REFUSALS = (REGISTRATION_UNSUPPORTED, REGISTRATION_DUPLICATE, REGISTRATION_REFUSED)
+REFUSALS = (
+    REGISTRATION_UNSUPPORTED,
+    REGISTRATION_DUPLICATE,
+    REGISTRATION_REFUSED,
+    TLS_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+)
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
@@ -53,12 +63,15 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield from _not_caught_up(looked, node)
         elif isinstance(node, BrokerSituation):
             yield from _not_registered(looked, node)
+            yield from _session(looked, node)
         yield from _file(looked, node)
         yield from _errors(looked, view)
 
 
 def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
+    if view.id in looked.hints.serving:
+        return _unowned(looked, view)
     lines = looked.hints.logs.get(view.id) or view.last_output
     death = death_in(lines[-DEATH_LINES:])
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
@@ -71,6 +84,20 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     expected = f"{name} runs" if death is None else f"{name} runs: {death.told.expected}"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+
+
+def _unowned(looked: Looked, view: NodeView) -> Cause:
+    """It serves, and nobody knows its process: started by another way, or its pid file is lost."""
+    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
+    return cause(
+        looked,
+        WaitReason.NODE_DOWN,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"its metrics endpoint answers, and {pid_file} names no process of it that runs",
+        expected=f"{pid_file} has the pid of {name}",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way.",
+    )
 
 
 def _silent(looked: Looked, view: NodeView) -> Cause:
@@ -152,6 +179,24 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}",
             expected=found.told.expected,
             fix=found.told.fix,
+        )
+
+
+def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
+    """GF11: a broker that has lost ZooKeeper while others have it, as far as its metrics tell."""
+    metrics = looked.observation.node(node.id).metrics
+    session = metrics.zookeeper_session if metrics is not None else None
+    is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
+    if is_cut and looked.observation.zookeeper is not None:
+        name = looked.name(node.id)
+        yield cause(
+            looked,
+            "GF11",
+            name,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us",
+            expected="CONNECTED",
+            fix=f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
         )
 
 

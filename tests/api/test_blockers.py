@@ -11,6 +11,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from api import blockers as api_blockers
 from api import observing
 from domain import standing
 from domain.blocker import blocker
@@ -50,9 +51,9 @@ async def watcher(temporal_client: Client) -> AsyncIterator[None]:
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nobody leads the workflows here, which would be an entry once the machine is slow."""
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(hours=1))
+    monkeypatch.setattr(api_blockers, "QUESTION_LIMIT", timedelta(seconds=2))
 
 
 async def migrating(api: Any, stable_samples: int = 3) -> str:
@@ -77,7 +78,7 @@ def keys(answer: dict[str, Any]) -> list[tuple[str, str]]:
     return [(item["code"], item["object"]) for item in answer["items"]]
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_look_and_what_the_ledger_knows_are_one_answer(api: Any) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.HELD, HELD)
@@ -90,14 +91,14 @@ async def test_a_look_and_what_the_ledger_knows_are_one_answer(api: Any) -> None
     assert await api.event_kinds(migration_id) == ["call-accepted"], "looking is no event"
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_wait_that_the_look_explains_is_told_once(api: Any) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
     assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2")]
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_node_in_hand_is_no_blocker_and_a_standstill_is_told(api: Any) -> None:
     migration_id = await migrating(api)
     cluster = (await api.wiring.ledger.migration(migration_id)).cluster
@@ -109,7 +110,7 @@ async def test_a_node_in_hand_is_no_blocker_and_a_standstill_is_told(api: Any) -
     assert answer["items"][0]["docs"] == "docs/guards.md#gf15"
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 @pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "nobody foresaw")])
 async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: Any, samples: int, says: str) -> None:
     migration_id = await migrating(api, samples)
@@ -121,6 +122,7 @@ async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: A
     assert answer["observed_at"] is None
 
 
+@pytest.mark.usefixtures("worker")
 async def test_without_a_worker_that_is_the_answer(api: Any) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
@@ -129,6 +131,16 @@ async def test_without_a_worker_that_is_the_answer(api: Any) -> None:
     assert datetime.now(UTC) - began < timedelta(seconds=10)
     assert keys(answer) == [("no-worker", "task queue watch"), ("node-down", "broker-2")]
     assert "keeperless-activities" in answer["items"][0]["fix"]
+
+
+@pytest.mark.usefixtures("watcher")
+async def test_a_run_that_waits_and_is_led_by_nobody_is_told(api: Any) -> None:
+    """No task of it waits for a worker: only a question shows it."""
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("held", "the migration"), ("no-worker", "task queue migrations")]
+    assert "keeperless-workflows" in answer["items"][2]["fix"]
 
 
 async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +161,7 @@ async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, ma
     assert keys(await blockers(api, record.id)) == [("temporal-unavailable", "Temporal"), ("node-down", "broker-2")]
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_run_that_was_terminated_is_told(api: Any, temporal_client: Client) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.RUNNING)
@@ -192,7 +204,7 @@ async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: E
     expect_problem(await api.http.get(f"/migrations/{migration_id}/blockers"), 503, "ledger-unavailable")
 
 
-@pytest.mark.usefixtures("watcher")
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_migration_says_where_its_blockers_are(api: Any) -> None:
     migration_id = await migrating(api)
     links = (await api.http.get(f"/migrations/{migration_id}")).json()["links"]

@@ -351,3 +351,57 @@ def test_since_is_when_the_wait_began_and_else_this_look() -> None:
 def test_the_way_back_has_its_causes_too() -> None:
     ruling = Ruling(accepted_losses=tuple(f"original-of-broker-{n}" for n in (1, 2, 3)))
     assert keys(found(dead(SOAK, 2), ruling)) == [("node-down", "broker-2")]
+
+
+# --- what nothing waits for yet --------------------------------------------------------------------------------------
+
+
+def test_a_node_that_serves_without_a_pid_file_is_told_as_such() -> None:
+    (entry,) = found(dead(DUAL, 2), hints=Hints(serving=frozenset({2})))
+    assert (entry.code, entry.object) == ("node-down", "broker-2")
+    assert "/run/2.pid" in entry.observed
+    assert "start it" not in entry.fix, "a second process beside the first is the last thing that helps"
+
+
+@pytest.mark.parametrize(("session", "told"), [("CONNECTING", ["broker-2"]), ("CONNECTED", []), (None, [])])
+def test_a_broker_that_has_lost_zookeeper_by_itself_is_named(session: str | None, told: list[str]) -> None:
+    assert [about for _, about in keys(found(with_metrics(DUAL, 2, zookeeper_session=session)))] == told
+
+
+def test_in_an_outage_of_zookeeper_no_broker_is_blamed_for_its_session() -> None:
+    seen = without(with_metrics(DUAL, 2, zookeeper_session="CONNECTING"), "zookeeper")
+    hints = Hints(servers=dict.fromkeys(SERVERS, Serving.REFUSED))
+    assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {address}") for address in SERVERS]
+
+
+@pytest.mark.parametrize(
+    ("parts", "about"),
+    [
+        ({"reassignments": ("orders-1",)}, "partition reassignment"),
+        ({"pending_deletions": ("old",)}, "topic deletion"),
+        ({"is_preferred_election_pending": True}, "election"),
+    ],
+)
+def test_work_under_way_is_told(parts: dict[str, object], about: str) -> None:
+    assert keys(found(with_zookeeper(DUAL, **parts))) == [("GF02", about)]
+
+
+def test_a_znode_that_would_kill_the_copy_is_told_before_it_begins() -> None:
+    suspect = Suspect(what="/config/users/u", why="its quota is no number")
+    entries = found(HYBRID, hints=Hints(unreadable=(suspect,)))
+    assert keys(entries) == [("copy-cannot-finish", "/config/users/u")]
+    assert "has not begun" in entries[0].observed
+
+
+@pytest.mark.parametrize(
+    ("znode", "says"),
+    [(None, "no such znode"), (MigrationZnode(controller_id=None, controller_epoch=None, offset=None), "cannot be parsed")],
+)
+def test_a_migration_znode_that_somebody_touched_is_told_as_such(znode: MigrationZnode | None, says: str) -> None:
+    (entry,) = found(with_zookeeper(DUAL, migration=znode))
+    assert (entry.code, entry.object) == ("dual-write-not-current", "/migration")
+    assert says in entry.observed
+
+
+def test_a_stranger_in_dual_write_is_not_of_the_copy() -> None:
+    assert keys(found(with_zookeeper(DUAL, broker_ids=(1, 2, 3, 7)))) == [("brokers-not-registered", "broker 7")]

@@ -13,6 +13,7 @@ from activities.observe import Ports
 from domain.contracts import BlockersRequest, BlockersSeen, workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import Permanent
+from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.zk_to_kraft.causes import Serving
@@ -192,3 +193,33 @@ async def test_a_silent_ensemble_and_silent_brokers_are_two_entries() -> None:
     cluster.faults.silent_kafka = True
     servers = Servers(Serving.YES, Serving.YES, Serving.YES)
     assert {entry.object for entry in (await found(cluster, servers=servers)).blockers} == {"ZooKeeper", "kafka"}
+
+
+async def test_a_lost_pid_file_is_told_by_who_answers_all_the_same() -> None:
+    cluster = await in_dual_write()
+    node = cluster.nodes[2]
+    real, pid_file = cluster.driver, node.spec.driver.service.pid_file
+
+    class Lost:
+        """The node runs, and its driver does not know."""
+
+        def __init__(self, driver: Any) -> None:
+            self._driver = driver
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._driver, name)
+
+        async def process(self) -> Process:
+            return Process(is_running=False, identity=None, last_identity=None, started_at=None)
+
+    cluster.driver = lambda spec: Lost(real(spec)) if spec.id == 2 else real(spec)  # type: ignore[assignment,return-value]
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("node-down", "broker-2")
+    assert pid_file in entry.observed
+
+
+async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:
+    cluster = FakeCluster()
+    await provision(cluster)
+    cluster.znodes["/config/users/u"] = b'{"version":1,"config":{"consumer_byte_rate":"much"}}'
+    assert ("copy-cannot-finish", "/config/users/u") in keys(await found(cluster))

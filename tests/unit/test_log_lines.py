@@ -21,12 +21,18 @@ LIVING = {
     "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
     "the same or newer epoch",
     "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",
+    "tls-handshake-failed": "ERROR [SocketServer] Failed authentication (SSL handshake failed)",
+    "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
+    "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
+    "not be established. Node may not be available.",
     "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
     "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
 }
 DYING = {
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
+    "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
+    "java-cannot-start": "Error: Could not find or load main class kafka.Kafka",
     "too-many-open-files": "java.net.SocketException: Too many open files",
     "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
     "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
