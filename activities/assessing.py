@@ -56,7 +56,7 @@ class Assessing:
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, observation)
                     return assessment
-                request = request.model_copy(update={"silence": assessment.silence})
+                request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
 
     async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
@@ -90,18 +90,21 @@ async def look_and_decide(
     """
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
-    ruling = await _ruling(request, ports)
+    ruling = await ruling_of(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
     is_start = is_survey_needed(observation, cluster.spec, request.policy, ruling) and isinstance(request, AssessRequest)
     if is_start:
         observation = await with_survey(observation, cluster, ports)
     content = observation.model_dump_json().encode()
-    before = request.silence if isinstance(request, AssessRequest) else None
+    before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
     name = sha256_of(content)
-    return assess_observation(observation, cluster.spec, request.policy, ruling, name, before, needs_survey=is_start), content
+    assessment = assess_observation(
+        observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
+    )
+    return assessment, content
 
 
-async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
+async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
     """What the ledger knows of the approvals that the workflow accepted, and the newest reports. A message alone moves nothing.
 
     Drifts are counted last: one that is published and repaired meanwhile is seen in their number, if not in the reports.

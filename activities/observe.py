@@ -41,18 +41,24 @@ class Ports:
 
 
 async def observe(
-    cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy = DEFAULT_POLICY, poison_seconds: float = POISON_SECONDS
+    cluster: ClusterRecord,
+    ports: Ports,
+    policy: MigrationPolicy = DEFAULT_POLICY,
+    poison_seconds: float = POISON_SECONDS,
+    part_seconds: float | None = None,
 ) -> Observation:
     """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
 
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
+    `part_seconds`: how long to wait for ZooKeeper and for Kafka, where somebody waits for the whole; `None`: as long as each
+    has time.
     """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
     zookeeper, kafka, *nodes = await asyncio.gather(
-        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered),
-        _answer("kafka", ports.kafka.view(cluster), unanswered),
+        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered, part_seconds),
+        _answer("kafka", ports.kafka.view(cluster), unanswered, part_seconds),
         *(_look_at_node(cluster, node, ports, unanswered) for node in cluster.spec.nodes),
     )
     observation = Observation(
@@ -68,13 +74,16 @@ async def observe(
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 
-async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:
+async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], seconds: float | None = None) -> T | None:
     """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
     try:
-        return await asked
+        async with asyncio.timeout(seconds):
+            return await asked
     except KeeperlessError as error:
         unanswered.append(Unanswered(what=what, why=str(error)))
-        return None
+    except TimeoutError:
+        unanswered.append(Unanswered(what=what, why=f"no answer within {seconds:g} s"))
+    return None
 
 
 async def _installed_version(driver: NodeDriver, kafka_home: str) -> str | None:

@@ -21,6 +21,7 @@ from domain.offsets import GroupOffset, PartitionOffsets
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 from domain.survey import BrokerLogDir
+from domain.zk_to_kraft.causes import Serving
 
 if TYPE_CHECKING:
     from activities.capturing import Captured
@@ -227,6 +228,13 @@ class Listeners(Protocol):
 
     async def is_answering(self, host: str, port: int) -> bool:
         """Whether anybody accepts connections there. False also when nothing comes back within a second or two."""
+
+
+class ZooKeeperServers(Protocol):
+    """Asks the servers of an ensemble one by one, which a session never does."""
+
+    async def serving(self, host: str, port: int) -> Serving:
+        """Whether it serves. Answers within a few seconds, whatever the server does."""
 
 
 class ArtefactStore(Protocol):

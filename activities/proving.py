@@ -59,7 +59,7 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
         why = next(filter(None, missing), "")
         good = good + 1 if not why else 0
         if good >= request.policy.stable_samples:
-            await all_of(*(_write_proof(request, one, ports) for one in rolled))
+            await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
             return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports))
         await asyncio.sleep(request.policy.poll_interval.total_seconds())
     return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {why}" for one in rolled})
@@ -86,8 +86,10 @@ async def _epitaph(target: Target) -> str:
     return f"{target.name} does not run after its restart. It printed last:\n" + "\n".join(lines)
 
 
-async def _write_proof(request: StepRequest, one: Rolled, ports: Ports) -> None:
-    proven = one.marked.mark.model_copy(update={"is_proven": True})
+async def _write_proof(request: StepRequest, one: Rolled, seen: Observation, ports: Ports) -> None:
+    process = seen.node(one.target.node.id).process
+    identity = process.identity if process is not None else None
+    proven = one.marked.mark.model_copy(update={"is_proven": True, "proven_identity": identity})
     await ensure_not_superseded(request, ports)
     await write_mark(one.target.driver, one.target.node.properties_file, proven, await one.target.file())
 

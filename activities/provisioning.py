@@ -83,7 +83,8 @@ class Provisioning:
             blocked = await self._why_silent(request, controller, driver)
             if blocked is None:
                 await ensure_not_superseded(request, self._ports)
-                await write_mark(driver, controller.properties_file, mark.model_copy(update={"is_proven": True}), source)
+                proven = {"is_proven": True, "proven_identity": (await driver.process()).identity}
+                await write_mark(driver, controller.properties_file, mark.model_copy(update=proven), source)
             return StepOutcome(
                 is_done=blocked is None,
                 blocked=blocked,

@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
+from activities.adapters.four_letter_words import FourLetterWords
 from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
+from activities.blocking import Blocking
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.planning import Planning
@@ -54,6 +56,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
         Planning(ports).review_plan,
+        Blocking(ports, FourLetterWords()).find_blockers,
     ]
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.blocker import Blocker
 from domain.decisions import Decision, Finding, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
@@ -42,6 +43,7 @@ class ActivityName(StrEnum):
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"
     REVIEW_PLAN = "review_plan"
+    FIND_BLOCKERS = "find_blockers"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -75,6 +77,13 @@ class Silence(Payload):
     seen_at: datetime
 
 
+class Standstill(Payload):
+    """Since when nothing measurable has moved, and the measure, in words."""
+
+    measure: str
+    since: datetime
+
+
 class CarriedState(Payload):
     """What a run hands to the next one when it continues as new.
 
@@ -98,6 +107,8 @@ class CarriedState(Payload):
     gate: OpenGate | None = None
     untold: tuple[EventDraft, ...] = ()
     silence: Silence | None = None
+    standstill: Standstill | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class MigrationInput(Payload):
@@ -130,7 +141,8 @@ class Claim(Payload):
 
 class AssessRequest(Payload):
     """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
-    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`: what the last look knew of it.
+    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`, `standstill`: what the last
+    look knew of them.
     `unchecked_since`: when a comparison that was asked for was not taken by any worker.
     """
 
@@ -143,6 +155,7 @@ class AssessRequest(Payload):
     seen: str | None = None
     revert: RevertOrder | None = None
     silence: Silence | None = None
+    standstill: Standstill | None = None
     unchecked_since: datetime | None = None
     plan_id: str | None = None
 
@@ -180,6 +193,8 @@ class Assessment(Payload):
     steps_total: int = 0
     unknown: tuple[str, ...] = ()
     silence: Silence | None = None
+    standstill: Standstill | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class StepRequest(Payload):
@@ -481,3 +496,24 @@ class PlanReview(Payload):
     moved: tuple[Finding, ...] = ()
     blockers: tuple[Finding, ...] = ()
     unknown: tuple[str, ...] = ()
+
+
+class BlockersRequest(Payload):
+    """Why nothing happens, from a fresh look. `in_hand`: the node that a step was working on when it was asked."""
+
+    migration_id: str
+    cluster: str
+    policy: MigrationPolicy = MigrationPolicy()
+    in_hand: tuple[str, ...] = ()
+
+
+class BlockersSeen(Payload):
+    """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
+    up.
+    """
+
+    observed_at: datetime
+    phase: str | None
+    blockers: tuple[Blocker, ...]
+    explained: tuple[str, ...] = ()
+    unlooked: tuple[str, ...] = ()

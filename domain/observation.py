@@ -140,16 +140,21 @@ class NodeMetrics(ObservedPart):
     raft_log_end: int | None = None
     raft_high_watermark: int | None = None
     under_replicated_partitions: int | None = None
+    metadata_error_count: int | None = None
     kafka_version: str | None = None
 
 
 class Process(ObservedPart):
-    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not."""
+    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not.
+
+    `is_paused`: it is there, and does not run on: stopped by a signal or a debugger.
+    """
 
     is_running: bool
     identity: str | None
     last_identity: str | None
     started_at: datetime | None
+    is_paused: bool = False
 
 
 class RollMark(ObservedPart):
@@ -159,7 +164,8 @@ class RollMark(ObservedPart):
     `original_sha256`: the archived file as it was before this product first changed it. `changes`: what the roll changed in
     the file, key by key, for people.
     `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
-    earlier roll of ours, so that it is this one's to start even before the file is written.
+    earlier roll of ours, so that it is this one's to start even before the file is written. `proven_identity`: the process that
+    was proven; `None` where it is not known, as after a start of ours that no roll made.
     """
 
     step_id: str
@@ -173,6 +179,7 @@ class RollMark(ObservedPart):
     is_proven: bool = False
     has_edits: bool = False
     was_stopped: bool = False
+    proven_identity: str | None = None
 
 
 class PropertiesFile(ObservedPart):

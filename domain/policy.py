@@ -137,6 +137,12 @@ class MigrationPolicy(BaseModel):
         gt=timedelta(0),
         description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
     )
+    stage_deadline: timedelta = Field(
+        default=timedelta(minutes=15),
+        gt=timedelta(0),
+        description="How long nothing measurable may move (no step done, no replica caught up, no broker registered) before an "
+        "alert says so. Waiting for a person, a hold and the soak do not count. Nothing else happens at the deadline.",
+    )
     accepted_findings: tuple[AcceptedFinding, ...] = Field(
         default=(),
         description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.blocker import Blocker
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
 from domain.policy import MigrationPolicy
@@ -121,6 +122,7 @@ class Progress(Record):
     steps_total: int = 0
     findings: tuple[Finding, ...] = ()
     outcome: str | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class MigrationRecord(Record):

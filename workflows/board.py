@@ -61,6 +61,7 @@ class Board:
         self.phase = carried.phase
         self.gate = carried.gate
         self.waiting = carried.waiting
+        self.alerts = carried.alerts
         self.restarts = dict(carried.restarts)
         self.is_way_back_closed = carried.is_way_back_closed
         self.in_hand: Step | None = None
@@ -100,6 +101,7 @@ class Board:
         self._forget_what_is_over(assessment)
         self._note_gate(assessment.gate)
         self._note_waiting(assessment)
+        self._note_alerts(assessment)
         self._show(
             Progress(
                 state=state_of(assessment, heading),
@@ -110,6 +112,7 @@ class Board:
                 gate=self.gate,
                 steps_done=assessment.steps_done,
                 steps_total=assessment.steps_total,
+                alerts=self.alerts,
             )
         )
         page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading)
@@ -230,6 +233,14 @@ class Board:
         elif waiting is not None and before is not None and before.reason == waiting.reason:
             waiting = waiting.model_copy(update={"since": before.since})
         self._show_waiting(waiting)
+
+    def _note_alerts(self, assessment: Assessment) -> None:
+        """Tell an alert when it begins; its age goes on while it says the same."""
+        known = {(alert.code, alert.object, alert.observed): alert for alert in self.alerts}
+        self.alerts = tuple(known.get((a.code, a.object, a.observed), a) for a in assessment.alerts)
+        for alert in self.alerts:
+            if (alert.code, alert.object, alert.observed) not in known:
+                self._outbox.tell("alert", alert.model_dump(mode="json"))
 
     def _show_waiting(self, waiting: Waiting | None) -> None:
         """Tell a wait when it begins. The search attribute outlives a run, so it is compared with itself."""

@@ -21,6 +21,7 @@ from domain.contracts import (
     RollbackAnswer,
     RollbackRequest,
     Silence,
+    Standstill,
     StepOutcome,
     StepRequest,
     TaskQueue,
@@ -77,6 +78,8 @@ class Calls:
     generation: int
     silence: Silence | None = None
     """As the last look told it."""
+    standstill: Standstill | None = None
+    """Likewise."""
     unchecked_since: datetime | None = None
     """When a comparison was not taken by any worker; nothing since one was."""
 
@@ -237,6 +240,7 @@ class Calls:
             seen=seen,
             revert=orders.revert,
             silence=self.silence,
+            standstill=self.standstill,
             unchecked_since=self.unchecked_since,
             plan_id=self.request.plan_id,
         )

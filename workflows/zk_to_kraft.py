@@ -65,7 +65,7 @@ class ZkToKraftMigration:
         is_held = request.is_held
         carried = request.carried or CarriedState(generation=0, is_held=is_held, held_because=STARTED_HELD if is_held else "")
         self._request = request
-        self._calls = Calls(request, carried.generation, carried.silence)
+        self._calls = Calls(request, carried.generation, carried.silence, carried.standstill)
         self._orders = Orders.of(carried)
         self._outbox = Outbox(request.cluster, request.migration_id, carried)
         self._board = Board(request, self._orders, self._outbox, carried)
@@ -111,7 +111,7 @@ class ZkToKraftMigration:
             assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
                 continue
-            self._calls.silence = assessment.silence
+            self._calls.silence, self._calls.standstill = assessment.silence, assessment.standstill
             self._board.note_phase(assessment)
             decision = assessment.decision
             if isinstance(decision, Refuse | Done):
@@ -285,6 +285,8 @@ class ZkToKraftMigration:
             gate=self._board.gate,
             untold=self._outbox.untold,
             silence=self._calls.silence,
+            standstill=self._calls.standstill,
+            alerts=self._board.alerts,
         )
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:

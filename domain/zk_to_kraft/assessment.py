@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence
+from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence, Standstill
 from domain.decisions import (
     Decision,
     Finding,
@@ -44,6 +45,7 @@ from domain.zk_to_kraft.comparison import (
     told,
 )
 from domain.zk_to_kraft.decide import decide
+from domain.zk_to_kraft.drift_watch import drifts
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -63,6 +65,7 @@ from domain.zk_to_kraft.situation import (
     situation_of,
     soaked_for,
 )
+from domain.zk_to_kraft.standstill import overdue, standstill
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
 MAX_OBJECTS = 20
@@ -119,10 +122,12 @@ def assess(
     ruling: Ruling,
     observation_name: str,
     before: Silence | None = None,
+    still: Standstill | None = None,
     *,
     needs_survey: bool = False,
 ) -> Assessment:
-    """Decide what to do next. Pure: the observation's own end is the only clock. `before`: as the last look told it.
+    """Decide what to do next. Pure: the observation's own end is the only clock. `before`, `still`: as the last look told
+    it.
 
     `needs_survey`: without one nothing starts.
     """
@@ -141,10 +146,12 @@ def assess(
     gate = OpenGate(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
     ) if opened is not None else None  # fmt: skip
+    still = standstill(observation, spec, phase, steps_done, stands or decision, still)
+    alerts = alerts_of(observation, spec, policy, terms.intent, still)
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=digest_of(phase, decision, situation.dual_write, nodes),
+        digest=digest_of(phase, decision, situation.dual_write, nodes, alerts),
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=nodes,
@@ -155,6 +162,8 @@ def assess(
         steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
         silence=silence,
+        standstill=still,
+        alerts=alerts,
     )
 
 
@@ -171,6 +180,14 @@ def is_survey_needed(observation: Observation, spec: ClusterSpec, policy: Migrat
     return phase_of(situation_of(observation, spec, policy)) is Phase.PREFLIGHT
 
 
+def alerts_of(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, intent: Intent, still: Standstill | None
+) -> tuple[Blocker, ...]:
+    """What somebody should know though nothing waits for it. On the way back nodes change under us, and that is meant."""
+    moved = drifts(observation, spec, observation.ended_at) if intent is Intent.FORWARD else ()
+    return (*moved, *overdue(still, policy, observation.ended_at))
+
+
 def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> ClusterSight:
     """What is seen now, for people, without any decision."""
     situation = situation_of(observation, spec, policy)
@@ -184,7 +201,13 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
     )
 
 
-def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite, nodes: tuple[NodeStatus, ...]) -> str:
+def digest_of(
+    phase: Phase | None,
+    decision: Decision,
+    dual_write: DualWrite,
+    nodes: tuple[NodeStatus, ...],
+    alerts: tuple[Blocker, ...] = (),
+) -> str:
     """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
 
     That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node counts:
@@ -194,7 +217,8 @@ def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite, no
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
     is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
-    seen = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
+    seen: dict[str, Any] = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
+    seen |= {"alerts": [alert.model_dump(mode="json", exclude={"since"}) for alert in alerts]} if alerts else {}
     return hash_of(seen | {"decision": told, "nodes": [node.model_dump(mode="json") for node in nodes] if is_held else []})
 
 

@@ -91,6 +91,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
         f"report on {data['check']}: {data['says']}",
         Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT,
     ),
+    "alert": _plain("{object}: {observed}", Tone.ALERT),
     "gate-opened": _plain("gate {gate} is open: a person has to approve", Tone.NEWS),
     "approved": _plain("{gate} approved by {by}: {reason}", Tone.NEWS),
     "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),

@@ -1,5 +1,6 @@
 """The pages say what the code says."""
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from domain.blocker import docs_of
 from domain.decisions import GateName, WaitReason
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
+from domain.standing import CODES
+from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import METADATA_CHANGES
 from domain.zk_to_kraft.phases import Phase
 
@@ -37,6 +41,29 @@ def test_every_preflight_code_is_explained_and_no_other() -> None:
     assert len(raised) == 40
     assert re.findall(r"^## (PF\d\d)$", page, re.MULTILINE) == raised
     assert re.findall(r"^\| \[(PF\d\d)\]\(#pf\d\d\) \|", page, re.MULTILINE) == raised
+
+
+@pytest.mark.parametrize("guard", CATALOGUE, ids=lambda guard: guard.code)
+def test_a_guard_is_where_the_page_says(guard: Guard) -> None:
+    """Every place that is named is there, and a guard that is nowhere says so."""
+    for place in guard.held_in:
+        module, _, name = place.partition(":")
+        found: object = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    assert guard.held_in or guard.lacks == "The whole guard."
+    assert set(guard.shows) <= {*WaitReason, *CODES, guard.code}
+
+
+def test_the_guards_are_all_there() -> None:
+    assert [guard.code for guard in CATALOGUE] == [f"GF{number:02}" for number in range(1, 23)]
+
+
+@pytest.mark.parametrize("code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE)])
+def test_a_blockers_docs_are_there(code: str) -> None:
+    page, _, anchor = docs_of(code).partition("#")
+    headings = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)

@@ -23,6 +23,8 @@ from domain.contracts import (
     ApprovalMessage,
     Assessment,
     AssessRequest,
+    BlockersRequest,
+    BlockersSeen,
     CheckOutcome,
     CheckRequest,
     Claim,
@@ -49,8 +51,16 @@ from workflows.telling import SUMMARIES, summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
+WATCHING = {
+    ActivityName.WATCH,
+    ActivityName.OBSERVE,
+    ActivityName.PREVIEW,
+    ActivityName.RUNBOOK,
+    ActivityName.FIND_BLOCKERS,
+}
 CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.CLAIM: (ClaimRequest, Claim),
+    ActivityName.FIND_BLOCKERS: (BlockersRequest, BlockersSeen),
     ActivityName.ASSESS: (AssessRequest, Assessment),
     ActivityName.WATCH: (AssessRequest, Assessment),
     ActivityName.PROVISION_CONTROLLER: (StepRequest, StepOutcome),
@@ -92,7 +102,7 @@ def test_an_activity_takes_and_gives_what_the_contract_says(name: ActivityName) 
 
 def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
     watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS)}
-    assert watching == {ActivityName.WATCH, ActivityName.OBSERVE, ActivityName.PREVIEW, ActivityName.RUNBOOK}
+    assert watching == WATCHING
 
 
 def test_every_action_has_its_activity() -> None:
@@ -136,6 +146,9 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "AdoptRequest": {"migration_id", "command_id"},
     "ApprovalMessage": set(),
     "AssessRequest": {"migration_id", "cluster", "generation"},
+    "BlockersRequest": {"migration_id", "cluster"},
+    "BlockersSeen": {"observed_at", "phase", "blockers"},
+    "Standstill": {"measure", "since"},
     "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
     "CarriedState": {"generation"},
     "CheckOutcome": {"report_id", "verdict", "content_hash"},
