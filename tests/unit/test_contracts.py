@@ -34,8 +34,12 @@ from domain.contracts import (
     MigrationInput,
     MigrationStatus,
     ObserveRequest,
+    PlanOutcome,
+    PlanRequest,
+    PlanReview,
     PreviewRequest,
     RecordRequest,
+    ReviewRequest,
     RollbackAnswer,
     RollbackMessage,
     RollbackPreview,
@@ -57,6 +61,8 @@ WATCHING = {
     ActivityName.PREVIEW,
     ActivityName.RUNBOOK,
     ActivityName.FIND_BLOCKERS,
+    ActivityName.MAKE_PLAN,
+    ActivityName.REVIEW_PLAN,
 }
 CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.CLAIM: (ClaimRequest, Claim),
@@ -76,6 +82,8 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
     ActivityName.WIPE: (StepRequest, StepOutcome),
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
+    ActivityName.MAKE_PLAN: (PlanRequest, PlanOutcome),
+    ActivityName.REVIEW_PLAN: (ReviewRequest, PlanReview),
 }
 
 
@@ -164,9 +172,13 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "MigrationInput": {"migration_id", "cluster"},
     "MigrationStatus": {"migration_id", "progress", "generation"},
     "ObserveRequest": {"cluster"},
+    "PlanOutcome": {"plan_id", "plan_hash", "is_blocked"},
+    "PlanRequest": {"plan_id", "cluster", "kind", "requested_by", "requested_at"},
+    "PlanReview": set(),
     "PreviewRequest": {"cluster"},
     "PreviewStep": {"what"},
     "RecordRequest": {"migration_id", "cluster", "generation"},
+    "ReviewRequest": {"plan_id", "cluster"},
     "RevertOrder": {"command_id", "because", "cluster"},
     "RollbackAnswer": set(),
     "RollbackMessage": set(),
