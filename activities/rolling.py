@@ -1,6 +1,7 @@
 """`roll_node`: one node, from its look before to its proof afterwards, in both directions. Safe to run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+       then its configuration management is paused, and proven to be          (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
     4. write the file                                                         (only just before the restart)
@@ -33,6 +34,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
+from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
 from activities.node_files import read_mark, sha256_of, write_mark
@@ -65,6 +67,7 @@ class Rolling:
                 return StepOutcome(is_done=False, blocked=silent, attempt=activity.info().attempt)
             if mark is None or not await self._has_left(request, target, mark):
                 blocked, looked_at = await self._look_again(request)
+                blocked = blocked or await why_not_paused(request, target, await target.file(), self._ports)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
                 marked = await mark_roll(request, target, self._ports)
@@ -83,7 +86,7 @@ class Rolling:
                 did_restart=did_restart,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
-                changes=marked.mark.changes,
+                changes=(*marked.mark.changes, *await pauses_of(request, target)),
             )
 
     async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:

@@ -9,6 +9,7 @@ from typing import Any
 from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
+from activities.configuration_management import ConfigurationManaging
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.planning import Planning
@@ -38,6 +39,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,
         Wiping(ports).wipe_kraft,
+        ConfigurationManaging(ports).release_configuration,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,

@@ -65,6 +65,7 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
     ActivityName.WIPE: (StepRequest, StepOutcome),
+    ActivityName.RELEASE_CONFIGURATION: (StepRequest, StepOutcome),
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
 }
 
