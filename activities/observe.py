@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from activities.configuration_hook import is_paused
 from activities.node_files import look_at_disk
 from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
 from activities.suspects import POISON_SECONDS, with_suspects
@@ -16,6 +17,7 @@ from domain.errors import KeeperlessError
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.configuration import part_name
 
 T = TypeVar("T")
 
@@ -104,15 +106,16 @@ async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperV
 async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered]) -> NodeView:
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process, disk = await asyncio.gather(
+    process, disk, paused = await asyncio.gather(
         _answer(f"process of {name}", driver.process(), unanswered),
         _answer(
             f"files of {name}",
             look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
             unanswered,
         ),
+        _answer(part_name(name), _is_configuration_paused(driver, node), unanswered),
     )
-    view = NodeView(id=node.id, process=process, disk=disk)
+    view = NodeView(id=node.id, process=process, disk=disk, is_configuration_paused=paused)
     if process is None:
         return view
     if process.is_running:
@@ -125,3 +128,8 @@ async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, un
         return view
     lines = await _answer(f"output of {name}", driver.output_tail(LAST_LINES), unanswered)
     return view.model_copy(update={"last_output": lines or ()})
+
+
+async def _is_configuration_paused(driver: NodeDriver, node: NodeSpec) -> bool | None:
+    hook = node.driver.configuration_management
+    return None if hook is None else await is_paused(driver, hook)

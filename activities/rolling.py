@@ -2,6 +2,7 @@
 run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+       then its configuration management is paused, and proven to be          (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
     4. write the file                                                         (only just before the restart)
@@ -39,6 +40,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
+from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
 from activities.node_files import read_mark, sha256_of
@@ -83,11 +85,13 @@ class Rolling:
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             proof = await prove(request, rolled, self._ports)
-            return _outcome(request.step, rolled, proof, time.monotonic() - begun)
+            pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
+            return _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
 
     async def _roll(self, request: StepRequest, targets: list[Target]) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
         blocked, looked_at = await self._look_again(request)
+        blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
         marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
@@ -106,6 +110,14 @@ class Rolling:
         marked = await resume_roll(request, target, mark, self._ports)
         await self._write(request, target, marked, None)
         return await self._restart(request, target, marked, None)
+
+    async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Why a node's configuration management would write its file back; nothing has been written yet."""
+        whys = await all_of(*(self._why_one_not_paused(request, target) for target in targets))
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_one_not_paused(self, request: StepRequest, target: Target) -> str | None:
+        return await why_not_paused(request, target, await target.file(), self._ports)
 
     async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
         """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""
@@ -200,7 +212,7 @@ class Rolling:
             activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
 
 
-def _outcome(step: Step, rolled: list[Rolled], proof: Proof, seconds: float) -> StepOutcome:
+def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, tuple[str, ...]], seconds: float) -> StepOutcome:
     """What became of each. Who is not among the rolled was to go along, and has not been touched since."""
     found = {one.target.node.id: one for one in rolled}
     each = [
@@ -209,7 +221,7 @@ def _outcome(step: Step, rolled: list[Rolled], proof: Proof, seconds: float) -> 
             is_done=one is not None and proof.why_not[node_id] is None,
             blocked=proof.why_not[node_id] if one is not None else LEFT_OUT,
             did_restart=one is not None and one.did_restart,
-            changes=one.marked.mark.changes if one is not None else (),
+            changes=(*one.marked.mark.changes, *pauses[node_id]) if one is not None else (),
         )
         for node_id in step.nodes
         for one in [found.get(node_id)]

@@ -11,6 +11,7 @@ from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.blocking import Blocking
+from activities.configuration_management import ConfigurationManaging
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.planning import Planning
@@ -40,6 +41,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,
         Wiping(ports).wipe_kraft,
+        ConfigurationManaging(ports).release_configuration,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,

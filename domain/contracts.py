@@ -40,6 +40,7 @@ class ActivityName(StrEnum):
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"
     WIPE = "wipe_kraft"
+    RELEASE_CONFIGURATION = "release_configuration"
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"
     REVIEW_PLAN = "review_plan"

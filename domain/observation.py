@@ -182,6 +182,19 @@ class RollMark(ObservedPart):
     proven_identity: str | None = None
 
 
+class PauseMark(ObservedPart):
+    """What lies beside a node's file as long as a migration counts on its configuration management being paused.
+
+    `step_id`: of the step that needed it. `is_ours`: it ran until then; where it did not, whoever paused it resumes it.
+    `is_proven`: it was seen paused after this mark was written.
+    """
+
+    step_id: str
+    generation: int
+    is_ours: bool
+    is_proven: bool = False
+
+
 class PropertiesFile(ObservedPart):
     """A node's properties file: hash of its bytes, the observed keys, and what our last roll of the node left beside it.
 
@@ -223,16 +236,21 @@ class NodeDisk(ObservedPart):
 
     file: PropertiesFile | None
     log_dirs: tuple[LogDir, ...]
+    pause: PauseMark | None = None
 
 
 class NodeView(ObservedPart):
-    """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more."""
+    """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more.
+
+    `is_configuration_paused`: whether its configuration management is; `None` also where its specification names none.
+    """
 
     id: int
     process: Process | None = None
     disk: NodeDisk | None = None
     metrics: NodeMetrics | None = None
     last_output: tuple[str, ...] = ()
+    is_configuration_paused: bool | None = None
 
 
 class Observation(ObservedPart):

@@ -31,13 +31,15 @@ class FileAtStage(PlanPart):
 
 
 class PlannedNode(PlanPart):
-    """What becomes of one node. `restarts`: until the end; a controller's first start is none."""
+    """What becomes of one node. `restarts`: until the end; a controller's first start is none. `configuration_management`:
+    whether and how it is paused."""
 
     name: str
     role: str
     path: str
     restarts: int
     files: tuple[FileAtStage, ...]
+    configuration_management: str = ""
 
 
 class PlannedWave(PlanPart):

@@ -90,7 +90,11 @@ class Waiting(Record):
 
 
 class NodeStatus(Record):
-    """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered."""
+    """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered.
+
+    `configuration_management`: `runs`, `paused`, `paused-by-us` (by a migration, which resumes it at its end) or `unknown`;
+    `None` where the specification names none.
+    """
 
     name: str
     role: str
@@ -98,6 +102,7 @@ class NodeStatus(Record):
     stage: str
     is_ready: bool
     restarts: int = 0
+    configuration_management: str | None = None
 
 
 class OpenGate(Record):

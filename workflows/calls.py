@@ -59,6 +59,7 @@ ACTIVITY_OF = {
     StepAction.FAIL_OVER: ActivityName.FAIL_OVER,
     StepAction.LEAVE_KRAFT: ActivityName.LEAVE_KRAFT,
     StepAction.WIPE: ActivityName.WIPE,
+    StepAction.RELEASE_CONFIGURATION: ActivityName.RELEASE_CONFIGURATION,
 }
 
 

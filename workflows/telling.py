@@ -98,6 +98,7 @@ SUMMARIES: dict[StepAction, str] = {
     StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
     StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",
     StepAction.WIPE: "Remove what the KRaft controllers have left",
+    StepAction.RELEASE_CONFIGURATION: "Resume the configuration management that was paused",
     StepAction.COMPARE_METADATA: "Compare ZooKeeper with KRaft",
     StepAction.CAPTURE_BASELINE: "Look at clients' data before the first broker is restarted",
     StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",

@@ -44,9 +44,10 @@ from domain.zk_to_kraft.comparison import (
     objects_of,
     told,
 )
+from domain.zk_to_kraft.configuration import how_to_pause, state_of
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.drift_watch import drifts
-from domain.zk_to_kraft.guards import STAGE_OF_MODE
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
@@ -141,7 +142,7 @@ def assess(
     decision = _decide(observation, spec, policy, situation, terms, ruling) if not is_blind else NO_SURVEY
     stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
     steps_done, steps_total = steps_of(situation, terms.intent)
-    nodes = node_statuses(situation, spec)
+    nodes = node_statuses(situation, spec, observation)
     opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
     gate = OpenGate(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
@@ -195,7 +196,7 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
         cluster=observation.cluster,
         observed_at=observation.ended_at,
         phase=phase_of(situation),
-        nodes=node_statuses(situation, spec),
+        nodes=node_statuses(situation, spec, observation),
         gauges=gauges_of(observation, spec),
         unknown=tuple(part.what for part in observation.unanswered),
     )
@@ -315,10 +316,10 @@ def _decide(
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
     if blockers_in(findings, policy):
-        return Refuse(findings=findings)
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=findings)
     moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
     if moved:
-        return Refuse(findings=moved)
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=moved)
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
@@ -417,6 +418,8 @@ def _explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec,
         names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids)
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
+    elif wait.reason is WaitReason.CONFIGURATION_RUNS:
+        detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
     elif wait.reason is WaitReason.NODE_DOWN:
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
@@ -493,7 +496,7 @@ def hash_of(data: dict[str, Any]) -> str:
 SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})
 
 
-def node_statuses(situation: Situation, spec: ClusterSpec) -> tuple[NodeStatus, ...]:
+def node_statuses(situation: Situation, spec: ClusterSpec, observation: Observation) -> tuple[NodeStatus, ...]:
     """Every node in the words that people see."""
     brokers = tuple(
         NodeStatus(
@@ -511,7 +514,10 @@ def node_statuses(situation: Situation, spec: ClusterSpec) -> tuple[NodeStatus, 
         )
         for c in situation.controllers
     )
-    return brokers + controllers
+    return tuple(
+        status.model_copy(update={"configuration_management": state_of(observation.node(node.id), spec.node(node.id))})
+        for status, node in zip(brokers + controllers, situation.nodes, strict=True)
+    )
 
 
 def gauges_of(observation: Observation, spec: ClusterSpec) -> Gauges:

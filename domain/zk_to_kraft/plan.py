@@ -24,6 +24,7 @@ from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
 from domain.waves import Wave
 from domain.zk_to_kraft.assessment import MET_BY_CONTROLLERS, hash_of
+from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.estimate import estimate_of
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
@@ -164,6 +165,7 @@ def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[Plann
         path=node.properties_file,
         restarts=len(goes) - is_created,
         files=_files(node, spec, files, [roll.stage for roll in goes]),
+        configuration_management=planned(node, is_written=bool(goes)),
     )
 
 

@@ -28,6 +28,11 @@ class Faults:
     """SIGTERM has no effect."""
     survives_kill: set[int] = field(default_factory=set)
     """SIGKILL has no effect yet: a process that hangs in the kernel."""
+    never_pauses: set[int] = field(default_factory=set)
+    """Configuration management goes on, whatever it is told."""
+    never_resumes: set[int] = field(default_factory=set)
+    says_nothing_of_pauses: set[int] = field(default_factory=set)
+    """Asked whether it is paused, its hook fails."""
     loses_commit_answer: bool = False
     """A ZooKeeper transaction happens, and its answer is lost (`Transient`)."""
     forbidden_znodes: set[str] = field(default_factory=set)

@@ -20,6 +20,18 @@ zookeeper.connection.timeout.ms=18000
 """
 
 
+HOOK = {order.replace("-", "_"): ["configuration", order] for order in ("pause", "is-paused", "resume")}
+"""Configuration management of a simulated node."""
+
+
+def with_hooks(spec: ClusterSpec) -> ClusterSpec:
+    """The same cluster, of which every node's configuration management can be paused."""
+    told = spec.model_dump(mode="json")
+    for node in (*told["brokers"], *told["controllers"]):
+        node["driver"]["configuration_management"] = HOOK
+    return ClusterSpec.model_validate(told)
+
+
 def fake_spec(
     brokers: int = 3, controllers: int = 3, name: str = "orders", cluster_id: str = CLUSTER_ID, racks: int | None = None
 ) -> ClusterSpec:

@@ -11,13 +11,15 @@ from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
 from domain.blocker import docs_of
-from domain.decisions import GateName, WaitReason
+from domain.cluster import ConfigurationManagement
+from domain.decisions import GateName, StepAction, WaitReason
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.standing import CODES
+from domain.zk_to_kraft.configuration import ConfigurationState
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import METADATA_CHANGES
 from domain.zk_to_kraft.phases import Phase
@@ -141,3 +143,11 @@ def test_the_comparisons_calls_and_bodies_are_what_the_api_takes() -> None:
     assert CheckOrder.model_validate_json(order).check is CheckName.METADATA
     (toleration,) = re.findall(r"^\{.*\}$", page, re.MULTILINE)
     assert Toleration.model_validate_json(toleration).record in KINDS
+
+
+def test_the_page_of_configuration_management_has_a_hook_that_is_taken_and_every_word_that_is_told() -> None:
+    page = (REPOSITORY / "docs" / "configuration-management.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert ConfigurationManagement.model_validate(json.loads(example)["configuration_management"])
+    told = (*ConfigurationState, WaitReason.CONFIGURATION_RUNS, WaitReason.FILE_CHANGED, StepAction.RELEASE_CONFIGURATION)
+    assert [word for word in told if f"`{word}`" not in page] == []

@@ -12,6 +12,7 @@ from typing import Any, cast
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
+from activities.configuration_management import ConfigurationManaging
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.rolling import Rolling
@@ -265,6 +266,9 @@ class Walk:
                 await wipe(self.cluster)
             case action if action in CHECK_OF:
                 await FakeChecks(self.ports).publish("orders", request.step_id, "m1", check=CHECK_OF[action])
+            case StepAction.RELEASE_CONFIGURATION:
+                released = await ActivityEnvironment().run(ConfigurationManaging(self.ports).release_configuration, request)
+                assert released.is_done, released.blocked
             case StepAction.START_NODE:
                 await start_node(self.cluster, request.step.node)
             case _:

@@ -81,6 +81,7 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
     ActivityName.WIPE: (StepRequest, StepOutcome),
+    ActivityName.RELEASE_CONFIGURATION: (StepRequest, StepOutcome),
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
     ActivityName.MAKE_PLAN: (PlanRequest, PlanOutcome),
     ActivityName.REVIEW_PLAN: (ReviewRequest, PlanReview),

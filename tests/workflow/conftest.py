@@ -34,6 +34,7 @@ from uuid_utils import uuid7
 
 from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
+from activities.configuration_management import ConfigurationManaging
 from activities.failures import FailureTranslator
 from activities.leaving import Leaving
 from activities.observe import Ports
@@ -235,6 +236,7 @@ class World:
             Starting(self.ports).fail_over,
             Leaving(self.ports, NobodyElse(), WindowPace(poll=0.01, watch=0.05)).leave_kraft,
             Wiping(self.ports).wipe_kraft,
+            ConfigurationManaging(self.ports).release_configuration,
             Previewing(self.ports).accept_rollback,
             recording.claim_cluster,
             recording.record_progress,
