@@ -107,6 +107,10 @@ EXPECTED: dict[WaitReason, tuple[str, str]] = {
     WaitReason.NODE_DOWN: ("a node does not run", "every node runs"),
     WaitReason.NODE_NOT_READY: ("a node does not serve yet", "every node serves"),
     WaitReason.FILE_CHANGED: ("a node's file is not as this migration left it", "files as this migration left them"),
+    WaitReason.CONFIGURATION_RUNS: (
+        "configuration management that was paused runs again",
+        "it stays paused until the migration has released it",
+    ),
     WaitReason.CONTROLLERS_NOT_READY: ("the quorum is not ready", "all controllers follow one leader"),
     WaitReason.BROKERS_NOT_REGISTERED: ("a broker is not registered", "every broker is registered with the controllers"),
     WaitReason.PARTITIONS_NOT_IN_SYNC: ("replicas lag", "every replica in sync"),
