@@ -27,8 +27,9 @@ gone finds the same: what it decides from there is a step of its own, with a mar
 
 Brokers of a wave are taken through these lines together: one look allows all of them; no process is stopped before every mark
 and every file is written; each is stopped and started beside the others; then all are proven at once. What fails at one of
-them does not keep the others from being started. A retry finishes those that have been stopped, and touches nobody else of the
-wave: nodes that no attempt has come to, or not got to finish, are decided anew, one by one.
+them does not keep the others from being started. As long as none has been stopped, a retry begins with step 1. Afterwards it
+finishes those that have been, and leaves the others alone: they are decided anew, one by one. So the age of the look is asked
+for once more right before each stop: whoever was paused must not stop what others have been left to decide.
 
 On the way back only the fence asks the ledger, and takes its silence for a yes.
 """

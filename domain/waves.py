@@ -7,8 +7,9 @@
          - and of which none is needed by a partition that cannot spare it
     3. where the end of a roll counts, its last broker: alone
 
-Brokers of one rack share nothing where replicas are spread over racks, and what a rack holds is held by the others too.
-Where it is not known who shares partitions, every wave is one broker.
+Brokers of one rack share nothing where replicas are spread over racks, and what a rack holds is held by the others too: so
+it is with topics that are made between the look and the stop, which nobody has seen. Where it is not known who shares
+partitions, every wave is one broker.
 """
 
 from collections import Counter

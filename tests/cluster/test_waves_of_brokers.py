@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from playground.processes import is_alive, wait_until
-from playground.rig import Rig
+from playground.rig import FORWARD_SECONDS, Rig
 from playground.services import Program
 
 pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
@@ -70,6 +70,7 @@ def kill_worker_in_a_wave(rig: Rig, migration_id: str, stage: str) -> int:
         migration_id,
         lambda e: e["kind"] == "step-started" and "together" in e["data"] and e["data"]["stage"] == stage,
         f"the first wave of two to {stage}",
+        FORWARD_SECONDS,
     )["data"]
     old = [rig.pid(int(node.removeprefix("broker-"))) for node in data["together"]]
     wait_until(lambda: not all(map(is_alive, old)), f"one of {data['together']} going down", 120, every_seconds=0.02)
