@@ -23,6 +23,8 @@ PARTITION = re.compile(r"(.+)-\d+")
 METADATA_LOG = "__cluster_metadata-0"
 PROBE_SECONDS = 2.0
 ESTABLISHED = "01"
+ALERT = "_ALERT_"
+"""In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
 UTC_TIME, GENERALIZED_TIME, VERSION = 0x17, 0x18, 0xA0
 
@@ -206,6 +208,9 @@ def reach(wanted: dict[str, Any]) -> dict[str, Any]:
         with socket.create_connection((wanted["host"], wanted["port"]), timeout=PROBE_SECONDS) as plain:
             if wanted["protocol"].endswith("SSL"):
                 answer["certificate_until"] = expiry(handshake(plain, wanted["host"]))
+    except ssl.SSLError as error:
+        # An alert is the answer of somebody who speaks TLS, and wants a certificate that is not ours to give.
+        answer["problem"] = None if ALERT in (error.reason or "") else f"{type(error).__name__}: {error}"
     except (OSError, ValueError, IndexError) as error:
         answer["problem"] = f"{type(error).__name__}: {error}"
     return answer

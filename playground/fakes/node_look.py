@@ -25,6 +25,7 @@ def is_look(arguments: Sequence[str]) -> bool:
 def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unreachable: Collection[str]) -> Completed:
     """A machine with room for everything, every class, and a way to every host that is not `unreachable`."""
     request = json.loads(arguments[3])
+    is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
     answer = {
         "kafka_versions": _versions(machine, request["kafka_home"]),

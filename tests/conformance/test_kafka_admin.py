@@ -237,3 +237,16 @@ async def test_views_leave_no_thread(cluster_with_topics: PlaygroundCluster, as_
 def at(bootstrap: str, client_properties: str | None = None) -> ClusterSpec:
     kafka = KafkaClientSpec(bootstrap_servers=(bootstrap,), client_properties=client_properties)
     return fake_spec().model_copy(update={"kafka": kafka})
+
+
+async def test_log_directories_of_every_broker_are_online(subject: Subject) -> None:
+    found = await subject.admin.log_dirs(subject.record)
+    assert [(one.broker_id, one.path) for one in found] == [(b.id, b.log_dirs[0]) for b in subject.record.spec.brokers]
+    assert not any(one.is_offline for one in found)
+
+
+async def test_a_log_directory_that_the_fakes_broker_has_given_up() -> None:
+    cluster = FakeCluster()
+    cluster.faults.offline_dirs.add(cluster.spec.brokers[0].log_dirs[0])
+    found = await cluster.log_dirs(cluster.record())
+    assert [one.broker_id for one in found if one.is_offline] == [1]

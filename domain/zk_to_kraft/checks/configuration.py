@@ -27,6 +27,7 @@ PER_BROKER = frozenset(
         "broker.id",
         "broker.rack",
         "host.name",
+        "inter.broker.protocol.version",
         "listeners",
         "log.dir",
         "log.dirs",
@@ -36,7 +37,8 @@ PER_BROKER = frozenset(
     }
 )
 PER_BROKER_PREFIXES = ("listener.name.", "ssl.keystore.", "ssl.key.")
-"""Each broker has its own address, directories and identity; `zookeeper.connect` is PF20's."""
+"""Each broker has its own address, directories and identity; `inter.broker.protocol.version` is PF02's, `zookeeper.connect`
+PF20's."""
 AGENT = "-javaagent"
 LEAST_ARCHIVE = 16 * 1024 * 1024
 

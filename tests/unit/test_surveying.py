@@ -1,0 +1,175 @@
+"""Taking the survey: what does not answer is waited for, what is not to be had is named, and nothing secret is kept."""
+
+from typing import Any, cast
+
+import pytest
+
+from activities.node_survey import class_path_of
+from activities.observe import Ports, observe
+from activities.ports import Completed, FileContent
+from activities.surveying import with_survey
+from domain.decisions import Severity
+from domain.errors import Permanent, Transient
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import Ruling, is_survey_needed
+from domain.zk_to_kraft.preflight import blockers_in, preflight
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+
+POLICY = MigrationPolicy()
+PASSWORD = "s3cret"
+
+
+def ports_of(cluster: FakeCluster, **others: Any) -> Ports:
+    given = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster, **others}
+    return Ports(ledger=cast("Any", None), artefacts=FakeArtefacts(), **given)
+
+
+async def surveyed(cluster: FakeCluster, **others: Any) -> Observation:
+    ports = ports_of(cluster, **others)
+    return await with_survey(await observe(cluster.record(), ports), cluster.record(), ports)
+
+
+def write(cluster: FakeCluster, node_id: int, line: str) -> None:
+    node = cluster.nodes[node_id]
+    file = node.machine.read(node.spec.properties_file)
+    assert file is not None
+    text = file.content + line.encode() + b"\n"
+    node.machine.write(node.spec.properties_file, FileContent(text, file.mode, file.uid, file.gid))
+
+
+async def test_a_simulated_cluster_has_no_blockers_and_answers_wholly() -> None:
+    cluster = FakeCluster()
+    seen = await surveyed(cluster)
+    assert seen.unanswered == ()
+    assert seen.survey is not None
+    assert seen.survey.missing == ()
+    assert [node.id for node in seen.survey.nodes] == [node.id for node in cluster.spec.nodes]
+    assert blockers_in(preflight(seen, cluster.spec, POLICY), POLICY) == ()
+
+
+async def test_secrets_are_kept_as_digests_that_no_two_surveys_share() -> None:
+    cluster = FakeCluster()
+    for broker in cluster.spec.brokers:
+        write(cluster, broker.id, f"ssl.keystore.password={PASSWORD}")
+    first, second = await surveyed(cluster), await surveyed(cluster)
+    assert PASSWORD not in first.model_dump_json()
+    digests: list[str] = []
+    for seen in (first, second):
+        assert seen.survey is not None
+        of_brokers = {seen.survey.node(b.id).digests["ssl.keystore.password"] for b in cluster.spec.brokers}
+        assert len(of_brokers) == 1, "the same value is the same within one survey"
+        digests += of_brokers
+    assert digests[0] != digests[1]
+
+
+async def test_what_does_not_answer_is_waited_for() -> None:
+    class Silent:
+        def __init__(self) -> None:
+            self.view = cluster.view
+
+        async def log_dirs(self, record: Any) -> Any:
+            raise Transient("log directories: no answer")
+
+    cluster = FakeCluster()
+    seen = await surveyed(cluster, kafka=Silent())
+    assert [part.what for part in seen.unanswered] == ["log directories"]
+    assert preflight(seen, cluster.spec, POLICY) == ()
+
+
+class Refusing:
+    """Drivers on whose machines nothing can be run."""
+
+    def __init__(self, cluster: FakeCluster, answer: Completed | Exception) -> None:
+        self._cluster, self._answer = cluster, answer
+
+    def driver(self, node: Any) -> Any:
+        driver = self._cluster.driver(node)
+
+        async def run(*_: Any) -> Completed:
+            if isinstance(self._answer, Exception):
+                raise self._answer
+            return self._answer
+
+        cast("Any", driver).run = run
+        return driver
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Permanent("python3: no such program on this machine"), "no such program"),
+        (Completed(1, "", "Traceback\nSyntaxError: invalid syntax\n"), "SyntaxError"),
+    ],
+)
+async def test_what_cannot_be_run_makes_checks_unverifiable(answer: Completed | Exception, told: str) -> None:
+    cluster = FakeCluster()
+    seen = await surveyed(cluster, drivers=Refusing(cluster, answer))
+    assert seen.survey is not None
+    assert seen.unanswered == ()
+    assert all(told in part.why for part in seen.survey.missing)
+    blind = [f for f in blockers_in(preflight(seen, cluster.spec, POLICY), POLICY) if f.is_unverifiable]
+    assert {f.code for f in blind} == {"PF01", "PF07", "PF25", "PF29", "PF34", "PF40"}
+    assert all(told in finding.observed for finding in blind)
+
+
+async def test_half_an_answer_is_no_answer() -> None:
+    cluster = FakeCluster()
+    seen = await surveyed(cluster, drivers=Refusing(cluster, Completed(0, '{"memory": 1', "")))
+    assert len(seen.unanswered) == len(cluster.spec.nodes)
+
+
+async def test_a_server_of_the_ensemble_that_is_down_is_found() -> None:
+    cluster = FakeCluster()
+    cluster.faults.silent_servers.add("zk-2:2181")
+    found = blockers_in(preflight(await surveyed(cluster), cluster.spec, POLICY), POLICY)
+    assert [(f.code, f.object) for f in found] == [("PF09", "ZooKeeper zk-2:2181")]
+
+
+async def test_partitions_of_another_topic_are_found_by_the_ids_of_zookeeper() -> None:
+    cluster = FakeCluster()
+    node = cluster.nodes[1]
+    path = f"{node.spec.log_dirs[0]}/orders-0/partition.metadata"
+    node.machine.write(path, FileContent(b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n", 0o644, 0, 0))
+    found = blockers_in(preflight(await surveyed(cluster), cluster.spec, POLICY), POLICY)
+    assert [(f.code, f.severity) for f in found] == [("PF25", Severity.BLOCKER)]
+
+
+async def test_poison_is_found_before_anything_starts() -> None:
+    cluster = FakeCluster()
+    cluster.znodes["/kafka-acl/Topic/orders"] = b"{"
+    cluster.znodes["/config/topics/orders"] = b"{"
+    found = blockers_in(preflight(await surveyed(cluster), cluster.spec, POLICY), POLICY)
+    assert [f.code for f in found] == ["PF15", "PF17"]
+
+
+async def test_a_tree_that_may_not_be_changed_is_found_without_changing_it() -> None:
+    cluster = FakeCluster()
+    cluster.faults.forbidden_znodes.add("/controller_epoch")
+    before = dict(cluster.znodes)
+    found = blockers_in(preflight(await surveyed(cluster), cluster.spec, POLICY), POLICY)
+    assert {f.code for f in found} == {"PF16"}
+    assert [f.is_unverifiable for f in found] == [False, True, True, True]
+    assert dict(cluster.znodes) == before
+
+
+async def test_a_survey_is_taken_only_where_something_could_start() -> None:
+    cluster = FakeCluster()
+    seen = await observe(cluster.record(), ports_of(cluster))
+    assert is_survey_needed(seen, cluster.spec, POLICY, Ruling())
+    assert not is_survey_needed(seen, cluster.spec, POLICY, Ruling(is_held=True))
+    assert not is_survey_needed(seen, cluster.spec, POLICY, Ruling(accepted_losses=()))
+    cluster.faults.silent_kafka = True
+    blind = await observe(cluster.record(), ports_of(cluster))
+    assert not is_survey_needed(blind, cluster.spec, POLICY, Ruling())
+
+
+def test_a_class_path_is_that_of_environment_and_command() -> None:
+    node = FakeCluster().spec.controllers[0]
+    service = node.driver.service.model_copy(
+        update={"start_command": ("java", "-cp", "/a/*:/b.jar", "kafka.Kafka", "{properties}")}
+    )
+    driver = node.driver.model_copy(update={"service": service})
+    given = node.model_copy(update={"driver": driver, "environment": {"CLASSPATH": "/c.jar:"}})
+    assert class_path_of(given) == ["/c.jar", "/a/*", "/b.jar"]
