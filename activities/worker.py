@@ -53,7 +53,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Assessing(ports).observe_cluster,
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
-        Blocking(ports, FourLetterWords()).find_blockers,
+        Blocking(ports, FourLetterWords(), TcpListeners()).find_blockers,
     ]
 
 
