@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from temporalio import activity
 
@@ -14,7 +15,7 @@ from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.observe import Ports, observe
 from activities.poison import unreadable_znodes
-from activities.ports import ZooKeeperServers
+from activities.ports import Listeners, ZooKeeperServers
 from activities.suspects import stray_configs
 from activities.zookeeper_view import assigned_to
 from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen
@@ -37,21 +38,21 @@ NO_SUSPECT: tuple[Suspect, ...] = ()
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
 
-HINT_SECONDS = 4.0
+HINT_SECONDS = 3.5
 """For each thing that is looked up besides the look itself."""
 
-PART_SECONDS = 6.0
+PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
 
-POISON_SECONDS = 4.0
+POISON_SECONDS = 2.0
 """For the search for znodes that kill the copy, which the watch makes too, with more patience."""
 
 
 class Blocking:
     """The activity that answers why nothing happens."""
 
-    def __init__(self, ports: Ports, servers: ZooKeeperServers) -> None:
-        self._ports, self._servers = ports, servers
+    def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners) -> None:
+        self._ports, self._servers, self._listeners = ports, servers, listeners
 
     @activity.defn(name=ActivityName.FIND_BLOCKERS)
     async def find_blockers(self, request: BlockersRequest) -> BlockersSeen:
@@ -133,14 +134,12 @@ class Blocking:
         return Hints(logs=logs, assigned=assigned, strays=strays, unreadable=unreadable, serving=serving, silent=tuple(silent))
 
     async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
-        """Who answers though its pid file names no process."""
+        """Who answers at its metrics endpoint though its pid file names no process."""
 
         async def is_serving(node_id: int) -> bool:
-            try:
-                await self._ports.metrics.read(cluster.spec.node(node_id).metrics)
-            except KeeperlessError:
-                return False
-            return True
+            url = urlsplit(cluster.spec.node(node_id).metrics.url)
+            port = url.port or (443 if url.scheme == "https" else 80)
+            return await self._listeners.is_answering(url.hostname or "", port)
 
         dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
         answers = await asyncio.gather(*map(is_serving, dead))

@@ -58,7 +58,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
         Planning(ports).review_plan,
-        Blocking(ports, FourLetterWords()).find_blockers,
+        Blocking(ports, FourLetterWords(), TcpListeners()).find_blockers,
     ]
 
 

@@ -100,8 +100,10 @@ def _known(
     yield from standing.of_tasks(run.tasks, now)
     if not run.is_led:
         yield _missing(TaskQueue.MIGRATIONS, "nobody answers a question to the migration's workflow", now)
-    yield from standing.of_steps(events)
-    yield from standing.of_commands(commands, now)
+    if record.progress.waiting is None:
+        yield from standing.of_steps(events)
+    if run.is_led:
+        yield from standing.of_commands(commands, now)
 
 
 def _once(found: Sequence[Blocker]) -> list[Blocker]:

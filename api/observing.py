@@ -38,10 +38,10 @@ LOOK_LIMIT = timedelta(seconds=30)
 """For the look itself. Every part of it has a shorter limit of its own, and is unknown after that."""
 
 
-CAUSE_LIMIT = timedelta(seconds=13)
+CAUSE_LIMIT = timedelta(seconds=14)
 """In which a cause is named, all in all: who asks why nothing happens is told before a quarter of a minute is over."""
 
-SOON = timedelta(seconds=4)
+SOON = timedelta(seconds=3.5)
 """Until a worker takes that task: there are threads enough, so that one who does not is not there."""
 
 

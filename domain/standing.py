@@ -35,6 +35,9 @@ PROGRAM_OF: dict[str, str] = {
 UNTAKEN = timedelta(seconds=5)
 """How long a task may lie before nobody is there to take it. A busy worker takes one within moments."""
 
+REFUSALS = 2
+"""From how many refusals in a row on a step does not get on."""
+
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
 
@@ -138,14 +141,17 @@ def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
 
 
 def of_steps(events: Sequence[Event]) -> Iterator[Blocker]:
-    """A step that a guard refuses again and again, or that could not be proved: the run of equal refusals at the end."""
+    """A step that a guard refuses again and again, or that cannot be proved: the run of equal refusals at the end.
+
+    One refusal is what guards are for. Where the migration waits since, the wait says why.
+    """
     steps = [event for event in events if event.kind in {"step-done", "step-blocked"}]
     refused: list[Event] = []
     for event in reversed(steps):
         if event.kind != "step-blocked" or (refused and not _is_same_step(event, refused[0])):
             break
         refused.append(event)
-    if not refused:
+    if len(refused) < REFUSALS:
         return
     data = refused[0].data
     yield blocker(

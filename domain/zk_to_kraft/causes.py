@@ -40,7 +40,7 @@ class Hints:
 
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
-    the copy could not read. `serving`: nodes without a process by their pid file whose metrics endpoint answers all the same.
+    the copy could not read. `serving`: nodes without a process by their pid file at whose metrics endpoint somebody listens.
     `silent`: hints that were asked for and did not come, in words.
     """
 

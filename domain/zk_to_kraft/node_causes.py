@@ -94,7 +94,7 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
         WaitReason.NODE_DOWN,
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"its metrics endpoint answers, and {pid_file} names no process of it that runs",
+        observed=f"somebody listens at its metrics endpoint, and {pid_file} names no process of it that runs",
         expected=f"{pid_file} has the pid of {name}",
         fix="Write the pid of its process there, or stop that process and start the node the usual way.",
     )

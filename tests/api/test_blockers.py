@@ -144,14 +144,30 @@ async def test_a_run_that_waits_and_is_led_by_nobody_is_told(api: Any) -> None:
 
 
 async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No workflow worker: the run's first task lies there, and so does an order."""
+    """No workflow worker: the run's first task lies there."""
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(0))
+    assert ("no-worker", "task queue migrations") in keys(await blockers(api, await migrating(api)))
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_an_order_that_is_not_taken_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
     migration_id = await migrating(api)
     order = Command(id="1", migration_id=migration_id, kind=CommandKind.RESUME, by="anna", via="api", at=NOW)
     await api.wiring.ledger.add_command(order)
-    answer = await blockers(api, migration_id)
-    assert ("no-worker", "task queue migrations") in keys(answer)
-    assert ("command-pending", "resume by anna") in keys(answer)
+    assert ("command-pending", "resume by anna") in keys(await blockers(api, migration_id))
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize("waiting", [None, NODE_DOWN])
+async def test_a_step_that_is_refused_again_and_again_is_told_unless_a_wait_says_why(api: Any, waiting: Waiting | None) -> None:
+    migration_id = await migrating(api)
+    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
+    data = {"action": "roll-node", "node": "broker-1", "stage": "kraft", "why": "it flickers"}
+    refused = [EventDraft(key=key, kind="step-blocked", cluster=cluster, at=NOW, data=data) for key in ("1", "2")]
+    await api.wiring.ledger.record(migration_id, refused, Progress(state=MigrationState.RUNNING, waiting=waiting))
+    failing = [("step-failing", "roll-node of broker-1")] if waiting is None else []
+    assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2"), *failing]
 
 
 async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, make_migration: Any) -> None:

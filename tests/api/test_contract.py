@@ -44,6 +44,7 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
         "POST /migrations",
         "GET /migrations",
         "GET /migrations/{migration_id}",
+        "GET /migrations/{migration_id}/blockers",
         "GET /migrations/{migration_id}/events",
         "GET /migrations/{migration_id}/commands",
         "GET /migrations/{migration_id}/rollback-preview",

@@ -196,6 +196,11 @@ def test_what_lags_elsewhere_is_a_cause_of_its_own() -> None:
     assert keys(found(seen)) == [("node-down", "broker-2"), ("partitions-not-in-sync", "broker-3")]
 
 
+def test_while_a_broker_is_dead_what_the_others_cannot_tell_is_no_cause_of_its_own() -> None:
+    assert keys(found(without(dead(DUAL, 2), "kafka"))) == [("node-down", "broker-2")]
+    assert keys(found(without(DUAL, "kafka"))) == [("part-unknown", "kafka")]
+
+
 def test_a_node_in_our_hands_is_no_blocker() -> None:
     seen = with_kafka(dead(DUAL, 2), under_replicated=GAPS, broker_ids=(1, 3))
     assert list(blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"})))[0]) == []

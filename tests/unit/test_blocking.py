@@ -13,7 +13,6 @@ from activities.observe import Ports
 from domain.contracts import BlockersRequest, BlockersSeen, workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import Permanent
-from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.zk_to_kraft.causes import Serving
@@ -62,16 +61,29 @@ class Servers:
         return self._states[len(self.asked) - 1] if self._states else Serving.YES
 
 
+class Knocked:
+    """`Listeners`: somebody is at these places."""
+
+    def __init__(self, *places: tuple[str, int]) -> None:
+        self._places = places
+
+    async def is_answering(self, host: str, port: int) -> bool:
+        return (host, port) in self._places
+
+
 async def found(
     cluster: FakeCluster,
     progress: Progress | None = None,
     servers: Servers | None = None,
+    listening: tuple[tuple[str, int], ...] = (),
     **request: Any,
 ) -> BlockersSeen:
     ledger = Ledger(cluster, progress or Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
-    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, servers or Servers()).find_blockers, asked)
+    seen: BlockersSeen = await ActivityEnvironment().run(
+        Blocking(ports, servers or Servers(), Knocked(*listening)).find_blockers, asked
+    )
     return seen
 
 
@@ -152,7 +164,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
-    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, Servers()).find_blockers, asked)
+    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, Servers(), Knocked()).find_blockers, asked)
     assert keys(seen) == [("node-down", "broker-2")]
     assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
 
@@ -195,27 +207,14 @@ async def test_a_silent_ensemble_and_silent_brokers_are_two_entries() -> None:
     assert {entry.object for entry in (await found(cluster, servers=servers)).blockers} == {"ZooKeeper", "kafka"}
 
 
-async def test_a_lost_pid_file_is_told_by_who_answers_all_the_same() -> None:
+async def test_a_lost_pid_file_is_told_by_who_listens_all_the_same() -> None:
     cluster = await in_dual_write()
-    node = cluster.nodes[2]
-    real, pid_file = cluster.driver, node.spec.driver.service.pid_file
-
-    class Lost:
-        """The node runs, and its driver does not know."""
-
-        def __init__(self, driver: Any) -> None:
-            self._driver = driver
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._driver, name)
-
-        async def process(self) -> Process:
-            return Process(is_running=False, identity=None, last_identity=None, started_at=None)
-
-    cluster.driver = lambda spec: Lost(real(spec)) if spec.id == 2 else real(spec)  # type: ignore[assignment,return-value]
-    (entry,) = (await found(cluster)).blockers
+    cluster.nodes[2].die()
+    node = cluster.nodes[2].spec
+    assert node.metrics.url == "http://broker-2:7777/jolokia"
+    (entry,) = (await found(cluster, listening=(("broker-2", 7777),))).blockers
     assert (entry.code, entry.object) == ("node-down", "broker-2")
-    assert pid_file in entry.observed
+    assert node.driver.service.pid_file in entry.observed
 
 
 async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:

@@ -131,8 +131,13 @@ def test_a_step_that_went_through_afterwards_is_no_entry() -> None:
 
 def test_another_steps_refusals_are_not_counted() -> None:
     other = STEP | {"node": "broker-2"}
-    (entry,) = of_steps([event("step-blocked", 8, **other, why="a"), event("step-blocked", 2, **STEP, why="b")])
-    assert entry.observed.startswith("refused 1 times")
+    refused = [event("step-blocked", 9, **other, why="a"), *(event("step-blocked", n, **STEP, why="b") for n in (3, 2))]
+    (entry,) = of_steps(refused)
+    assert entry.observed.startswith("refused 2 times")
+
+
+def test_one_refusal_is_what_guards_are_for() -> None:
+    assert list(of_steps([event("step-blocked", 2, **STEP, why="b")])) == []
 
 
 @pytest.mark.parametrize(
