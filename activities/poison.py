@@ -27,8 +27,8 @@ MOST_NAMED = 50
 """Suspects that are named; whoever has broken more has broken a kind."""
 
 
-async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
-    """Each znode that Kafka's copy cannot read, or would read wrongly, with why; none is a clean tree."""
+async def poisoned_znodes(tree: ZooKeeperTree, most: int = MOST_NAMED) -> tuple[Suspect, ...]:
+    """Each znode that Kafka's copy cannot read, or would read wrongly, with why; none is a clean tree. `most`: named."""
     topics = await _topics(tree)
     found = [
         *suspects_in(topics, forms.topic),
@@ -41,10 +41,10 @@ async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
         *await _read(tree, await _below(tree, TOKENS), forms.token),
         *unregistered(topics, await tree.children(BROKER_IDS)),
     ]
-    if len(found) <= MOST_NAMED:
+    if len(found) <= most:
         return tuple(found)
-    rest = Suspect(what=f"{len(found) - MOST_NAMED} further znodes", why="cannot be read either")
-    return (*found[:MOST_NAMED], rest)
+    rest = Suspect(what=f"{len(found) - most} further znodes", why="cannot be read either")
+    return (*found[:most], rest)
 
 
 def suspects_in(znodes: dict[str, bytes], form: forms.Form) -> Iterator[Suspect]:
