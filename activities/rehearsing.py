@@ -231,7 +231,7 @@ def _equality_of(compared: Compared) -> Equality:
 def report_of(ended: Ended, equality: Equality | None, connect: str) -> RehearsalReport:
     """What all trials together say."""
     way = cleared(ended.candidates, ended.trials)
-    copied = ended.copied
+    copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
     return RehearsalReport(
         has_passed=way.has_passed,
         rounds=len(ended.trials),
@@ -241,9 +241,9 @@ def report_of(ended: Ended, equality: Equality | None, connect: str) -> Rehearsa
         controller=copied.usage,
         advice=advice_of(copied.usage),
         findings=(
-            *findings_of(proven(ended.candidates, ended.trials), connect),
+            *found,
             *(() if way.has_passed else (_stopped(ended),)),
-            *differences_of(equality),
+            *differences_of(equality, [finding.object for finding in found]),
         ),
         left_out=tuple(sorted(way.left_out)) if way.has_passed else (),
         equality=equality,
@@ -252,7 +252,10 @@ def report_of(ended: Ended, equality: Equality | None, connect: str) -> Rehearsa
 
 def _stopped(ended: Ended) -> Finding:
     last = ended.trials[-1].outcome
-    what = f"the copy never began: {ended.copied.waits or 'nothing moved'}" if last is Outcome.STUCK else "the copy died"
+    what = {
+        Outcome.STUCK: f"the copy never began: {ended.copied.waits or 'nothing moved'}",
+        Outcome.HUNG: "everything was copied, and dual write never began",
+    }.get(last, "the copy died")
     if ended.copied.usage.was_out_of_memory:
         what = f"{ended.copied.usage.heap_given_mib} MiB of heap were not enough"
     return unexplained(what, ended.copied.told)

@@ -2,7 +2,7 @@
 
 import re
 
-from activities.poison import TOPIC_CONFIGS, poisoned_znodes
+from activities.poison import SLASH, TOPIC_CONFIGS, poisoned_znodes
 from activities.ports import ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, TOPICS
 from domain.observation import Suspect
@@ -30,5 +30,7 @@ def expected_of(suspect: Suspect) -> Effect:
         return Effect.LOSES
     if path.startswith((BROKER_IDS, TOPICS)):
         return Effect.BLOCKS
+    if SLASH in suspect.why:
+        return Effect.HANGS
     is_lenient = "JSON" in suspect.why or "that Kafka" in suspect.why or path.startswith(TOPIC_CONFIGS)
     return Effect.LOSES if is_lenient else Effect.ABORTS

@@ -17,7 +17,7 @@ from domain.errors import Permanent
 MARKER = "/keeperless-rehearsal"
 NO_CONFIGS = b'{"version":1,"config":{}}'
 CONFIGS = "/config/"
-STAND_IN = b'{"version":5,"endpoints":[],"listener_security_protocol_map":{}}'
+STAND_IN = b'{"version":5,"endpoints":["PLAINTEXT://127.0.0.1:9"],"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}'
 
 
 async def marked(tree: ZooKeeperTree) -> bytes:

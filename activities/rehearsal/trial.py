@@ -38,13 +38,14 @@ from domain.zk_to_kraft.rehearsal_files import (
     logging_configuration,
     zookeeper_configuration,
 )
-from domain.zk_to_kraft.rehearsal_log import CLAIMING, DUAL_WRITE, CopyLog, read_log
+from domain.zk_to_kraft.rehearsal_log import DUAL_WRITE, CopyLog, read_log
 from domain.zk_to_kraft.rehearsal_trials import Outcome, Trial
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
 POLL_SECONDS = 0.1
 START_SECONDS = 60.0
 CALL_SECONDS = 30.0
+RETRIES = 3
 MARGIN = timedelta(seconds=0.5)
 """Between what we know of a registration and what the controller has seen of it."""
 ZOOKEEPER = (
@@ -176,7 +177,7 @@ class Trials:
             async with asyncio.timeout(self._order.limits.round_deadline.total_seconds()):
                 outcome = await watching
         except TimeoutError:
-            outcome = Outcome.STUCK
+            outcome = Outcome.HUNG if seen.log.has_claimed else Outcome.STUCK
         finally:
             registering.cancel()
             await asyncio.gather(registering, return_exceptions=True)
@@ -201,12 +202,15 @@ class Trials:
                 if len(offsets - {0}) > 1:
                     return Outcome.COPIED
             elif registered_at is not None and self._is_stuck(seen.log, registered_at):
-                return Outcome.STUCK
+                return Outcome.HUNG if seen.log.has_claimed else Outcome.STUCK
             await asyncio.sleep(POLL_SECONDS)
 
     def _is_stuck(self, log: CopyLog, registered_at: datetime) -> bool:
-        """It has not claimed, nothing has moved since all brokers were there, and it says what it waits for or fails at."""
-        if log.first(CLAIMING) is not None:
+        """Nothing has moved since all brokers were there, and it says what it waits for, or what it fails at.
+
+        After its claim it is silent while it copies, and one failure may be a passing one.
+        """
+        if log.has_claimed and log.retries < RETRIES:
             return False
         since = max((registered_at, *(at for at, _ in log.states)))
         waited = datetime.now(UTC).replace(tzinfo=None) - since

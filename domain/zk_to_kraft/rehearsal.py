@@ -5,6 +5,7 @@ RH02   a znode that keeps the copy from beginning: it waits without an end
 RH03   a znode that the copy passes over in silence: something is gone, or another, afterwards
 RH04   the copy stopped, and no znode explains it
 RH05   the copy is not what ZooKeeper has
+RH06   a znode after which dual write never begins: all is copied, and the new controller fails to write to ZooKeeper
 """
 
 import math
@@ -18,12 +19,13 @@ from domain.drift.records import Severity as DriftSeverity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Proven
 
-ABORTS, BLOCKS, LOSES, UNEXPLAINED, DIFFERS = "RH01", "RH02", "RH03", "RH04", "RH05"
-CODE_OF = {Effect.ABORTS: ABORTS, Effect.BLOCKS: BLOCKS, Effect.LOSES: LOSES}
+ABORTS, BLOCKS, LOSES, UNEXPLAINED, DIFFERS, HANGS = "RH01", "RH02", "RH03", "RH04", "RH05", "RH06"
+CODE_OF = {Effect.ABORTS: ABORTS, Effect.BLOCKS: BLOCKS, Effect.LOSES: LOSES, Effect.HANGS: HANGS}
 
 OBSERVED_OF = {
     Effect.ABORTS: "the copy aborts, and the controller exits after it has claimed /controller",
     Effect.BLOCKS: "the copy never begins: it waits without an end",
+    Effect.HANGS: "all is copied, and dual write never begins: the new controller fails to write to ZooKeeper, again and again",
     Effect.LOSES: "the copy passes over it without a word: what it says is gone, or something else, afterwards",
 }
 EXPECTED = "a znode that Kafka's copy reads as it is meant"
@@ -47,7 +49,7 @@ class RehearsalLimits(RehearsalModel):
     stuck_after: timedelta = Field(
         default=timedelta(seconds=4),
         gt=timedelta(0),
-        description="All stand-in brokers are registered for so long, and the controller only waits: it will for ever.",
+        description="Nothing moves for so long, and the controller says what it waits for, or fails at: so it will for ever.",
     )
     max_rounds: int = Field(default=16, ge=1, description="How many copies are made to find out what stops them.")
     controller_heap_mib: int = Field(
@@ -172,13 +174,14 @@ def unexplained(what: str, told: tuple[str, ...]) -> Finding:
     )
 
 
-def differences_of(equality: Equality | None) -> tuple[Finding, ...]:
-    """Of a copy that passed. What is for information is none."""
+def differences_of(equality: Equality | None, named: Iterable[str] = ()) -> tuple[Finding, ...]:
+    """Of a copy that passed. What is for information is none, nor what cannot be read where that is `named` already: paths."""
     if equality is None or equality.verdict is Verdict.CLEAN:
         return ()
     told = [each for each in equality.differences if each.severity is not DriftSeverity.INFO]
     found = [_difference(each) for each in told[:MOST_DIFFERENCES] if each.finding is not FindingKind.TOLERATED]
-    return (*found, *(_not_read(why) for why in equality.not_read))
+    places = tuple(f"{path} " for path in named)
+    return (*found, *(_not_read(why) for why in equality.not_read if not why.startswith(places)))
 
 
 def _difference(one: DriftFinding) -> Finding:

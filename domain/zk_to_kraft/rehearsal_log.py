@@ -23,6 +23,7 @@ WAITS = re.compile(
     r"(Still waiting for .*|No brokers are (?:known to KRaft|registered in ZK), waiting for brokers to register\.|"
     r"KRaft controller indicates an active migration, but the ZK state does not\.)"
 )
+RETRIES = re.compile(r"Encountered ZooKeeper error during event \w+\. Will retry\.")
 FRAME = re.compile(r"\s+at (?P<where>[\w.$<>/]+\([\w.]*:?\d*\))")
 CAUSE = re.compile(r"(?:Caused by: )?(?P<type>(?:[a-z]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Fault))\b(?P<rest>.*)")
 
@@ -30,6 +31,8 @@ CLAIMING, DUAL_WRITE = "BECOME_CONTROLLER", "DUAL_WRITE"
 FAILURES = frozenset({"ERROR", "FATAL"})
 OUT_OF_MEMORY = "OutOfMemoryError"
 
+REFUSAL = re.compile(r": KeeperErrorCode = [\w ]+ for /\S+")
+"""What ZooKeeper says, with a znode's path, and nothing of its content."""
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|\{[^{}]*\}|\[[^\[\]]*\]")
 VALUED = re.compile(r"([\w.-]+)\s*[=:]\s*(?!:)\S+")
 LONG = re.compile(r"(?=[\w+/=-]*[\d+/=])[\w+/=-]{12,}")
@@ -41,7 +44,8 @@ FRAMES = 3
 class CopyLog:
     """What has been read so far. Times are the log's own clock. `waits`: the last thing that it said to wait for.
 
-    `complained_at`: when it said last that it waits for something, or that something has failed.
+    `complained_at`: when it said last that it waits for something, or that something has failed. `retries`: how often it has
+    failed at ZooKeeper since its last step forward.
     """
 
     states: tuple[tuple[datetime, str], ...] = ()
@@ -50,6 +54,7 @@ class CopyLog:
     kinds: dict[str, int] = field(default_factory=dict)
     waits: str = ""
     complained_at: datetime | None = None
+    retries: int = 0
     unregistered: tuple[int, ...] = ()
     errors: tuple[str, ...] = ()
     is_out_of_memory: bool = False
@@ -60,6 +65,10 @@ class CopyLog:
 
     def first(self, state: str) -> datetime | None:
         return next((at for at, name in self.states if name == state), None)
+
+    @property
+    def has_claimed(self) -> bool:
+        return self.first(CLAIMING) is not None
 
     @property
     def seconds_without_controller(self) -> float | None:
@@ -80,12 +89,14 @@ def read_log(lines: Iterable[str]) -> CopyLog:
 def _read_on(log: CopyLog, at: datetime, level: str, text: str) -> CopyLog:
     """One line more."""
     if moved := TRANSITION.search(text):
-        log = replace(log, states=(*log.states, (at, moved["new"])), waits="", unregistered=())
+        log = replace(log, states=(*log.states, (at, moved["new"])), waits="", unregistered=(), retries=0)
     if done := COMPLETED.search(text):
         log = replace(log, records=int(done["records"]), copy_ms=int(done["ms"]), kinds=_kinds_in(text))
     if waiting := WAITS.search(text):
         waits = waiting[1].partition(" (org.")[0]
         log = replace(log, waits=waits, unregistered=_ids_in(waits), complained_at=at)
+    if RETRIES.search(text):
+        log = replace(log, retries=log.retries + 1, complained_at=at)
     return replace(log, complained_at=at) if level in FAILURES else log
 
 
@@ -114,7 +125,7 @@ def _errors(lines: Iterable[str]) -> Iterable[str]:
                 yield stripped(found["text"])
         elif cause := CAUSE.match(line.strip()):
             frames = FRAMES
-            yield cause["type"] + stripped(cause["rest"])
+            yield cause["type"] + (cause["rest"] if REFUSAL.fullmatch(cause["rest"]) else stripped(cause["rest"]))
         elif frames and (frame := FRAME.match(line)):
             frames -= 1
             yield f"at {frame['where']}"

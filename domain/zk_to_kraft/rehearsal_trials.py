@@ -4,7 +4,7 @@ prove. Pure.
 Kafka names no znode when its copy dies, so candidates come from strict parsers, with what each is expected to do; only a trial
 tells. A trial is a whole copy in a fresh throw-away ZooKeeper without some of the candidates.
 
-    1. clear the way    nothing left out; while the copy dies or gets stuck, leave out those that are expected to do that
+    1. clear the way    nothing left out; while the copy dies, sticks or hangs, leave out those that are expected to do that
     2. confirm          put back one of each kind by itself: what the copy does then is what that one does
 
 Between the two the copy passes, so with one put back nothing else can stop it. A candidate that was never left out lies in a
@@ -24,6 +24,8 @@ class Effect(StrEnum):
     """The controllers die, after they have claimed: the cluster has no controller."""
     BLOCKS = "blocks"
     """The copy never begins. Harmless, and without an end."""
+    HANGS = "hangs"
+    """Everything is copied, and dual write never begins: the new controller fails to write to ZooKeeper, again and again."""
     LOSES = "loses"
     """The copy passes, and something is gone or another afterwards."""
 
@@ -34,12 +36,19 @@ class Outcome(StrEnum):
     COPIED = "copied"
     DIED = "died"
     STUCK = "stuck"
+    HUNG = "hung"
 
 
-EFFECT_OF = {Outcome.COPIED: Effect.LOSES, Outcome.DIED: Effect.ABORTS, Outcome.STUCK: Effect.BLOCKS}
+EFFECT_OF = {
+    Outcome.COPIED: Effect.LOSES,
+    Outcome.DIED: Effect.ABORTS,
+    Outcome.STUCK: Effect.BLOCKS,
+    Outcome.HUNG: Effect.HANGS,
+}
 EXPECTED_OF = {
-    Outcome.DIED: (Effect.ABORTS, Effect.LOSES, Effect.BLOCKS),
-    Outcome.STUCK: (Effect.BLOCKS, Effect.ABORTS, Effect.LOSES),
+    Outcome.DIED: (Effect.ABORTS, Effect.LOSES, Effect.HANGS, Effect.BLOCKS),
+    Outcome.STUCK: (Effect.BLOCKS, Effect.ABORTS, Effect.LOSES, Effect.HANGS),
+    Outcome.HUNG: (Effect.HANGS, Effect.LOSES, Effect.ABORTS, Effect.BLOCKS),
 }
 """Which to leave out first when a trial ended so."""
 
