@@ -16,9 +16,11 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
+from activities.beating import Beat
 from activities.capturing import CapturedZnode
 from activities.member_copy import copy_member
 from activities.node_files import METADATA_LOG
@@ -34,7 +36,7 @@ from activities.ports import (
 )
 from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.rehearsal.program import PASSED
-from activities.workplace import enter
+from activities.workplace import enter, sweep
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER_EPOCH
 from activities.zookeeper_view import CONTROLLER as CONTROLLER_ZNODE
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
@@ -62,6 +64,8 @@ NO_MEMBERS = (
     "data_log_dir where it has one)"
 )
 LIMITS = RehearsalLimits()
+SILENCE = timedelta(minutes=5)
+"""What may come to a round's own limit: starts of servers, reading the tree."""
 OnProgress = Callable[[int, str], None]
 """Which round, and what is done; called between waits."""
 
@@ -98,6 +102,16 @@ async def rehearse(
         return refusal(str(error))
     finally:
         await asyncio.shield(asyncio.to_thread(place.leave))
+
+
+async def rehearse_beating(
+    cluster: ClusterRecord, ports: RehearsalPorts, work: Path, limits: RehearsalLimits = LIMITS
+) -> RehearsalReport:
+    """The same inside an activity, with heartbeats that say how far it is. What dead attempts have left is removed first."""
+    await asyncio.to_thread(sweep, work)
+    beat = Beat()
+    async with beat.beating():
+        return await rehearse(cluster, ports, work, limits, lambda number, stage: beat.note(number, stage, 0, 1))
 
 
 @dataclass(frozen=True)
@@ -191,13 +205,22 @@ class Rehearsal:
     async def _ended(self, room: RehearsalRoom, order: Order) -> Ended:
         await room.order(order)
         while True:
-            told = await room.told()
+            told = await self._told(room)
             if isinstance(told, Trying):
                 self.on_progress(told.round, told.stage)
             elif isinstance(told, Failed):
                 raise Permanent(told.why)
             elif isinstance(told, Ended):
                 return told
+
+    async def _told(self, room: RehearsalRoom) -> object:
+        """The next thing; every part of a rehearsal has its own limit, so who is silent for longer is stuck."""
+        limit = self.limits.round_deadline + SILENCE
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await room.told()
+        except TimeoutError as error:
+            raise Transient(f"the rehearsal told nothing for {limit.total_seconds():g} s: it was ended") from error
 
     async def _equality(self, passed: Path, ended: Ended) -> Equality | None:
         """`None` where no copy has passed, or nobody compares."""

@@ -31,10 +31,11 @@ HOW = "A rehearsal needs a network of its own: run the activity worker as root, 
 
 
 class UnsharedRoom:
-    """A `RehearsalRoom`."""
+    """A `RehearsalRoom`. `last_words`: of its program when that has ended; before it has begun they are `unshare`'s."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self.last_words = ""
 
     async def order(self, order: BaseModel) -> None:
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
@@ -47,17 +48,15 @@ class UnsharedRoom:
         line = await self._process.stdout.readline()
         if not line:
             await self.leave()
-            raise Transient(f"the rehearsal's program ended without a result: {(await self.last_words()).partition(':')[0]}")
+            assert self._process.stderr is not None  # noqa: S101
+            lines = (await self._process.stderr.read()).decode(errors="replace").strip().splitlines()
+            self.last_words = lines[-1] if lines else "nothing"
+            # The type of an error only: what it says may be anybody's.
+            raise Transient(f"the rehearsal's program ended without a result: {self.last_words.partition(':')[0]}")
         try:
             return TOLD.validate_json(line)
         except ValidationError as error:
             raise Transient("the rehearsal's program told what nobody understands") from error
-
-    async def last_words(self) -> str:
-        """Of one that has ended. Before its first word nothing is secret; after that only the type of an error is not."""
-        assert self._process.stderr is not None  # noqa: S101
-        lines = (await self._process.stderr.read()).decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "without a word"
 
     async def leave(self) -> None:
         """Let go of the leash, and wait until everything is gone; what does not go is killed."""
@@ -130,6 +129,6 @@ async def _ensure_ready(room: UnsharedRoom) -> None:
     try:
         told = await room.told()
     except Transient as error:
-        raise Permanent(f"no room could be had: {await room.last_words()}. {HOW}") from error
+        raise Permanent(f"no room could be had: {room.last_words}. {HOW}") from error
     if isinstance(told, NotIsolated):
         raise Permanent(f"no room could be had: {told.why}. {HOW}")

@@ -1,17 +1,29 @@
 """A rehearsal on real servers: what it tells, that the cluster does not notice it, and that nothing of it is left behind."""
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from kazoo.client import KazooClient
 
 from activities.adapters.check_runner import EngineRunner
@@ -24,10 +36,15 @@ from activities.workplace import sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord
-from playground.cluster import CHROOT, PlaygroundCluster
-from playground.ensemble import four_letter_word
+from playground import processes
+from playground.cache import silent
+from playground.clients import admin_client
+from playground.cluster import CHROOT, PlaygroundCluster, prepared_runtime, stop_everything_in
+from playground.ensemble import four_letter_word, mode_of, plan_ensemble, write_configuration
+from playground.ports import PortLease
 from playground.processes import wait_until
-from playground.seed import ACLS, SCRAM_USERS, TOPICS, seed
+from playground.seed import ACLS, SCRAM_USERS, TOPICS, Topic, create_topics, seed
+from playground.wire_requests import Quota, alter_quotas
 
 pytestmark = pytest.mark.cluster
 
@@ -60,8 +77,34 @@ def ports_of() -> RehearsalPorts:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
     with PlaygroundCluster(tmp_path_factory.mktemp("rehearsed"), announce=print) as up:
+        up.await_in_sync()
         seed(up.bootstrap_servers)
+        seed_odd_names(up.bootstrap_servers)
         yield up
+
+
+ODD_TOPICS = (Topic("a.b_c-d.", 2, config={"retention.ms": "77"}), Topic("...", 1), Topic("x" * 249, 1))
+ODD_USERS = ("CN=Zoë Ö,OU=a b*,O=%/+", "東京", "a:b;c=d")
+ODD_QUOTAS = tuple(Quota({"user": user, "client-id": "é %2F/ü"}, {"request_percentage": 5.5}) for user in ODD_USERS)
+
+
+def seed_odd_names(bootstrap_servers: Sequence[str]) -> None:
+    """Names as people have them, which ZooKeeper has URL-encoded in its paths."""
+    admin = admin_client(bootstrap_servers)
+    create_topics(admin, ODD_TOPICS, 60)
+    for user in ODD_USERS:
+        credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        upsertion = UserScramCredentialUpsertion(user, credential, b"of the odd")
+        for future in admin.alter_user_scram_credentials([upsertion]).values():
+            future.result(60)
+    bindings = [
+        AclBinding(ResourceType.GROUP, "Gruppe é %41", pattern, f"User:{user}", "*", AclOperation.READ, AclPermissionType.ALLOW)
+        for user in ODD_USERS
+        for pattern in (ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED)
+    ]
+    for created in admin.create_acls(bindings).values():
+        created.result(60)
+    alter_quotas(bootstrap_servers, ODD_QUOTAS)
 
 
 @pytest.fixture
@@ -116,17 +159,23 @@ async def test_a_rehearsal_tells_what_the_copy_is_and_the_cluster_does_not_notic
     assert_nothing_left(tmp_path)
     assert (report.refused, report.has_passed, report.rounds, report.findings) == ("", True, 1, ())
     assert report.records == {
-        "TOPIC_RECORD": len(TOPICS),
-        "PARTITION_RECORD": sum(topic.partitions for topic in TOPICS),
-        "CONFIG_RECORD": 14,
-        "USER_SCRAM_CREDENTIAL_RECORD": len(SCRAM_USERS),
-        "CLIENT_QUOTA_RECORD": 7,
-        "ACCESS_CONTROL_ENTRY_RECORD": len(ACLS),
+        "TOPIC_RECORD": len(TOPICS) + len(ODD_TOPICS),
+        "PARTITION_RECORD": sum(topic.partitions for topic in (*TOPICS, *ODD_TOPICS)),
+        "CONFIG_RECORD": 15,
+        "USER_SCRAM_CREDENTIAL_RECORD": len(SCRAM_USERS) + len(ODD_USERS),
+        "CLIENT_QUOTA_RECORD": 7 + len(ODD_QUOTAS),
+        "ACCESS_CONTROL_ENTRY_RECORD": len(ACLS) + 2 * len(ODD_USERS),
     }
+    assert report.equality is not None
     assert report.equality.verdict is Verdict.CLEAN
     assert report.equality.counts["partition"].equal == report.records["PARTITION_RECORD"]
-    assert 0 < report.copy_seconds <= report.seconds_without_controller < 30
-    assert 5 < report.controller.heap_mib < report.controller.rss_mib < 1024
+    seconds, without, usage = report.copy_seconds, report.seconds_without_controller, report.controller
+    assert seconds is not None
+    assert without is not None
+    assert 0 < seconds <= without < 30
+    assert usage.heap_mib is not None
+    assert usage.rss_mib is not None
+    assert 5 < usage.heap_mib < usage.rss_mib < 1024
     assert "-Xmx256m" in report.advice
     assert stages[-1] == (1, "comparing")
 
@@ -187,9 +236,12 @@ def test_when_everything_is_killed_at_once_the_next_sweep_removes_the_files(clus
 
 async def test_a_rehearsal_that_is_cancelled_leaves_nothing(cluster: PlaygroundCluster, tmp_path: Path) -> None:
     begun = asyncio.Event()
-    rehearsing = asyncio.create_task(
-        rehearse(record_of(cluster.spec), ports_of(), tmp_path, on_progress=lambda number, _: number and begun.set())
-    )
+
+    def on_progress(number: int, _stage: str) -> None:
+        if number:
+            begun.set()
+
+    rehearsing = asyncio.create_task(rehearse(record_of(cluster.spec), ports_of(), tmp_path, on_progress=on_progress))
     await begun.wait()
     rehearsing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -216,3 +268,88 @@ async def test_the_files_of_a_member_that_does_not_follow_are_refused(
     report = await rehearse(record_of(spec), ports_of(), tmp_path / "work")
     assert "this member does not follow" in report.refused
     assert_nothing_left(tmp_path / "work")
+
+
+# ---- poisons ----
+
+ACL = {"permissionType": "Allow", "host": "*"}
+TOPIC = {"version": 3, "adding_replicas": {}, "removing_replicas": {}}
+STATE = {"controller_epoch": 1, "leader": 2, "version": 1, "leader_epoch": 0, "isr": [2]}
+ID = "AAAAAAAAAAAAAAAAAAAABQ"
+BROKEN = "{broken"
+
+POISONS: dict[str, tuple[str, object]] = {
+    "/kafka-acl/Topic/typeless": ("RH01", {"version": 1, "acls": [{**ACL, "principal": "alice", "operation": "Read"}]}),
+    "/config/users/fast": ("RH01", {"version": 1, "config": {"producer_byte_rate": "fast"}}),
+    "/config/users/scram": ("RH01", {"version": 1, "config": {"SCRAM-SHA-256": "salt=c2FsdA==,geheim"}}),
+    "/brokers/topics/no-id": ("RH02", {**TOPIC, "partitions": {"0": [1, 2]}}),
+    "/config/topics/orders": ("RH03", BROKEN),
+    "/brokers/topics/orders/partitions/3/state": ("RH03", BROKEN),
+    "/kafka-acl/Topic/unknown": ("RH03", {"version": 1, "acls": [{**ACL, "principal": "User:a", "operation": "Fly"}]}),
+    "/kafka-acl/Group/team/a": ("RH06", {"version": 1, "acls": [{**ACL, "principal": "User:a", "operation": "Read"}]}),
+}
+"""Each with what it does to the copy."""
+
+DEAD = {
+    "/brokers/topics/dead": {**TOPIC, "topic_id": ID, "partitions": {"0": [9, 2]}},
+    "/brokers/topics/dead/partitions/0/state": STATE,
+}
+
+
+def spec_of_copy(spec: ClusterSpec, directory: Path, znodes: dict[str, object]) -> ClusterSpec:
+    """The cluster, with a member whose files have these znodes besides: written by a ZooKeeper of their own."""
+    with PortLease(3) as lease:
+        ensemble = plan_ensemble(directory, lease, prepared_runtime(directory, silent), size=1)
+        (server,) = ensemble.servers
+        write_configuration(server, ())
+        shutil.copytree(f"{spec.zookeeper.members[0].data_dir}/version-2", server.data / "version-2")
+        try:
+            processes.start(ensemble.launch(server))
+            wait_until(lambda: mode_of(server) == "standalone", "a ZooKeeper of its own", 60)
+            write_all(ensemble.connect(CHROOT), znodes)
+        finally:
+            stop_everything_in(directory)
+    return spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": ensemble.members})})
+
+
+def write_all(connect: str, znodes: dict[str, object]) -> None:
+    client = KazooClient(connect, timeout=10)
+    client.start(timeout=30)
+    for path, content in znodes.items():
+        data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+        if client.exists(path):
+            client.set(path, data)
+        else:
+            client.create(path, data, makepath=True)
+    client.stop()
+    client.close()
+
+
+@pytest.mark.chaos
+async def test_every_poison_is_named_with_what_it_does_and_the_rest_is_copied(
+    cluster: PlaygroundCluster, tmp_path: Path
+) -> None:
+    """All in one tree, where those that stop the copy early hide the others."""
+    znodes = {path: content for path, (_, content) in POISONS.items()} | DEAD
+    spec = await asyncio.to_thread(spec_of_copy, cluster.spec, tmp_path / "poisoned", znodes)
+    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work")
+    print(f"{report.rounds} rounds: {report.seconds}")
+    found = {finding.object: finding.code for finding in report.findings if finding.code != "RH05"}
+    assert found == {path: code for path, (code, _) in POISONS.items()} | {"/brokers/ids/9": "RH02"}
+    assert not [finding for finding in report.findings if "not tried by itself" in finding.observed]
+    assert report.has_passed
+    assert report.records["TOPIC_RECORD"] == len(TOPICS) + len(ODD_TOPICS) + 1
+    assert "geheim" not in report.model_dump_json()
+    assert_nothing_left(tmp_path / "work")
+
+
+async def test_a_copy_that_never_begins_is_told_with_the_broker_that_it_waits_for(
+    cluster: PlaygroundCluster, tmp_path: Path
+) -> None:
+    spec = await asyncio.to_thread(spec_of_copy, cluster.spec, tmp_path / "poisoned", DEAD)
+    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work")
+    (finding,) = report.findings
+    assert (finding.code, finding.object, report.rounds) == ("RH02", "/brokers/ids/9", 2)
+    assert "reassign its replicas" in finding.fix
+    assert report.equality is not None
+    assert report.equality.verdict is Verdict.CLEAN

@@ -48,7 +48,7 @@ async def test_a_copy_is_the_same_and_takes_no_more_room(member: ZooKeeperMember
     copied = await copy_member(LocalMachine(), member, tmp_path / "copy")
     assert copied == 400_000 + 64 * MIB
     assert {path.name for path in (tmp_path / "copy").iterdir()} == {"snapshot.5", "log.6"}
-    for name, folder in (("snapshot.5", member.data_dir), ("log.6", member.data_log_dir)):
+    for name, folder in (("snapshot.5", "data"), ("log.6", "logs")):
         assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / folder / "version-2" / name).read_bytes()
     assert sum(path.stat().st_blocks * 512 for path in (tmp_path / "copy").iterdir()) < 2 * MIB
     assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
