@@ -23,14 +23,16 @@ TOKENS = "/delegation_token/tokens"
 PRODUCER_IDS = "/latest_producer_id_block"
 DEFAULT_ENTITY = "<default>"
 
+SLASH = "the resource's name has a slash"
+
 MOST_NAMED = 50
 """Suspects that are named; whoever has broken more has broken a kind."""
 
 
-async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
-    """Each znode that Kafka's copy cannot read, or would read wrongly, with why; none is a clean tree."""
+async def poisoned_znodes(tree: ZooKeeperTree, most: int = MOST_NAMED) -> tuple[Suspect, ...]:
+    """Each znode that Kafka's copy cannot read, or would read wrongly, with why; none is a clean tree. `most`: named."""
     topics = await _topics(tree)
-    return _first([*await _unreadable(tree, topics), *unregistered(topics, await tree.children(BROKER_IDS))])
+    return _first([*await _unreadable(tree, topics), *unregistered(topics, await tree.children(BROKER_IDS))], most)
 
 
 async def unreadable_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
@@ -51,11 +53,11 @@ async def _unreadable(tree: ZooKeeperTree, topics: dict[str, bytes]) -> list[Sus
     ]
 
 
-def _first(found: Sequence[Suspect]) -> tuple[Suspect, ...]:
-    if len(found) <= MOST_NAMED:
+def _first(found: Sequence[Suspect], most: int = MOST_NAMED) -> tuple[Suspect, ...]:
+    if len(found) <= most:
         return tuple(found)
-    rest = Suspect(what=f"{len(found) - MOST_NAMED} further znodes", why="cannot be read either")
-    return (*found[:MOST_NAMED], rest)
+    rest = Suspect(what=f"{len(found) - most} further znodes", why="cannot be read either")
+    return (*found[:most], rest)
 
 
 def suspects_in(znodes: dict[str, bytes], form: forms.Form) -> Iterator[Suspect]:
@@ -131,13 +133,17 @@ async def _quotas(tree: ZooKeeperTree) -> list[Suspect]:
 
 
 async def _acls(tree: ZooKeeperTree) -> list[Suspect]:
-    """An unknown type of resource is left out by the copy, with a warning: what was denied there is allowed afterwards."""
+    """An unknown type of resource is left out by the copy, with a warning: what was denied there is allowed afterwards. So is
+    the rest of a name with a slash, without one; and the new controller then fails to delete the znode above it.
+    """
     types = await _all_below(tree, ACL_STORES)
     known = [path for path in types if forms.is_resource_type(_name(path))]
     unknown = await _all_below(tree, [path for path in types if path not in known])
+    resources = await _all_below(tree, known)
     return [
         *(Suspect(what=path, why="ACLs of a type that Kafka does not know: they are not copied") for path in unknown),
-        *await _read(tree, await _all_below(tree, known), forms.acls),
+        *(Suspect(what=path, why=f"{SLASH}: the copy reads no deeper") for path in await _all_below(tree, resources)),
+        *await _read(tree, resources, forms.acls),
     ]
 
 

@@ -5,12 +5,13 @@ input can never work. Absence is an answer (`None`), never an error. All calls m
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from domain.cluster import MetricsEndpoint, NodeSpec
+from domain.cluster import MetricsEndpoint, NodeSpec, ZooKeeperMemberSpec
 from domain.drift.message_manifest import NodeWalked
 from domain.drift.messages import ReplicaLog, Sight
 from domain.drift.report import CheckName, DriftFinding, DriftReport, RecordCounts, Verdict
@@ -25,6 +26,7 @@ from domain.zk_to_kraft.causes import Serving
 
 if TYPE_CHECKING:
     from activities.capturing import Captured
+    from activities.rehearsal.messages import Ended, Failed, NotIsolated, Order, Ready, Trying
 
 
 @dataclass(frozen=True)
@@ -445,3 +447,42 @@ class MessageRunner(Protocol):
 
     async def compare(self, asked: MessageComparison, session: str) -> Compared:
         """`session`: as in `CheckRunner.compare`."""
+
+
+class MemberFiles(Protocol):
+    """The files of one server of the ensemble, to be read only. As in `NodeDriver`."""
+
+    async def list_dir(self, path: str) -> tuple[str, ...] | None: ...
+
+    async def read_part(self, path: str, offset: int, length: int) -> bytes | None: ...
+
+
+class ZooKeeperMembers(Protocol):
+    """Gives the files of a server of the ensemble."""
+
+    def files(self, member: ZooKeeperMemberSpec) -> MemberFiles: ...
+
+
+class RehearsalRoom(Protocol):
+    """Where a copy is rehearsed, and nothing of the world can be reached (`activities.rehearsal.messages`)."""
+
+    async def order(self, order: "Order") -> None:
+        """Begin. The copied files, and the controller's, lie in the room's directory."""
+
+    async def told(self) -> "Ready | NotIsolated | Trying | Failed | Ended":
+        """The next thing that is told. `Transient` where the room is gone."""
+
+
+class RehearsalRooms(Protocol):
+    """Opens rooms on the machine of this worker."""
+
+    def open(self, directory: Path) -> AbstractAsyncContextManager[RehearsalRoom]:
+        """A room that works in `directory`, which is private. When it is left, or whoever opened it dies, all that runs in it
+        ends, and the directory is removed. `Permanent`, with the reason, where this machine cannot isolate one.
+        """
+
+    def java(self, home: str | None) -> str:
+        """This machine's `java`. `Permanent` where there is none."""
+
+    def libs(self, kafka_home: str) -> str:
+        """This machine's folder of Kafka's jars. `Permanent` where there is none."""

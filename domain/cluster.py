@@ -122,12 +122,24 @@ class ControllerSpec(NodeSpec):
     )
 
 
+class ZooKeeperMemberSpec(SpecModel):
+    """One server of the ensemble: where its files are. They are read only, and copied for a rehearsal."""
+
+    host: Annotated[str, Field(min_length=1)]
+    transport: LocalTransport = LocalTransport()
+    data_dir: AbsolutePath = Field(description="Its `dataDir`: the folder above `version-2`.")
+    data_log_dir: AbsolutePath | None = Field(default=None, description="Its `dataLogDir`, where that is another one.")
+
+
 class ZooKeeperSpec(SpecModel):
     """The ensemble that the cluster uses now. `connect` is what brokers have in `zookeeper.connect`, chroot included."""
 
     connect: Annotated[str, Field(pattern=r"^[^/\s]+:\d+(,[^/\s]+:\d+)*(/[^\s]*)?$")]
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
     digest_auth: SecretRef | None = Field(default=None, description="Refers to `user:password` of a digest identity.")
+    members: tuple[ZooKeeperMemberSpec, ...] = Field(
+        default=(), description="Servers whose files can be read; a rehearsal needs one of them."
+    )
 
 
 class KafkaClientSpec(SpecModel):

@@ -171,7 +171,9 @@ class PlaygroundCluster:
             name=self._name,
             cluster_id=cluster_id,
             kafka=KafkaClientSpec(bootstrap_servers=self.bootstrap_servers),
-            zookeeper=ZooKeeperSpec(connect=self.ensemble.connect(CHROOT), session_timeout_seconds=6.0),
+            zookeeper=ZooKeeperSpec(
+                connect=self.ensemble.connect(CHROOT), session_timeout_seconds=6.0, members=self.ensemble.members
+            ),
             brokers=tuple(brokers.broker_spec(plan, self._runtime) for plan in self._brokers),
             controllers=tuple(brokers.controller_spec(plan, self._runtime) for plan in self._controllers),
         )

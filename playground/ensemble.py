@@ -4,6 +4,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from domain.cluster import ZooKeeperMemberSpec
 from playground import processes
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
@@ -28,6 +29,10 @@ class ZooKeeperServer:
         return f"zookeeper-{self.id}"
 
     @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
     def address(self) -> str:
         return f"{LOOPBACK}:{self.client_port}"
 
@@ -42,6 +47,11 @@ class Ensemble:
     def connect(self, chroot: str) -> str:
         """What clients have in `zookeeper.connect`."""
         return ",".join(server.address for server in self.servers) + chroot
+
+    @property
+    def members(self) -> tuple[ZooKeeperMemberSpec, ...]:
+        """As an operator would name them."""
+        return tuple(ZooKeeperMemberSpec(host=LOOPBACK, data_dir=str(server.data)) for server in self.servers)
 
     def launch(self, server: ZooKeeperServer) -> Launch:
         configuration = server.directory / "zoo.cfg"
@@ -76,7 +86,7 @@ def plan_ensemble(directory: Path, ports: PortLease, runtime: Runtime, size: int
 
 
 def write_configuration(server: ZooKeeperServer, all_servers: tuple[ZooKeeperServer, ...]) -> None:
-    data = server.directory / "data"
+    data = server.data
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{server.id}\n", encoding="ascii")
     members = "\n".join(f"server.{s.id}={LOOPBACK}:{s.quorum_port}:{s.election_port}" for s in all_servers)

@@ -13,6 +13,7 @@ from domain.cluster import (
     KafkaClientSpec,
     NodeDriverSpec,
     PlainProcess,
+    ZooKeeperMemberSpec,
     ZooKeeperSpec,
 )
 
@@ -26,7 +27,10 @@ def example_cluster() -> ClusterSpec:
         name="example",
         cluster_id="mXu2Yk4sQkq7w1bJc0dR9A",
         kafka=KafkaClientSpec(bootstrap_servers=(f"{HOST}:9092", f"{HOST}:9192", f"{HOST}:9292")),
-        zookeeper=ZooKeeperSpec(connect=f"{HOST}:2181,{HOST}:2182,{HOST}:2183/kafka"),
+        zookeeper=ZooKeeperSpec(
+            connect=f"{HOST}:2181,{HOST}:2182,{HOST}:2183/kafka",
+            members=(ZooKeeperMemberSpec(host=HOST, data_dir="/var/lib/zookeeper"),),
+        ),
         brokers=tuple(_broker(index) for index in (1, 2, 3)),
         controllers=tuple(_controller(index) for index in (1, 2, 3)),
     )

@@ -150,7 +150,9 @@ class KazooEnsembles:
         self._call_seconds = call_seconds
 
     async def connect(self, cluster: ClusterRecord) -> KazooTree:
-        spec = cluster.spec.zookeeper
+        return await self.connect_to(cluster.spec.zookeeper)
+
+    async def connect_to(self, spec: ZooKeeperSpec) -> KazooTree:
         client = self._client(spec)
         try:
             await asyncio.to_thread(_start, client, spec.connect, self._connect_seconds)

@@ -7,7 +7,7 @@ from activities.adapters.nodes.local import LocalMachine
 from activities.adapters.nodes.plain_process import PidFileProcess
 from activities.adapters.nodes.transport import ServiceManager, Transport
 from activities.ports import Completed, FileContent
-from domain.cluster import NodeSpec
+from domain.cluster import NodeSpec, ZooKeeperMemberSpec
 from domain.observation import Process
 
 
@@ -62,10 +62,14 @@ class ComposedDriver:
 
 
 class SpecDrivers:
-    """`NodeDrivers`. Drivers hold no state, so one is made for each asking."""
+    """`NodeDrivers`, and `ZooKeeperMembers`. Drivers hold no state, so one is made for each asking."""
 
     def __init__(self) -> None:
         self._local = LocalMachine()
 
     def driver(self, node: NodeSpec) -> ComposedDriver:
         return ComposedDriver(self._local, PidFileProcess(self._local, node))
+
+    def files(self, _member: ZooKeeperMemberSpec) -> Transport:
+        """Every transport that a member can have is this machine so far."""
+        return self._local

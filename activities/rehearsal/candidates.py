@@ -1,0 +1,36 @@
+"""Znodes that a strict parser refuses, as candidates for what stops the copy: with what each is expected to do to it."""
+
+import re
+
+from activities.poison import SLASH, TOPIC_CONFIGS, poisoned_znodes
+from activities.ports import ZooKeeperTree
+from activities.zookeeper_view import BROKER_IDS, TOPICS
+from domain.observation import Suspect
+from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect
+
+ALL = 1_000_000
+DETAIL = re.compile(r"\d+|'[^']*'|such as .*")
+"""What differs between two znodes with the same fault."""
+
+
+async def candidates_in(tree: ZooKeeperTree) -> tuple[Candidate, ...]:
+    return tuple(candidate_of(suspect) for suspect in await poisoned_znodes(tree, ALL))
+
+
+def candidate_of(suspect: Suspect) -> Candidate:
+    expected = expected_of(suspect)
+    place = "/".join(suspect.what.split("/")[1:3])
+    return Candidate(suspect.what, suspect.why, expected, f"{place}: {DETAIL.sub('…', suspect.why)}")
+
+
+def expected_of(suspect: Suspect) -> Effect:
+    """By hand, on Kafka 3.9.2: only a trial tells, this says what to try first."""
+    path = suspect.what
+    if path.startswith(TOPICS) and path.endswith("/state"):
+        return Effect.LOSES
+    if path.startswith((BROKER_IDS, TOPICS)):
+        return Effect.BLOCKS
+    if SLASH in suspect.why:
+        return Effect.HANGS
+    is_lenient = "JSON" in suspect.why or "that Kafka" in suspect.why or path.startswith(TOPIC_CONFIGS)
+    return Effect.LOSES if is_lenient else Effect.ABORTS

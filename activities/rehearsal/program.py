@@ -1,0 +1,164 @@
+"""`python -m activities.rehearsal.program DIRECTORY OUTSIDE`: a rehearsal, from inside its room.
+
+Started by `unshare` as the first process of namespaces of its own. Standard input is the leash: when its other end is gone,
+however that came, the servers end, the directory with all its secrets is removed, and so this program ends, and with it
+whatever else is in the namespace.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import sys
+import threading
+import time
+from base64 import urlsafe_b64encode
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+
+from pydantic import BaseModel
+
+from activities.rehearsal import copied_tree
+from activities.rehearsal.candidates import candidates_in
+from activities.rehearsal.isolation import NotAlone, enter_alone
+from activities.rehearsal.messages import CONTROLLER, ROWS, Copied, Ended, Failed, NotIsolated, Order, Ready, Trying
+from activities.rehearsal.servers import Servers
+from activities.rehearsal.trial import Seen, Trials
+from domain.errors import KeeperlessError, Permanent
+from domain.zk_to_kraft.rehearsal_files import HOST, ZOOKEEPER_PORT
+from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
+
+TOLD = 12
+"""Lines of the controller's errors that are told."""
+PASSED = "passed"
+"""Where the log and the rows of a copy that passed are kept, while others are made."""
+
+
+def tell(message: BaseModel) -> None:
+    sys.stdout.write(message.model_dump_json() + "\n")
+    sys.stdout.flush()
+
+
+def hold_leash(directory: Path, servers: Servers, lines: "SimpleQueue[str]") -> None:
+    """In a thread of its own: it ends everything, also while the rest of the program is busy."""
+    for line in sys.stdin:
+        lines.put(line)
+    servers.end_all()
+    shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):
+        directory.parent.rmdir()
+    os._exit(0)
+
+
+async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
+    """Trials until nothing more is to be learnt, or there were enough."""
+    trials = Trials(directory, order, servers, new_cluster_id())
+    begun = time.monotonic()
+    tell(Trying(round=0, stage="formatting"))
+    await trials.format()
+    candidates: tuple[Candidate, ...] = ()
+    made: list[Trial] = []
+    copied = Copied()
+    seconds: dict[str, float] = {"format": _since(begun)}
+    left_out: frozenset[str] | None = frozenset()
+    while left_out is not None and len(made) < order.limits.max_rounds:
+        begun, number = time.monotonic(), len(made) + 1
+        tell(Trying(round=number, stage="copying"))
+        async with trials.zookeeper() as tree:
+            if not made:
+                await ensure_new_enough(order.newest_zxid)
+            await copied_tree.end_sessions(tree)
+            await copied_tree.register(tree, trials.brokers)
+            candidates = candidates if made else await candidates_in(tree)
+            trial, seen = await trials.run(tree, left_out)
+        made.append(trial)
+        seconds[f"round {number}: {trial.outcome}"] = _since(begun)
+        if is_first_passed(made):
+            keep(directory)
+        if is_first_passed(made) or not copied.records:
+            copied = copied_of(seen)
+        left_out = None if seen.usage.was_out_of_memory or seen.refused else next_trial(candidates, made)
+    return Ended(candidates=candidates, trials=tuple(made), copied=copied, seconds=seconds)
+
+
+def is_first_passed(made: list[Trial]) -> bool:
+    return made[-1].outcome is Outcome.COPIED and all(trial.outcome is not Outcome.COPIED for trial in made[:-1])
+
+
+def keep(directory: Path) -> None:
+    """The log and the rows of this trial, for the comparison."""
+    (directory / PASSED).mkdir(mode=0o700)
+    for name in (CONTROLLER, ROWS):
+        (directory / name).rename(directory / PASSED / name)
+
+
+def copied_of(seen: Seen) -> Copied:
+    log = seen.log
+    return Copied(
+        records=log.kinds,
+        copy_seconds=log.copy_ms / 1000 if log.copy_ms is not None else None,
+        seconds_without_controller=log.seconds_without_controller,
+        usage=seen.usage,
+        waits=seen.refused or log.waits,
+        told=log.errors[-TOLD:],
+    )
+
+
+async def ensure_new_enough(newest_zxid: int) -> None:
+    """A member that is down for long has old files: a rehearsal on them would prove nothing."""
+    zxid = await asyncio.to_thread(_zxid)
+    if zxid < newest_zxid:
+        raise Permanent(
+            f"the copied files end at transaction {zxid:#x}, and the ensemble was at {newest_zxid:#x} before they were copied: "
+            "this member does not follow. Name one that does."
+        )
+
+
+def _zxid() -> int:
+    with socket.create_connection((HOST, ZOOKEEPER_PORT), timeout=10) as connection:
+        connection.sendall(b"srvr")
+        told = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    (found,) = (line for line in told.splitlines() if line.startswith("Zxid:"))
+    return int(found.partition(":")[2], 16)
+
+
+def new_cluster_id() -> str:
+    """No other cluster's: no node of a living one can join this one."""
+    return urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode().replace("-", "x")
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 3)
+
+
+async def run(directory: Path, servers: Servers, lines: "SimpleQueue[str]") -> None:
+    order = Order.model_validate_json(await asyncio.to_thread(lines.get))
+    try:
+        tell(await rehearse(directory, order, servers))
+    except (KeeperlessError, TimeoutError) as error:
+        tell(Failed(why=str(error) or type(error).__name__))
+    finally:
+        servers.end_all()
+
+
+def main(directory: Path, outside: str) -> None:
+    servers, lines = Servers(), SimpleQueue[str]()
+    try:
+        enter_alone(outside)
+    except NotAlone as error:
+        tell(NotIsolated(why=str(error)))
+        return
+    leash = threading.Thread(target=hold_leash, args=(directory, servers, lines), name="leash")
+    leash.start()
+    tell(Ready())
+    try:
+        asyncio.run(run(directory, servers, lines))
+    finally:
+        sys.stdout.close()  # Whatever has happened, nothing more is told: whoever listens need not wait.
+        leash.join()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,296 @@
+"""A rehearsal of Kafka's copy: on a copy of ZooKeeper, with a throw-away controller, away from the cluster.
+
+    1. a room is opened: no way out of it, and whatever is in it ends with us            (else: refused, nothing was copied)
+    2. how new the ensemble is, is read; a member's files are copied
+    3. the controller's file is written, of what our controllers would get
+    4. in the room: copies are tried, until it is known which znodes stop them (`activities.rehearsal`)
+    5. the copy that passed is compared with the tree that it was made of
+    6. the room is left: everything of it is gone
+
+The cluster is only read: some znodes, a server's files, a broker's and perhaps a controller's properties.
+"""
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from activities.beating import Beat
+from activities.capturing import CapturedZnode
+from activities.member_copy import copy_member
+from activities.node_files import METADATA_LOG
+from activities.ports import (
+    CheckRunner,
+    Compared,
+    Comparison,
+    NodeDrivers,
+    RehearsalRoom,
+    RehearsalRooms,
+    ZooKeeperMembers,
+    ZooKeepers,
+)
+from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Ended, Failed, Order, Trying
+from activities.rehearsal.program import PASSED
+from activities.workplace import enter, sweep
+from activities.zookeeper_view import BROKER_IDS, CONTROLLER_EPOCH
+from activities.zookeeper_view import CONTROLLER as CONTROLLER_ZNODE
+from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
+from domain.decisions import Finding
+from domain.drift.report import Verdict
+from domain.errors import KeeperlessError, Permanent, Transient
+from domain.properties import ENCODING, parse
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.rehearsal import (
+    Equality,
+    RehearsalLimits,
+    RehearsalReport,
+    advice_of,
+    differences_of,
+    findings_of,
+    refusal,
+    unexplained,
+)
+from domain.zk_to_kraft.rehearsal_files import connect_of, controller_properties, inter_broker_listener
+from domain.zk_to_kraft.rehearsal_trials import Outcome, cleared, proven
+
+NO_MEMBERS = (
+    "nothing says where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, and "
+    "data_log_dir where it has one)"
+)
+LIMITS = RehearsalLimits()
+SILENCE = timedelta(minutes=5)
+"""What may come to a round's own limit: starts of servers, reading the tree."""
+OnProgress = Callable[[int, str], None]
+"""Which round, and what is done; called between waits."""
+
+
+@dataclass(frozen=True)
+class RehearsalPorts:
+    """What a rehearsal reaches the world through. Without `runner` nothing is compared."""
+
+    drivers: NodeDrivers
+    members: ZooKeeperMembers
+    zookeepers: ZooKeepers
+    rooms: RehearsalRooms
+    runner: CheckRunner | None = None
+
+
+def _silent(_round: int, _stage: str) -> None: ...
+
+
+async def rehearse(
+    cluster: ClusterRecord,
+    ports: RehearsalPorts,
+    work: Path,
+    limits: RehearsalLimits = LIMITS,
+    on_progress: OnProgress = _silent,
+) -> RehearsalReport:
+    """Rehearse the copy of this cluster. `work`: where private directories may be made.
+
+    Cancelled, or killed, it leaves no process and no file. What makes it impossible is a refusal, with the reason.
+    """
+    place = await asyncio.to_thread(enter, work, "rehearsal", str(uuid4()))
+    try:
+        return await Rehearsal(cluster.spec, cluster, ports, place.directory, limits, on_progress).report()
+    except KeeperlessError as error:
+        return refusal(str(error))
+    finally:
+        await asyncio.shield(asyncio.to_thread(place.leave))
+
+
+async def rehearse_beating(
+    cluster: ClusterRecord, ports: RehearsalPorts, work: Path, limits: RehearsalLimits = LIMITS
+) -> RehearsalReport:
+    """The same inside an activity, with heartbeats that say how far it is. What dead attempts have left is removed first."""
+    await asyncio.to_thread(sweep, work)
+    beat = Beat()
+    async with beat.beating():
+        return await rehearse(cluster, ports, work, limits, lambda number, stage: beat.note(number, stage, 0, 1))
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """One rehearsal. `directory`: private, and removed by whoever gave it."""
+
+    spec: ClusterSpec
+    cluster: ClusterRecord
+    ports: RehearsalPorts
+    directory: Path
+    limits: RehearsalLimits
+    on_progress: OnProgress
+
+    async def report(self) -> RehearsalReport:
+        if not self.spec.zookeeper.members:
+            raise Permanent(NO_MEMBERS)
+        libs, java = self._libs(), self._java()
+        async with self.ports.rooms.open(self.directory) as room:
+            begun = time.monotonic()
+            self.on_progress(0, "copying the files of ZooKeeper")
+            brokers, newest = await self._present()
+            member, copied = await self._copy_files(self.directory / COPY)
+            broker, properties = await self._properties(str(self.directory / CONTROLLER))
+            await asyncio.to_thread(_write_private, self.directory / PROPERTIES, properties)
+            order = Order(
+                java=java,
+                libs=libs,
+                connect=connect_of(self.spec),
+                listener=inter_broker_listener(parse(properties)),
+                release=parse(broker).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip(),
+                newest_zxid=newest,
+                brokers=brokers,
+                limits=self.limits,
+            )
+            files_seconds = round(time.monotonic() - begun, 3)
+            ended = await self._ended(room, order)
+            begun = time.monotonic()
+            equality = await self._equality(self.directory / PASSED, ended)
+            seconds = {"files": files_seconds, **ended.seconds, "comparison": round(time.monotonic() - begun, 3)}
+            report = report_of(ended, equality, self.spec.zookeeper.connect)
+            return report.model_copy(
+                update={"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
+            )
+
+    def _libs(self) -> str:
+        return self.ports.rooms.libs(self.limits.kafka_home or self.spec.controllers[0].kafka_home)
+
+    def _java(self) -> str:
+        return self.ports.rooms.java(self.limits.java_home or self.spec.controllers[0].environment.get("JAVA_HOME"))
+
+    async def _present(self) -> tuple[dict[int, str], int]:
+        """What living brokers have registered, and the newest transaction that a few znodes tell of: the copy must have it."""
+        tree = await self.ports.zookeepers.connect(self.cluster)
+        try:
+            await tree.sync()
+            ids = [name for name in await tree.children(BROKER_IDS) or () if name.isdecimal()]
+            rule = await tree.get_many([CONTROLLER_ZNODE, CONTROLLER_EPOCH])
+            brokers = dict(zip(ids, await tree.get_many([f"{BROKER_IDS}/{name}" for name in ids]), strict=True))
+            newest = max((znode.modified_zxid for znode in (*rule, *brokers.values()) if znode is not None), default=0)
+            return {
+                int(name): znode.data.decode(errors="replace") for name, znode in brokers.items() if znode is not None
+            }, newest
+        finally:
+            await tree.close()
+
+    async def _copy_files(self, target: Path) -> tuple[ZooKeeperMemberSpec, int]:
+        """Of the first member whose files can be had."""
+        refused = []
+        for member in self.spec.zookeeper.members:
+            try:
+                return member, await copy_member(self.ports.members.files(member), member, target)
+            except KeeperlessError as error:
+                refused.append(str(error))
+        raise Permanent(f"no server's files of ZooKeeper can be copied: {'; '.join(refused)}")
+
+    async def _properties(self, log_dir: str) -> tuple[str, str]:
+        """A broker's file, and the controller's that is made of it."""
+        broker, controller = self.spec.brokers[0], self.spec.controllers[0]
+        theirs = await self.ports.drivers.driver(broker).read_file(broker.properties_file)
+        if theirs is None:
+            raise Permanent(f"{broker.properties_file} of broker-{broker.id} does not exist: restore it")
+        base = None
+        if controller.base_properties is not None:
+            file = await self.ports.drivers.driver(controller).read_file(controller.base_properties)
+            if file is None:
+                raise Permanent(f"base_properties {controller.base_properties} does not exist on controller {controller.id}")
+            base = file.content.decode(ENCODING)
+        text = theirs.content.decode(ENCODING)
+        return text, controller_properties(self.spec, base, text, log_dir)
+
+    async def _ended(self, room: RehearsalRoom, order: Order) -> Ended:
+        await room.order(order)
+        while True:
+            told = await self._told(room)
+            if isinstance(told, Trying):
+                self.on_progress(told.round, told.stage)
+            elif isinstance(told, Failed):
+                raise Permanent(told.why)
+            elif isinstance(told, Ended):
+                return told
+
+    async def _told(self, room: RehearsalRoom) -> object:
+        """The next thing; every part of a rehearsal has its own limit, so who is silent for longer is stuck."""
+        limit = self.limits.round_deadline + SILENCE
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await room.told()
+        except TimeoutError as error:
+            raise Transient(f"the rehearsal told nothing for {limit.total_seconds():g} s: it was ended") from error
+
+    async def _equality(self, passed: Path, ended: Ended) -> Equality | None:
+        """`None` where no copy has passed, or nobody compares."""
+        if self.ports.runner is None or all(trial.outcome is not Outcome.COPIED for trial in ended.trials):
+            return None
+        self.on_progress(len(ended.trials), "comparing")
+        log, session = passed / CONTROLLER / METADATA_LOG, str(uuid4())
+        try:
+            end = await self.ports.runner.end_of_copy(log)
+            if end is None:
+                raise Transient("the throw-away quorum's log does not tell of a copy")
+            await self.ports.runner.keep(rows_in(passed / ROWS), passed / "staged")
+            asked = Comparison(
+                id=session,
+                staged=passed / "staged",
+                log=log,
+                cut=end.offset,
+                end=end.offset,
+                out=passed / "out",
+                is_copy=True,
+            )
+            return _equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
+        except KeeperlessError as error:
+            return Equality(verdict=Verdict.INCONCLUSIVE, not_read=(str(error),))
+
+
+def _equality_of(compared: Compared) -> Equality:
+    return Equality(verdict=compared.verdict, counts=compared.counts, differences=compared.first, not_read=compared.not_read)
+
+
+def report_of(ended: Ended, equality: Equality | None, connect: str) -> RehearsalReport:
+    """What all trials together say."""
+    way = cleared(ended.candidates, ended.trials)
+    copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
+    return RehearsalReport(
+        has_passed=way.has_passed,
+        rounds=len(ended.trials),
+        records=copied.records,
+        copy_seconds=copied.copy_seconds if way.has_passed else None,
+        seconds_without_controller=copied.seconds_without_controller if way.has_passed else None,
+        controller=copied.usage,
+        advice=advice_of(copied.usage),
+        findings=(
+            *found,
+            *(() if way.has_passed else (_stopped(ended),)),
+            *differences_of(equality, [finding.object for finding in found]),
+        ),
+        left_out=tuple(sorted(way.left_out)) if way.has_passed else (),
+        equality=equality,
+    )
+
+
+def _stopped(ended: Ended) -> Finding:
+    last = ended.trials[-1].outcome
+    what = {
+        Outcome.STUCK: f"the copy never began: {ended.copied.waits or 'nothing moved'}",
+        Outcome.HUNG: "everything was copied, and dual write never began",
+    }.get(last, "the copy died")
+    if ended.copied.usage.was_out_of_memory:
+        what = f"{ended.copied.usage.heap_given_mib} MiB of heap were not enough"
+    return unexplained(what, ended.copied.told)
+
+
+async def rows_in(path: Path) -> AsyncIterator[tuple[CapturedZnode, ...]]:
+    """What `activities.rehearsal.copied_tree.write_rows` has written."""
+    with path.open(encoding="utf-8") as file:
+        while line := await asyncio.to_thread(file.readline):
+            yield tuple(CapturedZnode(where, base64.b64decode(data), zxid) for where, data, zxid in json.loads(line))
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text, encoding=ENCODING)

@@ -1,0 +1,151 @@
+"""What a rehearsal tells people: findings with a fix for each place, memory, and why there was none."""
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from activities.adapters.rehearsal_room import UnsharedRooms
+from activities.poison import SLASH
+from activities.rehearsal.candidates import candidate_of
+from activities.rehearsal.isolation import NotAlone, enter_alone
+from activities.rehearsal.messages import Copied, Ended
+from activities.rehearsing import RehearsalPorts, rehearse, report_of
+from domain.cluster import ClusterSpec
+from domain.drift.records import Severity as DriftSeverity
+from domain.drift.report import DriftFinding, FindingKind, Verdict
+from domain.errors import Permanent
+from domain.observation import Suspect
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.rehearsal import Equality, RehearsalReport, Usage, advice_of, differences_of
+from domain.zk_to_kraft.rehearsal_trials import Effect, Outcome, Trial
+from playground.example import example_cluster
+
+
+@pytest.mark.parametrize(
+    ("path", "why", "expected"),
+    [
+        ("/brokers/ids/9", "is not registered, and has replicas of 3 partitions, such as a-1", Effect.BLOCKS),
+        ("/brokers/ids", "does not exist: no broker is known", Effect.BLOCKS),
+        ("/brokers/topics/t", "has no topic_id; a controller of Kafka 2.8 or newer gives one", Effect.BLOCKS),
+        ("/brokers/topics/t/partitions/0/state", "is no JSON", Effect.LOSES),
+        ("/config/topics/t", "is no JSON", Effect.LOSES),
+        ("/config/users/u", "the value of producer_byte_rate is no number", Effect.ABORTS),
+        ("/config/users/u", "is no JSON", Effect.LOSES),
+        ("/kafka-acl/Topic/t", "the principal of ACL 1 has no type; expected Type:name, such as User:name", Effect.ABORTS),
+        ("/kafka-acl/Topic/t", "the operation of ACL 1 is none that Kafka knows", Effect.LOSES),
+        ("/kafka-acl/Group/a/b", f"{SLASH}: the copy reads no deeper", Effect.HANGS),
+    ],
+)
+def test_what_is_expected_of_a_znode_that_is_not_of_its_form(path: str, why: str, expected: Effect) -> None:
+    assert candidate_of(Suspect(what=path, why=why)).expected is expected
+
+
+def test_the_same_fault_in_two_places_has_one_cause() -> None:
+    one, other, another = (
+        candidate_of(Suspect(what=f"/kafka-acl/Topic/{name}", why=f"the principal of ACL {number} has {what}"))
+        for name, number, what in (("a", 1, "no type"), ("b", 22, "no type"), ("c", 1, "no name"))
+    )
+    assert one.cause == other.cause != another.cause
+
+
+QUOTA = candidate_of(Suspect(what="/config/users/u", why="the value of producer_byte_rate is no number"))
+
+
+def ended(*trials: Trial, copied: Copied | None = None) -> Ended:
+    return Ended(candidates=(QUOTA,), trials=trials, copied=copied or Copied())
+
+
+def test_a_znode_that_aborts_the_copy_is_a_blocker_with_a_command() -> None:
+    trials = (Trial(frozenset(), Outcome.DIED), Trial(frozenset({QUOTA.path}), Outcome.COPIED))
+    report = report_of(ended(*trials), None, "zk:2181/kafka")
+    (finding,) = report.findings
+    assert (finding.code, finding.object, finding.severity) == ("RH01", "/config/users/u", "blocker")
+    assert "zookeeper-shell.sh zk:2181/kafka delete /config/users/u" in finding.fix
+    assert (report.has_passed, report.left_out) == (True, ("/config/users/u",))
+
+
+def test_a_copy_that_stops_without_any_explanation_is_told_with_the_logs_last_words() -> None:
+    copied = Copied(
+        copy_seconds=1.0, seconds_without_controller=2.0, told=("java.lang.IllegalStateException", "at kafka.X.y(X:1)")
+    )
+    trials = (Trial(frozenset(), Outcome.DIED), Trial(frozenset({QUOTA.path}), Outcome.DIED))
+    report = report_of(ended(*trials, copied=copied), None, "zk:2181")
+    told = next(finding for finding in report.findings if finding.code == "RH04")
+    assert "java.lang.IllegalStateException | at kafka.X.y(X:1)" in told.observed
+    assert (report.has_passed, report.copy_seconds, report.seconds_without_controller) == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("usage", "advice"),
+    [
+        (Usage(heap_mib=97, rss_mib=220, heap_given_mib=1024), "-Xmx256m"),
+        (Usage(heap_mib=305, rss_mib=500, heap_given_mib=1024), "-Xmx768m"),
+        (Usage(heap_mib=250, heap_given_mib=256, was_out_of_memory=True), "256 MiB of heap were not enough"),
+    ],
+)
+def test_memory_is_advised_from_what_was_seen(usage: Usage, advice: str) -> None:
+    assert advice in advice_of(usage)
+
+
+def test_what_is_not_seen_is_not_advised() -> None:
+    assert advice_of(Usage()) == ""
+
+
+def difference(severity: DriftSeverity) -> DriftFinding:
+    return DriftFinding(
+        record="acl", finding=FindingKind.MISSING_RIGHT, severity=severity, rule="exact", key="a", left_at="/kafka-acl/x"
+    )
+
+
+def test_differences_are_findings_except_for_information_and_what_is_named_already() -> None:
+    equality = Equality(
+        verdict=Verdict.DRIFT,
+        differences=(difference(DriftSeverity.BLOCK), difference(DriftSeverity.INFO)),
+        not_read=("/config/topics/t is no JSON", "/config/topics/other is no JSON"),
+    )
+    differs, unread = differences_of(equality, ["/config/topics/t"])
+    assert (differs.code, differs.object, differs.severity) == ("RH05", "acl a", "blocker")
+    assert (unread.is_unverifiable, unread.severity) == (True, "warning")
+    assert "/config/topics/other" in unread.observed
+    assert differences_of(Equality(verdict=Verdict.CLEAN)) == ()
+
+
+def record_of(spec: ClusterSpec) -> ClusterRecord:
+    now = datetime.now(UTC)
+    return ClusterRecord(spec=spec, revision=1, generation=1, created_at=now, updated_at=now)
+
+
+async def refused(tmp_path: Path, record: ClusterRecord) -> RehearsalReport:
+    return await rehearse(record, RehearsalPorts(None, None, None, UnsharedRooms()), tmp_path)
+
+
+async def test_without_files_of_zookeeper_it_is_refused_with_what_to_add(tmp_path: Path) -> None:
+    spec = example_cluster()
+    nobody = spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": ()})})
+    report = await refused(tmp_path, record_of(nobody))
+    assert "zookeeper.members" in report.refused
+    assert not report.ran
+    assert not await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+
+
+async def test_without_the_clusters_kafka_on_this_machine_it_is_refused(tmp_path: Path) -> None:
+    report = await refused(tmp_path, record_of(example_cluster()))
+    assert "/opt/kafka/libs has no Kafka on the activity worker's machine" in report.refused
+
+
+async def test_without_a_namespace_it_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An `unshare` that may not, as in a container."""
+    program = tmp_path / "unshare"
+    program.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(Permanent, match=r"unshare failed: Operation not permitted.*run the activity worker as root"):
+        async with asyncio.timeout(20), UnsharedRooms().open(tmp_path / "room"):
+            pytest.fail("a room was opened")
+
+
+def test_the_program_does_nothing_outside_of_a_room() -> None:
+    with pytest.raises(NotAlone, match="not the first one of a process namespace"):
+        enter_alone("net:[1]")
