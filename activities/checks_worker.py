@@ -10,15 +10,21 @@ from typing import Any
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
 from activities.adapters.message_runner import MessageEngine
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.checking import Checking
 from activities.observe import Ports
+from activities.planning import Planning
 from activities.ports import CheckRunner, MessageRunner
 from activities.queues import Manner, Queue, serve
+from activities.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings
 from activities.workplace import sweep
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 from spark.session.provider import spark_provider
 from spark.settings import CheckSettings
 from spark.sources.build import resolve_secret
@@ -32,9 +38,15 @@ def work_directory(settings: CheckSettings) -> Path:
     return settings.checks_directory.absolute() / "work"
 
 
-def checks_activities(ports: Ports, runner: CheckRunner, messages: MessageRunner, work: Path) -> list[Callable[..., Any]]:
+def checks_activities(
+    ports: Ports, runner: CheckRunner, messages: MessageRunner, rehearsal: RehearsalPorts, work: Path
+) -> list[Callable[..., Any]]:
     """What the `checks` queue serves: long, and much to compute."""
-    return [Checking(ports, runner, messages, work).run_check]
+
+    async def rehearse(cluster: ClusterRecord) -> RehearsalReport:
+        return await rehearse_beating(cluster, rehearsal, work)
+
+    return [Checking(ports, runner, messages, work).run_check, Planning(ports, rehearse).rehearse_plan]
 
 
 async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
@@ -47,7 +59,9 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
         stack.push_async_callback(spark.close)
         used = None if checks.spark == "off" else spark
         runner, messages = EngineRunner(checks.digest_key_reference, checks.encoder_secret, used), MessageEngine(used)
-        return [Queue(TaskQueue.CHECKS, checks_activities(ports, runner, messages, work_directory(checks)), CHECKS_AT_ONCE)]
+        rehearsal = RehearsalPorts(ports.drivers, SpecDrivers(), ports.zookeepers, UnsharedRooms(), runner)
+        served = checks_activities(ports, runner, messages, rehearsal, work_directory(checks))
+        return [Queue(TaskQueue.CHECKS, served, CHECKS_AT_ONCE)]
 
     await serve(settings, MANNER, queues, spark=checks.spark)
 

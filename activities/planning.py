@@ -1,5 +1,7 @@
 """Plans: made from one fresh look, published once; and reviewed before a migration begins with one. Nothing is changed."""
 
+from collections.abc import Awaitable, Callable
+
 from temporalio import activity
 
 from activities.assessing import registered
@@ -18,14 +20,18 @@ from domain.zk_to_kraft.assessment import NOTHING_RULED, is_survey_needed
 from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import blockers_in
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 from domain.zk_to_kraft.situation import situation_of
+
+Rehearse = Callable[[ClusterRecord], Awaitable[RehearsalReport]]
+"""Rehearses the copy, and beats meanwhile."""
 
 
 class Planning:
-    """Activities that say what would be done."""
+    """Activities that say what would be done. `rehearse`: of a worker that can."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+    def __init__(self, ports: Ports, rehearse: Rehearse | None = None) -> None:
+        self._ports, self._rehearse = ports, rehearse
 
     @activity.defn(name=ActivityName.MAKE_PLAN)
     async def make_plan(self, request: PlanRequest) -> PlanOutcome:
@@ -34,7 +40,18 @@ class Planning:
             plan = await self._ports.ledger.plan(request.plan_id)
             if plan is None:
                 plan = await self._ports.ledger.add_plan(await self._made(request))
-            return PlanOutcome(plan_id=plan.id, plan_hash=plan.plan_hash, is_blocked=plan.is_blocked)
+            return _outcome(plan)
+
+    @activity.defn(name=ActivityName.REHEARSE_PLAN)
+    async def rehearse_plan(self, request: PlanRequest) -> PlanOutcome:
+        """The same, with a rehearsal of the copy before the look."""
+        if self._rehearse is None:
+            raise Permanent("this worker cannot rehearse: keeperless-checks does")
+        plan = await self._ports.ledger.plan(request.plan_id)
+        if plan is None:
+            rehearsal = await self._rehearse(await registered(request.cluster, self._ports))
+            plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal))
+        return _outcome(plan)
 
     @activity.defn(name=ActivityName.REVIEW_PLAN)
     async def review_plan(self, request: ReviewRequest) -> PlanReview:
@@ -53,7 +70,7 @@ class Planning:
                 unknown=unknown,
             )
 
-    async def _made(self, request: PlanRequest) -> Plan:
+    async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None) -> Plan:
         cluster = await registered(request.cluster, self._ports)
         observation = await self._look(cluster, request.policy)
         content = observation.model_dump_json().encode()
@@ -64,6 +81,7 @@ class Planning:
             requested_by=request.requested_by,
             requested_at=request.requested_at,
             measured=await self._ports.ledger.measured_steps(request.cluster),
+            rehearsal=rehearsal,
         )
         files = await read_files(cluster, observation, self._ports)
         await self._ports.artefacts.put(content)
@@ -74,3 +92,7 @@ class Planning:
         observation = await observe(cluster, self._ports, policy)
         is_start = is_survey_needed(observation, cluster.spec, policy, NOTHING_RULED)
         return await with_survey(observation, cluster, self._ports) if is_start else observation
+
+
+def _outcome(plan: Plan) -> PlanOutcome:
+    return PlanOutcome(plan_id=plan.id, plan_hash=plan.plan_hash, is_blocked=plan.is_blocked)

@@ -45,7 +45,7 @@ async def start_check(temporal: Temporal, asked: CheckRequest) -> Standing:
 
 async def find_check(temporal: Temporal, cluster: str, report_id: str) -> Standing | None:
     """Where a check stands; `None` where Temporal knows of none. Raises as above."""
-    return await find_standing(temporal, _activity_id(cluster, report_id), TaskQueue.CHECKS)
+    return await find_standing(temporal, _activity_id(cluster, report_id))
 
 
 def _activity_id(cluster: str, report_id: str) -> str:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from domain.decisions import Finding, Severity
 from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 SAYS = {
     Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
@@ -29,6 +30,7 @@ def page_of(plan: Plan) -> str:
         *_section("What cannot be undone", [f"{p.what} Gate: **{p.gate}**." for p in plan.irreversible]),
         *_rolls(plan.rolls, plan.estimate),
         f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most.",
+        *_rehearsal(plan.rehearsal),
         *_section("What is not migrated", plan.not_migrated),
         *_section("What changes for people", plan.changes_for_people),
         "## Files",
@@ -57,6 +59,22 @@ def _finding(finding: Finding) -> str:
     cannot = " (could not be checked)" if finding.is_unverifiable else ""
     told = f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {finding.fix}"
     return _line(told)
+
+
+def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
+    if report is None or report.refused:
+        return
+    yield "## The copy was rehearsed"
+    records = ", ".join(f"{count} {kind}" for kind, count in report.records.items()) or "none"
+    gap = report.seconds_without_controller
+    lines = [
+        f"It {'passed' if report.has_passed else 'did not pass'}, after {report.rounds} rounds. Records: {records}.",
+        *([f"The cluster would be without a ZooKeeper controller for {gap:.1f} s."] if gap is not None else []),
+        *([f"Compared with the original: {report.equality.verdict}."] if report.equality is not None else []),
+        *([report.advice] if report.advice else []),
+        *([f"It could only pass without: {', '.join(report.left_out)}."] if report.left_out else []),
+    ]
+    yield "\n".join(f"- {_line(line)}" for line in lines)
 
 
 def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:

@@ -27,14 +27,19 @@ SILENCE_LIMIT = timedelta(seconds=30)
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=15))
 
 
-async def start_plan(temporal: Temporal, asked: PlanRequest) -> Standing:
-    """Start making it; does not wait. Raises `TemporalUnavailable` or `TemporalRefused`."""
+async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bool = False) -> Standing:
+    """Start making it; does not wait. Raises `TemporalUnavailable` or `TemporalRefused`.
+
+    A rehearsal is work for the checks' worker.
+    """
+    name = ActivityName.REHEARSE_PLAN if is_rehearsed else ActivityName.MAKE_PLAN
+    queue = TaskQueue.CHECKS if is_rehearsed else TaskQueue.WATCH
     async with temporal.answering() as client:
         handle = await client.start_activity(
-            ActivityName.MAKE_PLAN.value,
+            name.value,
             asked,
             id=_activity_id(asked.plan_id),
-            task_queue=TaskQueue.WATCH,
+            task_queue=queue,
             result_type=PlanOutcome,
             schedule_to_start_timeout=QUEUE_LIMIT,
             schedule_to_close_timeout=PLAN_LIMIT,
@@ -42,12 +47,12 @@ async def start_plan(temporal: Temporal, asked: PlanRequest) -> Standing:
             retry_policy=RETRIES,
             summary=f"POST /plans: {asked.kind} of {asked.cluster}",
         )
-        return await standing_of(await handle.describe(), TaskQueue.WATCH)
+        return await standing_of(await handle.describe(), queue)
 
 
 async def find_plan(temporal: Temporal, plan_id: str) -> Standing | None:
     """Where a plan stands that is not published; `None` where Temporal knows of none. Raises as above."""
-    return await find_standing(temporal, _activity_id(plan_id), TaskQueue.WATCH)
+    return await find_standing(temporal, _activity_id(plan_id))
 
 
 async def ensure_still_good(temporal: Temporal, plan: Plan) -> None:

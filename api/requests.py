@@ -36,11 +36,12 @@ class Incoming(BaseModel):
 
 
 class PlanOrder(Incoming):
-    """`POST /plans`."""
+    """`POST /plans`. `rehearse`: make Kafka's copy beforehand, for real and away from the cluster (`docs/rehearsal.md`)."""
 
     cluster: ClusterName
     kind: MigrationKind
     policy: MigrationPolicy = MigrationPolicy()
+    rehearse: bool = False
 
 
 class MigrationRequest(Incoming):

@@ -41,13 +41,13 @@ class Standing:
     is_over: bool = False
 
 
-async def find_standing(temporal: Temporal, activity_id: str, queue: TaskQueue) -> Standing | None:
+async def find_standing(temporal: Temporal, activity_id: str) -> Standing | None:
     """Where it stands; `None` where Temporal knows of none. Raises `TemporalUnavailable` or `TemporalRefused`."""
     try:
         async with temporal.answering() as client:
             handle = client.get_activity_handle(activity_id)
             seen = await handle.describe(include_outcome=True, include_last_failure=True, include_heartbeat_details=True)
-            return await standing_of(seen, queue)
+            return await standing_of(seen, TaskQueue(seen.task_queue))
     except TemporalRefused as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None

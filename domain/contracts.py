@@ -44,6 +44,7 @@ class ActivityName(StrEnum):
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"
     REVIEW_PLAN = "review_plan"
+    REHEARSE_PLAN = "rehearse_plan"
     FIND_BLOCKERS = "find_blockers"
 
 

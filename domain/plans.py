@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from domain.decisions import Finding, GateName, NodeStage
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 MOVED = "PLAN"
 """Code of the finding that says that a cluster is not any more what its plan rests on."""
@@ -107,7 +108,7 @@ class Estimate(PlanPart):
 class Plan(PlanPart):
     """`findings`: of all checks, the gravest first. `is_blocked`: one of them keeps a migration from starting. `restarts`: by
     node. `gates`: where people will be asked. `controllerless_seconds`: what the way back is expected to cost, as measured.
-    `unknown`: parts that did not answer. `plan_hash`: of what is material.
+    `unknown`: parts that did not answer. `rehearsal`: of the copy, where it was asked for. `plan_hash`: of what is material.
     """
 
     id: str
@@ -134,6 +135,7 @@ class Plan(PlanPart):
     changes_for_people: tuple[str, ...]
     basis: dict[str, str]
     unknown: tuple[str, ...] = ()
+    rehearsal: RehearsalReport | None = None
     plan_hash: str
 
 

@@ -15,7 +15,7 @@ class AcceptedFinding(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    code: str = Field(pattern=r"^PF\d\d$")
+    code: str = Field(pattern=r"^(PF|RH)\d\d$")
     object: str = Field(
         default="*", min_length=1, max_length=300, description="As the finding names it; `*` means every object."
     )

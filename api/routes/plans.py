@@ -46,7 +46,7 @@ async def make_plan(asked: PlanOrder, request: Request, response: Response, wiri
         requested_by=PRINCIPAL,
         requested_at=datetime.now(UTC),
     )
-    standing = await start_plan(wiring.temporal, order)
+    standing = await start_plan(wiring.temporal, order, is_rehearsed=asked.rehearse)
     response.headers["Location"] = plan_url(order.plan_id)
     return PlanAnswer.without_plan(order.plan_id, standing)
 

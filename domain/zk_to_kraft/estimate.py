@@ -6,6 +6,7 @@ from statistics import median
 from domain.cluster import Role
 from domain.decisions import NodeStage, StepAction
 from domain.plans import Basis, Estimate, EstimatedPart, MeasuredStep, PlannedRoll
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 GUESSED_SECONDS: dict[tuple[Role, NodeStage], float] = {
     (Role.CONTROLLER, NodeStage.MIGRATION): 5.0,
@@ -19,10 +20,13 @@ COPY_SECONDS = 2.0
 """Of a small cluster. 120,000 records took 28 s, which a rehearsal would tell (proven-facts, section 6)."""
 
 
-def estimate_of(rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep]) -> Estimate:
+def estimate_of(
+    rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep], rehearsal: RehearsalReport | None = None
+) -> Estimate:
     """A wave takes as long as one of its nodes: they restart together."""
     parts = [_part(roll, measured) for roll in rolls]
-    copy = EstimatedPart(what="Kafka's copy", seconds=COPY_SECONDS, restarts_measured=0)
+    rehearsed = rehearsal.seconds_without_controller if rehearsal is not None else None
+    copy = EstimatedPart(what="Kafka's copy", seconds=COPY_SECONDS if rehearsed is None else rehearsed, restarts_measured=0)
     is_measured = all(part.restarts_measured for part in parts)
     return Estimate(
         seconds=round(sum(part.seconds for part in parts) + copy.seconds, 1),

@@ -33,6 +33,7 @@ from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED
 from domain.zk_to_kraft.preflight import blockers_in, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
+from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made
 from domain.zk_to_kraft.roll_waves import planned_waves
 from domain.zk_to_kraft.situation import ControllerSituation, Situation, situation_of
 
@@ -50,7 +51,8 @@ BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
 
 @dataclass(frozen=True)
 class Asked:
-    """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations."""
+    """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations. `rehearsal`:
+    of the copy, where it was asked for."""
 
     id: str
     kind: str
@@ -58,12 +60,13 @@ class Asked:
     requested_by: str
     requested_at: datetime
     measured: Sequence[MeasuredStep] = ()
+    rehearsal: RehearsalReport | None = None
 
 
 def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
-    findings = findings_of(observation, spec, asked.policy)
+    findings = _gravest_first((*findings_of(observation, spec, asked.policy), *_found_by(asked.rehearsal)))
     rolls = rolls_of(situation, observation, spec, asked.policy)
     nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
     basis = basis_of(observation, spec, situation)
@@ -88,10 +91,11 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         irreversible=irreversible,
         gates=tuple(dict.fromkeys(point.gate for point in irreversible)),
         controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
-        estimate=estimate_of(rolls, asked.measured),
+        estimate=estimate_of(rolls, asked.measured, asked.rehearsal),
         not_migrated=NOT_MIGRATED,
         changes_for_people=(*CHANGES_FOR_PEOPLE, *_foreign_clients(findings)),
         basis=basis,
+        rehearsal=asked.rehearsal,
         unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
@@ -110,7 +114,17 @@ def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPo
         return ()
     met = MET_BY_CONTROLLERS if phase is Phase.CONTROLLERS_UP else frozenset()
     found = [finding for finding in preflight(observation, spec, policy) if finding.code not in met]
-    return tuple(sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.code)))
+    return _gravest_first(found)
+
+
+def _gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.code)))
+
+
+def _found_by(rehearsal: RehearsalReport | None) -> tuple[Finding, ...]:
+    if rehearsal is None:
+        return ()
+    return (not_made(rehearsal.refused),) if rehearsal.refused else rehearsal.findings
 
 
 def rolls_of(

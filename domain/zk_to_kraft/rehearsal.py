@@ -1,5 +1,6 @@
 """What a rehearsal of Kafka's copy has shown. Pure.
 
+RH00   it was asked for, and could not be made
 RH01   a znode that makes the copy abort: the controllers die after their claim, the cluster has no controller
 RH02   a znode that keeps the copy from beginning: it waits without an end
 RH03   a znode that the copy passes over in silence: something is gone, or another, afterwards
@@ -19,6 +20,7 @@ from domain.drift.records import Severity as DriftSeverity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Proven
 
+NOT_MADE = "RH00"
 ABORTS, BLOCKS, LOSES, UNEXPLAINED, DIFFERS, HANGS = "RH01", "RH02", "RH03", "RH04", "RH05", "RH06"
 CODE_OF = {Effect.ABORTS: ABORTS, Effect.BLOCKS: BLOCKS, Effect.LOSES: LOSES, Effect.HANGS: HANGS}
 
@@ -115,6 +117,19 @@ class RehearsalReport(RehearsalModel):
 
 def refusal(why: str) -> RehearsalReport:
     return RehearsalReport(refused=why)
+
+
+def not_made(why: str) -> Finding:
+    """Whoever asks for a rehearsal wants to know: that nothing is known is no pass."""
+    return Finding(
+        code=NOT_MADE,
+        severity=Severity.BLOCKER,
+        is_unverifiable=True,
+        object="rehearsal",
+        observed=why,
+        expected="a copy that was made beforehand, away from the cluster",
+        fix="Make it possible, ask for a plan without a rehearsal, or accept this by name in the policy.",
+    )
 
 
 def findings_of(proofs: Iterable[Proven], connect: str) -> tuple[Finding, ...]:

@@ -20,6 +20,7 @@ from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview,
 from domain.decisions import Finding, Severity
 from domain.plans import MOVED, Basis, Estimate, Plan
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 from ledger.ledger import SqlLedger
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
@@ -81,6 +82,19 @@ class Planner:
         return self.review
 
 
+@dataclass
+class Rehearser:
+    """The part of the checks' worker."""
+
+    ledger: SqlLedger
+
+    @activity.defn(name=ActivityName.REHEARSE_PLAN)
+    async def rehearse_plan(self, request: PlanRequest) -> PlanOutcome:
+        rehearsal = RehearsalReport(rounds=3, has_passed=True, records={"TopicRecord": 7}, seconds_without_controller=1.5)
+        made = await self.ledger.add_plan(a_plan(request.cluster, request.plan_id, rehearsal=rehearsal))
+        return PlanOutcome(plan_id=made.id, plan_hash=made.plan_hash, is_blocked=made.is_blocked)
+
+
 @pytest.fixture
 async def planner(api: Any, temporal_client: Client) -> AsyncIterator[Planner]:
     made = Planner(api.wiring.ledger)
@@ -123,6 +137,23 @@ async def test_a_plan_is_asked_for_and_found_where_the_answer_says(api: Any, pla
     assert told["plan"]["id"] == told["id"] == answer.json()["id"]
     assert [asked.policy.stable_samples for asked in planner.asked] == [5]
     assert (await api.http.get("/plans", params={"cluster": spec.name})).json() == {"items": [told], "next_cursor": None}
+
+
+async def test_a_rehearsal_is_work_for_the_worker_of_checks(api: Any, temporal_client: Client) -> None:
+    made = Rehearser(api.wiring.ledger)
+    spec = await api.registered()
+    async with Worker(temporal_client, task_queue=TaskQueue.CHECKS, activities=[made.rehearse_plan]):
+        told = await ended(api, (await post(api, spec.name, rehearse=True)).headers["location"])
+    assert (told["state"], told["plan"]["rehearsal"]["rounds"]) == ("ended", 3)
+    page = (await api.http.get(told["links"]["self"], headers={"Accept": "text/markdown"})).text
+    assert "The copy was rehearsed" in page
+
+
+async def test_without_a_worker_for_it_a_rehearsal_says_which_one_is_missing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "QUEUE_LIMIT", timedelta(seconds=1))
+    spec = await api.registered()
+    told = await ended(api, (await post(api, spec.name, rehearse=True)).headers["location"])
+    assert "keeperless-checks" in told["detail"]
 
 
 async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:

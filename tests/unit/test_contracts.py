@@ -12,6 +12,7 @@ from temporalio import activity, workflow
 from activities.checks_worker import checks_activities
 from activities.observe import Ports
 from activities.ports import CheckRunner, MessageRunner
+from activities.rehearsing import RehearsalPorts
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from domain import contracts
@@ -85,11 +86,14 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
     ActivityName.MAKE_PLAN: (PlanRequest, PlanOutcome),
     ActivityName.REVIEW_PLAN: (ReviewRequest, PlanReview),
+    ActivityName.REHEARSE_PLAN: (PlanRequest, PlanOutcome),
 }
 
 
 def registered() -> dict[str, Callable[..., Any]]:
-    checks = checks_activities(PORTS, cast("CheckRunner", None), cast("MessageRunner", None), Path())
+    checks = checks_activities(
+        PORTS, cast("CheckRunner", None), cast("MessageRunner", None), cast("RehearsalPorts", None), Path()
+    )
     functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS), *checks]
     names = [activity._Definition.must_from_callable(function).name or "" for function in functions]
     assert len(names) == len(set(names)), "an activity is served by one queue"

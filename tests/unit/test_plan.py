@@ -16,6 +16,7 @@ from domain.zk_to_kraft.assessment import Ruling, assess
 from domain.zk_to_kraft.plan import Asked, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made, refusal
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,
@@ -211,6 +212,27 @@ def test_a_migration_that_names_a_plan_begins_only_where_the_cluster_is_as_it_wa
     silent = moved_file(HEALTHY).model_copy(update={"unanswered": (Unanswered(what="kafka", why="timeout"),)})
     assert isinstance(decided(silent), Wait), "who does not answer is waited for"
     assert isinstance(decided(observation(Point.CONTROLLERS_UP)), Step), "what we have changed ourselves is no move"
+
+
+def test_a_rehearsal_says_what_only_it_can_know() -> None:
+    poison = not_made("x").model_copy(update={"code": "RH06", "object": "/kafka-acl/Topic/a%2Fb", "is_unverifiable": False})
+    rehearsed = plan(rehearsal=RehearsalReport(findings=(poison,), seconds_without_controller=10.7, rounds=2))
+    assert (rehearsed.is_blocked, rehearsed.findings) == (True, (poison,))
+    assert rehearsed.plan_hash != plan().plan_hash
+    passed = plan(rehearsal=RehearsalReport(has_passed=True, seconds_without_controller=10.7, records={"TopicRecord": 7}))
+    assert (passed.is_blocked, passed.plan_hash) == (False, plan().plan_hash)
+    assert passed.estimate.parts[-1].seconds == 10.7
+
+
+def test_a_rehearsal_that_could_not_be_made_is_no_pass() -> None:
+    refused = plan(rehearsal=refusal("no ZooKeeper member is described"))
+    assert refused.is_blocked
+    assert [(f.code, f.is_unverifiable, f.observed) for f in refused.findings] == [
+        ("RH00", True, "no ZooKeeper member is described")
+    ]
+    accepting = {"accepted_findings": [{"code": "RH00", "by": "ann", "reason": "there is no room for it"}]}
+    policy = MigrationPolicy.model_validate(accepting)
+    assert not plan(rehearsal=refusal("no room"), policy=policy).is_blocked
 
 
 def measured(role: str, stage: NodeStage, *seconds: float) -> list[MeasuredStep]:
