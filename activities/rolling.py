@@ -3,6 +3,7 @@
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
+       and where the policy asks for it, begin to measure how long clients wait (`pauses`)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
@@ -37,6 +38,7 @@ from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
+from activities.pauses import PauseMeter
 from domain.cluster import Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
@@ -54,7 +56,7 @@ class Rolling:
     @activity.defn(name=ActivityName.ROLL_NODE)
     async def roll_node(self, request: StepRequest) -> StepOutcome:
         """Bring one node to a stage, as the module's docstring says."""
-        async with heartbeating():
+        async with heartbeating(), PauseMeter(request, self._ports) as pause:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
@@ -68,6 +70,8 @@ class Rolling:
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
                 marked = await mark_roll(request, target, self._ports)
+                if (unmeasured := await pause.begin(target)) is not None:
+                    return StepOutcome(is_done=False, blocked=unmeasured, attempt=activity.info().attempt)
                 is_written = await self._write(request, target, marked, looked_at)
                 if not is_written or is_old(looked_at):
                     old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
@@ -84,6 +88,8 @@ class Rolling:
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
                 changes=marked.mark.changes,
+                client_pause_seconds=pause.measured(),
+                hold_because=pause.why_hold(target.name),
             )
 
     async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:

@@ -9,6 +9,7 @@ from typing import Any
 from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
+from activities.canaries import Canaries
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.planning import Planning
@@ -34,6 +35,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Assessing(ports).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
+        Canaries(ports).try_canaries,
         Starting(ports).start_node,
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,

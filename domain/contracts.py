@@ -35,6 +35,7 @@ class ActivityName(StrEnum):
     ACCEPT_ROLLBACK = "accept_rollback"
     PREVIEW = "preview_rollback"
     RUNBOOK = "write_runbook"
+    TRY_CANARIES = "try_canaries"
     START_NODE = "start_node"
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"
@@ -203,7 +204,11 @@ class StepRequest(Payload):
 
 
 class StepOutcome(Payload):
-    """`blocked` says why a guard did not hold, right before the effect: then nothing was touched."""
+    """`blocked` says why a guard did not hold, right before the effect: then nothing was touched.
+
+    `client_pause_seconds`: the longest that a write of ours waited during the restart; `None` where it was not measured.
+    `hold_because`: the step is done, and a person has to look before the next one.
+    """
 
     is_done: bool
     blocked: str | None = None
@@ -211,6 +216,8 @@ class StepOutcome(Payload):
     seconds: float = 0.0
     attempt: int = 1
     changes: tuple[str, ...] = ()
+    client_pause_seconds: float | None = None
+    hold_because: str | None = None
 
 
 class RecordRequest(Payload):

@@ -156,7 +156,8 @@ class RollMark(ObservedPart):
     `original_sha256`: the archived file as it was before this product first changed it. `changes`: what the roll changed in
     the file, key by key, for people.
     `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
-    earlier roll of ours, so that it is this one's to start even before the file is written.
+    earlier roll of ours, so that it is this one's to start even before the file is written. `are_canaries_due`: clients' ways
+    have not been tried since, or what was made for that may still be there.
     """
 
     step_id: str
@@ -170,6 +171,7 @@ class RollMark(ObservedPart):
     is_proven: bool = False
     has_edits: bool = False
     was_stopped: bool = False
+    are_canaries_due: bool = False
 
 
 class PropertiesFile(ObservedPart):

@@ -131,6 +131,18 @@ class MigrationPolicy(BaseModel):
         gt=timedelta(0),
         description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
     )
+    canaries: bool = Field(
+        default=False,
+        description="Whether after each restart of a broker it is tried what clients do: a topic, messages, a config, an ACL "
+        "and a SCRAM credential, made under a reserved prefix, seen through Kafka and in ZooKeeper, and removed. As long as "
+        "one of these fails, no other broker is restarted.",
+    )
+    max_client_pause: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="The longest that a client's write may wait for its acknowledgement while a broker restarts. It is "
+        "measured by writes of ours; a longer one holds the migration once that broker is well. `null`: it is not measured.",
+    )
     accepted_findings: tuple[AcceptedFinding, ...] = Field(
         default=(),
         description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "

@@ -6,7 +6,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 from domain.contracts import Assessment, CarriedState, CheckOutcome, MigrationInput, MigrationStatus, StepOutcome
-from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, Wait, WaitReason
+from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
@@ -117,6 +117,8 @@ class Board:
             self.restarts[node] = self.restarts.get(node, 0) + 1
         told = {"step": number, "action": step.action, "node": node, "stage": step.stage}
         told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
+        if self._request.policy.max_client_pause is not None and step.action is StepAction.ROLL_NODE:
+            told["client_pause_seconds"] = outcome.client_pause_seconds
         if outcome.is_done:
             self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
         else:

@@ -139,6 +139,28 @@ def _unfinished(s: Situation, terms: Terms) -> Decision | None:
     return None
 
 
+def _canaries(s: Situation, terms: Terms) -> Decision | None:
+    """Before another broker restarts, and before the end: whether clients can still do at this one what they do.
+
+    Only while somebody leads who writes down what is asked of him: ZooKeeper's controller, or a quorum in dual write. Never
+    right before or during the copy, nor before that is compared: nothing may come or go there because of us.
+    """
+    due = [b for b in s.brokers if b.are_canaries_due]
+    if not due:
+        return None
+    if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):
+        is_led = s.claim is Claim.ZOOKEEPER and s.quorum is QuorumState.PRE_MIGRATION
+    else:
+        is_led = s.quorum is QuorumState.MIGRATION and s.dual_write is DualWrite.CURRENT and not _is_copy_open(s, terms)
+    return Step(action=StepAction.TRY_CANARIES, node_id=due[0].id, stage=STAGE_OF_MODE[due[0].mode]) if is_led else None
+
+
+def _is_copy_open(s: Situation, terms: Terms) -> bool:
+    """Kafka's copy has still to be compared: no broker is in KRaft mode yet."""
+    is_first = all(b.mode is not BrokerMode.KRAFT for b in s.brokers)
+    return is_first and _not_clean(terms.copy, StepAction.COMPARE_COPY) is not None
+
+
 def _stage_to_finish(s: Situation, broker: BrokerSituation) -> NodeStage:
     """What the file says, or the process runs, whichever is further: a way back that nobody leads any more is not gone on with.
 
@@ -299,6 +321,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     guards.disagreements,
     _done,
     _unfinished,
+    _canaries,
     _brokers,
     _controllers,
 )

@@ -155,6 +155,11 @@ def is_file_ours(disk: NodeDisk | None) -> bool:
     return file is not None and file.mark is not None and file.sha256 == file.mark.written_sha256
 
 
+def are_canaries_due(disk: NodeDisk | None) -> bool:
+    file = disk.file if disk is not None else None
+    return file is not None and file.mark is not None and file.mark.are_canaries_due
+
+
 def has_metadata_log(disk: NodeDisk | None) -> bool:
     return disk is not None and any(log_dir.has_metadata_log for log_dir in disk.log_dirs)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from domain.canaries import announced
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.decisions import Finding, GateName, NodeStage, Severity
 from domain.observation import Observation
@@ -89,6 +90,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         changes_for_people=CHANGES_FOR_PEOPLE,
         basis=basis,
         unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
+        canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
 

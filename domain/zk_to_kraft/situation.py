@@ -14,6 +14,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import (
     BrokerMode,
     ControllerMode,
+    are_canaries_due,
     broker_mode,
     controller_mode,
     has_metadata_log,
@@ -93,6 +94,8 @@ class BrokerSituation:
     """It keeps a copy of the quorum's log on disk."""
     is_file_ours: bool = False
     """The file is, byte for byte, what our last roll of this node wrote."""
+    are_canaries_due: bool = False
+    """Since its last roll clients' ways have not been tried, or what was made for that may still be there."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             is_zookeeper_controller=broker.id == zookeeper_controller,
             has_metadata_log=has_metadata_log(observation.node(broker.id).disk),
             is_file_ours=is_file_ours(observation.node(broker.id).disk),
+            are_canaries_due=are_canaries_due(observation.node(broker.id).disk),
         )
         for broker in spec.brokers
     )

@@ -26,6 +26,7 @@ BROKER_FIELDS: dict[str, Sequence[Any]] = {
     "is_zookeeper_controller": BOOL,
     "has_metadata_log": BOOL,
     "is_file_ours": BOOL,
+    "are_canaries_due": (False,),
 }
 CONTROLLER_FIELDS: dict[str, Sequence[Any]] = {
     "mode": tuple(ControllerMode),
