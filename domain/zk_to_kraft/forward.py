@@ -146,7 +146,7 @@ def _canaries(s: Situation, terms: Terms) -> Decision | None:
     right before or during the copy, nor before that is compared: nothing may come or go there because of us.
     """
     due = [b for b in s.brokers if b.are_canaries_due]
-    if not due:
+    if not due or terms.has_begun_to_finalize:
         return None
     if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):
         is_led = s.claim is Claim.ZOOKEEPER and s.quorum is QuorumState.PRE_MIGRATION

@@ -110,15 +110,19 @@ class FakeTree:
 
     async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
         self._ensure_open(*paths)
-        if self._asked.intersection(paths):
-            self._asked.clear()
-            self._pass_time()
-        self._asked.update(paths)
+        self._note(*paths)
         return tuple(self._znodes.find(path) for path in paths)
 
     async def children(self, path: str) -> tuple[str, ...] | None:
         self._ensure_open(path)
+        self._note(f"children of {path}")
         return None if self._znodes.find(path) is None else self._znodes.children(path)
+
+    def _note(self, *asked: str) -> None:
+        if self._asked.intersection(asked):
+            self._asked.clear()
+            self._pass_time()
+        self._asked.update(asked)
 
     async def sync(self) -> None:
         self._ensure_open("/")

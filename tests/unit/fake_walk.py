@@ -12,6 +12,7 @@ from typing import Any, cast
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
+from activities.canaries import Canaries
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.rolling import Rolling
@@ -54,6 +55,13 @@ class Watched:
         return answer
 
 
+class WatchedKafka(Watched):
+    """Its clients are watched as well."""
+
+    async def open_client(self, cluster: ClusterRecord) -> Any:
+        return Watched(await self._call("open_client", self._port.open_client, cluster), "client", self._after)  # type: ignore[attr-defined]
+
+
 class Drivers:
     """Only the target's driver is watched: a look at other nodes changes nothing, and every look is watched by `kafka view`."""
 
@@ -83,12 +91,15 @@ class Scene:
             ledger=cast("Any", Watched(self.ledger, "ledger", after)),
             drivers=Drivers(cluster, self.request.step.node_id, after),
             zookeepers=cluster,
-            kafka=cast("Any", Watched(cluster, "kafka", after)),
+            kafka=cast("Any", WatchedKafka(cluster, "kafka", after)),
             metrics=cluster,
             artefacts=FakeArtefacts(),
         )
-        is_roll = self.request.step.action is StepAction.ROLL_NODE
-        activity = Rolling(ports).roll_node if is_roll else Provisioning(ports).provision_controller
+        activity = {
+            StepAction.ROLL_NODE: Rolling(ports).roll_node,
+            StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
+            StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
+        }[self.request.step.action]
         request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
         outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
         return outcome
@@ -200,6 +211,7 @@ class Walk:
     evidence_hash: str = ""
     found: Found = field(default_factory=dict)
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
+    policy: MigrationPolicy = POLICY
 
     def copy(self, **changes: Any) -> "Walk":
         """The same migration on a cluster of its own, from here on."""
@@ -220,7 +232,7 @@ class Walk:
             cluster="orders",
             generation=self.generation,
             approvals=self.approvals,
-            policy=POLICY,
+            policy=self.policy,
             revert=self.revert,
         )
         return (await look_and_decide(asked, self.ports))[0].decision
@@ -252,7 +264,7 @@ class Walk:
             step_id=step_id,
             step=step,
             approvals=dict(self.approvals),
-            policy=POLICY,
+            policy=self.policy,
             revert=self.revert,
         )
 
