@@ -5,7 +5,7 @@ from collections.abc import Callable
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_quorum_healthy_without, roll, wait
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -145,7 +145,7 @@ def _canaries(s: Situation, terms: Terms) -> Decision | None:
     Only while somebody leads who writes down what is asked of him: ZooKeeper's controller, or a quorum in dual write. Never
     right before or during the copy, nor before that is compared: nothing may come or go there because of us.
     """
-    due = [b for b in s.brokers if b.are_canaries_due]
+    due = [b for b in s.brokers if b.canaries is CanaryDebt.DUE]
     if not due or terms.has_begun_to_finalize:
         return None
     if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):

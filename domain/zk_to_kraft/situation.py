@@ -13,9 +13,10 @@ from domain.observation import KafkaView, MigrationGauge, NodeMetrics, NodeView,
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import (
     BrokerMode,
+    CanaryDebt,
     ControllerMode,
-    are_canaries_due,
     broker_mode,
+    canary_debt,
     controller_mode,
     has_metadata_log,
     is_file_ours,
@@ -94,8 +95,7 @@ class BrokerSituation:
     """It keeps a copy of the quorum's log on disk."""
     is_file_ours: bool = False
     """The file is, byte for byte, what our last roll of this node wrote."""
-    are_canaries_due: bool = False
-    """Since its last roll clients' ways have not been tried, or what was made for that may still be there."""
+    canaries: CanaryDebt = CanaryDebt.NONE
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             is_zookeeper_controller=broker.id == zookeeper_controller,
             has_metadata_log=has_metadata_log(observation.node(broker.id).disk),
             is_file_ours=is_file_ours(observation.node(broker.id).disk),
-            are_canaries_due=are_canaries_due(observation.node(broker.id).disk),
+            canaries=canary_debt(observation.node(broker.id)),
         )
         for broker in spec.brokers
     )

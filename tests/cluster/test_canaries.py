@@ -15,7 +15,7 @@ from playground.clients import admin_client
 from playground.processes import running, wait_until
 from playground.rig import PLANNED_RESTARTS, Rig
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800), pytest.mark.chaos]
 
 DELETE_DELAY = 120
 """Seconds until Kafka has removed a deleted topic's files: `file.delete.delay.ms` is a minute."""
@@ -27,7 +27,7 @@ def test_canaries_come_and_go_at_every_restarted_broker_and_nothing_of_them_is_l
     watching = Watch(rig, seen)
     watching.start()
     migration_id = rig.migrate(canaries=True, max_client_pause="PT60S")
-    gate = rig.await_gate(migration_id)
+    gate = rig.await_gate(migration_id, deadline_seconds=900)
     watching.stop()
     name = f"{PREFIX}{migration_id}"
     assert {f"/brokers/topics/{name}-{broker}" for broker in (1, 2, 3)} <= seen, "they were there"

@@ -23,7 +23,7 @@ from domain.decisions import (
 )
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -124,7 +124,7 @@ PRODUCTS = {
             mode=(BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED, BrokerMode.UNKNOWN),
             stage=tuple(NodeStage),
             is_file_ours=(True,),
-            are_canaries_due=BOOL,
+            canaries=tuple(CanaryDebt),
         ),
         only(
             CONTROLLER_FIELDS,
@@ -250,7 +250,8 @@ def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
         assert not node.is_needed
         assert node.mode in SERVING
         assert STAGE_OF_MODE[node.mode] is not step.stage or node.stage is not step.stage, "a restart for nothing"
-        if s.quorum is not QuorumState.POST_MIGRATION and all(STAGE_OF_MODE.get(b.mode) is b.stage for b in s.brokers):
+        is_urgent = s.quorum is QuorumState.POST_MIGRATION or terms.has_begun_to_finalize
+        if not is_urgent and all(STAGE_OF_MODE.get(b.mode) is b.stage for b in s.brokers):
             check_none_is_owed(s)
 
 
@@ -373,7 +374,7 @@ def check_copy(s: Any, terms: Any, step: Step) -> None:
 def check_canary(s: Any, terms: Any, step: Step) -> None:
     """Only while somebody leads who writes to both stores what both should have, and away from the copy."""
     node = subject(s, step)
-    assert node.are_canaries_due
+    assert node.canaries is CanaryDebt.DUE
     assert (step.stage, step.gate) == (STAGE_OF_MODE[node.mode], None)
     assert not terms.has_begun_to_finalize
     if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):
@@ -384,7 +385,7 @@ def check_canary(s: Any, terms: Any, step: Step) -> None:
 
 
 def check_none_is_owed(s: Any) -> None:
-    assert not any(b.are_canaries_due for b in s.brokers), "clients' ways have still to be tried"
+    assert not any(b.canaries is CanaryDebt.DUE for b in s.brokers), "clients' ways have still to be tried"
 
 
 def check_step(s: Any, terms: Any, step: Step) -> None:
