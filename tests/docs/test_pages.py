@@ -9,6 +9,7 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from domain.canaries import PREFIX, Canary
 from domain.decisions import GateName, WaitReason
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
@@ -35,6 +36,12 @@ def test_every_preflight_code_is_explained_and_no_other() -> None:
     explained = re.findall(r"^\| (PF\d\d) \|", (REPOSITORY / "docs" / "checks.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert raised
     assert explained == sorted(raised)
+
+
+def test_every_canary_is_explained_in_its_order() -> None:
+    page = (REPOSITORY / "docs" / "canaries.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == list(Canary)
+    assert f"`{PREFIX}`" in page
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)

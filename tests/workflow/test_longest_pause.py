@@ -40,6 +40,6 @@ async def test_a_canary_that_fails_blocks_by_its_name_and_a_rollback_does_not_wa
     assert "canary scram failed at broker 1" in blocked.data["why"]
     await small.until_told("step-blocked", 2, action="try-canaries")
     assert [e.data["node"] for e in await small.events("step-done") if e.data["action"] == "roll-node"] == ["broker-1"]
-    await small.rollback()
+    await small.roll_back()
     assert await small.result() == "reverted"
     assert not small.cluster.clients.users
