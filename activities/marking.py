@@ -18,7 +18,7 @@ from activities.node_files import (
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
 from activities.serving import ensure_nobody_serves
-from domain.cluster import NodeSpec
+from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
 from domain.errors import Transient, Unsafe
@@ -68,7 +68,7 @@ async def mark_roll(request: StepRequest, target: Target, ports: Ports) -> Marke
     making = await _make(request, target, found, left, ports)
     await ensure_not_superseded(request, ports)
     await _archive(target, found, making)
-    mark = _mark_of(request, process, found, left, making)
+    mark = _mark_of(request, target, process, found, left, making)
     await write_mark(target.driver, target.node.properties_file, mark, found)
     return Marked(mark, making.wanted)
 
@@ -124,7 +124,9 @@ async def _archive(target: Target, found: FileContent, made: _Made) -> None:
         await archive_before(target.driver, target.node.properties_file, found)
 
 
-def _mark_of(request: StepRequest, process: Process, found: FileContent, left: RollMark | None, made: _Made) -> RollMark:
+def _mark_of(
+    request: StepRequest, target: Target, process: Process, found: FileContent, left: RollMark | None, made: _Made
+) -> RollMark:
     sha256 = sha256_of(found.content)
     was_interrupted = left is not None and _was_interrupted(left, process, sha256)
     is_written = left is not None and was_interrupted and left.stage == request.step.stage and sha256 == left.written_sha256
@@ -140,7 +142,15 @@ def _mark_of(request: StepRequest, process: Process, found: FileContent, left: R
         changes=made.changes,
         has_edits=_has_edits(left, sha256, made),
         was_stopped=was_interrupted and not process.is_running,
+        are_canaries_due=_are_canaries_due(request, target, left),
     )
+
+
+def _are_canaries_due(request: StepRequest, target: Target, left: RollMark | None) -> bool:
+    """On the way back nothing is tried any more; but what an earlier roll owes has still to be removed."""
+    is_owed = left is not None and left.are_canaries_due
+    is_wanted = request.policy.canaries or request.policy.max_client_pause is not None
+    return is_owed or (is_wanted and request.revert is None and target.cluster.spec.role(target.node.id) is Role.BROKER)
 
 
 def _was_interrupted(left: RollMark, process: Process, sha256: str) -> bool:

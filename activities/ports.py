@@ -201,8 +201,73 @@ class ZooKeepers(Protocol):
         """The answer of one server (`host:port`) to a word of four letters; `None` when it is not on its whitelist."""
 
 
+@dataclass(frozen=True)
+class Led:
+    """A topic as one broker knows it: the leader of each partition, `None` where there is none."""
+
+    leaders: dict[int, int | None]
+
+
+class KafkaClient(Protocol):
+    """Does what clients do. Each call asks the broker with this id; what only the controller may do goes to whom that broker
+    names as controller. `Transient` also where a broker refuses it, with the error's name. Close it."""
+
+    async def alive(self) -> tuple[int, ...]:
+        """Brokers that are registered, in order."""
+
+    async def topics(self, broker: int) -> tuple[str, ...]:
+        """Names of all topics that this broker knows, reserved ones included."""
+
+    async def led(self, topic: str, broker: int | None = None) -> Led | None:
+        """`None` where this broker, or without one any, does not know the topic."""
+
+    async def create_topic(
+        self, broker: int, topic: str, assignment: Sequence[Sequence[int]], configs: Mapping[str, str]
+    ) -> None:
+        """There already is fine. Brokers learn of it later."""
+
+    async def delete_topic(self, broker: int, topic: str) -> None:
+        """Not there is fine. It is gone later."""
+
+    async def set_topic_config(self, broker: int, topic: str, name: str, value: str) -> None: ...
+
+    async def topic_config(self, broker: int, topic: str, name: str) -> str | None: ...
+
+    async def broker_config(self, broker: int, name: str) -> str | None:
+        """As the broker runs with it."""
+
+    async def produce(self, broker: int, topic: str, partition: int, value: bytes) -> int:
+        """Write one message to the partition's leader, acks=all: its offset."""
+
+    async def fetch(self, broker: int, topic: str, partition: int, offset: int) -> tuple[bytes, ...]:
+        """Values from this offset on, as far as the leader has them committed."""
+
+    async def denied_groups(self, broker: int) -> tuple[str, ...] | None:
+        """Groups that an ACL of the kind of `deny_group` is about; `None` where the broker has no authorizer."""
+
+    async def deny_group(self, broker: int, group: str) -> None:
+        """Add an ACL: the principal of this name may not read the group of this name. There already is fine."""
+
+    async def forget_group(self, broker: int, group: str) -> None:
+        """Remove that ACL. Not there is fine."""
+
+    async def scram_users(self, broker: int) -> tuple[str, ...]:
+        """Users with a SCRAM credential."""
+
+    async def give_scram(self, broker: int, user: str) -> None:
+        """Give a user a SCRAM-SHA-512 credential of random bytes that nobody keeps."""
+
+    async def take_scram(self, broker: int, user: str) -> None:
+        """Remove it. Not there is fine."""
+
+    async def close(self) -> None: ...
+
+
 class KafkaAdmin(Protocol):
-    """What brokers say through the Kafka protocol."""
+    """What brokers say through the Kafka protocol, reserved topics (`domain.canaries`) left out."""
+
+    async def open_client(self, cluster: ClusterRecord) -> KafkaClient:
+        """A client with connections of its own."""
 
     async def view(self, cluster: ClusterRecord) -> KafkaView: ...
 

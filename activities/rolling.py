@@ -5,6 +5,7 @@ run any number of times.
        then its configuration management is paused, and proven to be          (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
+       and where the policy asks for it, begin to measure how long clients wait (`pauses`)
     4. write the file                                                         (only just before the restart)
     5. stop the process that the mark names, and no other
     6. start, if nothing has been started since
@@ -46,6 +47,7 @@ from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
+from activities.pauses import PauseMeter
 from activities.proving import Proof, Rolled, prove
 from activities.together import all_of
 from domain.cluster import Role
@@ -68,7 +70,7 @@ class Rolling:
     @activity.defn(name=ActivityName.ROLL_NODE)
     async def roll_node(self, request: StepRequest) -> StepOutcome:
         """Bring one node, or several together, to a stage, as the module's docstring says."""
-        async with heartbeating():
+        async with heartbeating(), PauseMeter(request, self._ports) as pause:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
@@ -82,20 +84,25 @@ class Rolling:
                 rolled = [one for one in finished if one is not None]
             else:
                 blocked = next((silent for _, silent in marks if silent), None)
-                rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets)
+                rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             proof = await prove(request, rolled, self._ports)
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
-            return _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
+            outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
+            names = ", ".join(target.name for target in targets)
+            measured = {"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(names)}
+            return outcome.model_copy(update=measured)
 
-    async def _roll(self, request: StepRequest, targets: list[Target]) -> tuple[list[Rolled], str | None]:
+    async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
         blocked, looked_at = await self._look_again(request)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
         marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
+        if (unmeasured := await pause.begin(targets[0])) is not None:
+            return [], unmeasured
         rolls = list(zip(targets, marked, strict=True))
         are_written = await all_of(*(self._write(request, target, made, looked_at) for target, made in rolls))
         old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"

@@ -11,6 +11,7 @@ from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.blocking import Blocking
+from activities.canaries import Canaries
 from activities.configuration_management import ConfigurationManaging
 from activities.leaving import Leaving
 from activities.observe import Ports
@@ -37,6 +38,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Assessing(ports).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
+        Canaries(ports).try_canaries,
         Starting(ports).start_node,
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,

@@ -36,7 +36,7 @@ class Incoming(BaseModel):
 
 
 class PlanOrder(Incoming):
-    """`POST /plans`. `rehearse`: make Kafka's copy beforehand, for real and away from the cluster (`docs/rehearsal.md`)."""
+    """`POST /plans`. `rehearse`: make Kafka's copy beforehand, for real and away from the cluster (`docs/plans.md`)."""
 
     cluster: ClusterName
     kind: MigrationKind

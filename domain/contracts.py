@@ -36,6 +36,7 @@ class ActivityName(StrEnum):
     ACCEPT_ROLLBACK = "accept_rollback"
     PREVIEW = "preview_rollback"
     RUNBOOK = "write_runbook"
+    TRY_CANARIES = "try_canaries"
     START_NODE = "start_node"
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"
@@ -233,6 +234,8 @@ class StepOutcome(Payload):
     """`blocked` says why a guard did not hold, right before the effect: then nothing was touched.
 
     `companions`: one for each that the step names; none where nothing was touched. `leadership`: what became of it afterwards.
+    `client_pause_seconds`: the longest that a write of ours waited during the restart; `None` where it was not measured.
+    `hold_because`: the step is done, and a person has to look before the next one.
     """
 
     is_done: bool
@@ -243,6 +246,8 @@ class StepOutcome(Payload):
     changes: tuple[str, ...] = ()
     companions: tuple[CompanionOutcome, ...] = ()
     leadership: str = ""
+    client_pause_seconds: float | None = None
+    hold_because: str | None = None
 
     @property
     def is_all_done(self) -> bool:

@@ -28,6 +28,8 @@ class StepAction(StrEnum):
     """Archive, write its properties for the wanted stage, restart, prove."""
     START_NODE = "start-node"
     """Start a controller that does not run, lifting its fence if there is one. Nothing is written to its file."""
+    TRY_CANARIES = "try-canaries"
+    """Do at a broker what clients do, under reserved names, see it in both stores, remove it. Touches nothing else."""
     FAIL_OVER = "fail-over"
     """Restart the active controller as it is: another takes over, and writes what ZooKeeper lacks."""
     LEAVE_KRAFT = "leave-kraft"

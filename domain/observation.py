@@ -165,7 +165,8 @@ class RollMark(ObservedPart):
     the file, key by key, for people.
     `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
     earlier roll of ours, so that it is this one's to start even before the file is written. `proven_identity`: the process that
-    was proven; `None` where it is not known, as after a start of ours that no roll made.
+    was proven; `None` where it is not known, as after a start of ours that no roll made. `are_canaries_due`: clients' ways
+    have not been tried since, or what was made for that may still be there.
     """
 
     step_id: str
@@ -180,6 +181,7 @@ class RollMark(ObservedPart):
     has_edits: bool = False
     was_stopped: bool = False
     proven_identity: str | None = None
+    are_canaries_due: bool = False
 
 
 class PauseMark(ObservedPart):

@@ -108,7 +108,8 @@ class Estimate(PlanPart):
 class Plan(PlanPart):
     """`findings`: of all checks, the gravest first. `is_blocked`: one of them keeps a migration from starting. `restarts`: by
     node. `gates`: where people will be asked. `controllerless_seconds`: what the way back is expected to cost, as measured.
-    `unknown`: parts that did not answer. `rehearsal`: of the copy, where it was asked for. `plan_hash`: of what is material.
+    `unknown`: parts that did not answer. `rehearsal`: of the copy, where it was asked for. `canaries`: what is made in the
+    cluster for a moment, and when. `plan_hash`: of what is material.
     """
 
     id: str
@@ -136,6 +137,7 @@ class Plan(PlanPart):
     basis: dict[str, str]
     unknown: tuple[str, ...] = ()
     rehearsal: RehearsalReport | None = None
+    canaries: tuple[str, ...] = ()
     plan_hash: str
 
 

@@ -143,6 +143,18 @@ class MigrationPolicy(BaseModel):
         description="How long nothing measurable may move (no step done, no replica caught up, no broker registered) before an "
         "alert says so. Waiting for a person, a hold and the soak do not count. Nothing else happens at the deadline.",
     )
+    canaries: bool = Field(
+        default=False,
+        description="Whether after each restart of a broker it is tried what clients do: a topic, messages, a config, an ACL "
+        "and a SCRAM credential, made under a reserved prefix, seen through Kafka and in ZooKeeper, and removed. As long as "
+        "one of these fails, no other broker is restarted.",
+    )
+    max_client_pause: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="The longest that a client's write may wait for its acknowledgement while a broker restarts. It is "
+        "measured by writes of ours; a longer one holds the migration once that broker is well. `null`: it is not measured.",
+    )
     accepted_findings: tuple[AcceptedFinding, ...] = Field(
         default=(),
         description="Blockers of the preflight that are accepted, by code and object, each with who accepted it and why. "

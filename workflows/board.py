@@ -14,7 +14,7 @@ from domain.contracts import (
     MigrationStatus,
     StepOutcome,
 )
-from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, Wait, WaitReason
+from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
@@ -130,7 +130,9 @@ class Board:
 
     def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
         """Each node's part of it. A step that touched nobody tells the same of all of them."""
-        spent = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
+        spent: dict[str, Any] = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
+        if self._request.policy.max_client_pause is not None and step.action is StepAction.ROLL_NODE:
+            spent["client_pause_seconds"] = outcome.client_pause_seconds
         said = {"leadership": outcome.leadership} if outcome.leadership else {}
         self._note_part(nodes[0], outcome, _of_node(step, number, nodes[0], nodes) | spent, said)
         untouched = CompanionOutcome(node_id=-1, is_done=False, blocked=outcome.blocked)

@@ -30,6 +30,14 @@ class Stop:
         self._board.note_stop()
         self._outbox.send_soon()
 
+    def hold(self, because: str) -> None:
+        """What was done is done and well, and a person has to look before the next step. Whoever goes back need not wait."""
+        if self._orders.is_held or self._orders.revert is not None:
+            return
+        self._orders.hold(because)
+        self._outbox.tell("held", {"by": "keeperless", "reason": because})
+        self._outbox.send_soon()
+
 
 def reason_of(error: ActivityError) -> str:
     """What the activity said; a cancelled one has not said anything."""

@@ -192,10 +192,12 @@ class ZkToKraftMigration:
             return None
         finally:
             self._board.in_hand = None
-        self._is_settled = outcome.is_all_done and step.action is StepAction.ROLL_NODE
+        self._is_settled = outcome.is_all_done and step.action in {StepAction.ROLL_NODE, StepAction.TRY_CANARIES}
         if outcome.is_done:
             self._orders.withdraw(GateName.FAIL_OVER)
         self._board.note_outcome(step, self._step_count, nodes, outcome)
+        if outcome.hold_because is not None:
+            self._stop.hold(outcome.hold_because)
         return outcome
 
     async def _pace(self, step: Step, outcome: StepOutcome | None) -> None:

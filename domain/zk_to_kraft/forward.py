@@ -5,7 +5,7 @@ from collections.abc import Callable
 from domain.decisions import Decision, Done, Gate, GateName, NodeStage, Revert, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, is_quorum_healthy_without, roll, wait
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -145,6 +145,28 @@ def _unfinished(s: Situation, terms: Terms) -> Decision | None:
         if is_ahead or (is_behind and s.quorum is QuorumState.POST_MIGRATION):
             return _finalize(s, terms, controller)
     return None
+
+
+def _canaries(s: Situation, terms: Terms) -> Decision | None:
+    """Before another broker restarts, and before the end: whether clients can still do at this one what they do.
+
+    Only while somebody leads who writes down what is asked of him: ZooKeeper's controller, or a quorum in dual write. Never
+    right before or during the copy, nor before that is compared: nothing may come or go there because of us.
+    """
+    due = [b for b in s.brokers if b.canaries is CanaryDebt.DUE]
+    if not due or terms.has_begun_to_finalize:
+        return None
+    if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):
+        is_led = s.claim is Claim.ZOOKEEPER and s.quorum is QuorumState.PRE_MIGRATION
+    else:
+        is_led = s.quorum is QuorumState.MIGRATION and s.dual_write is DualWrite.CURRENT and not _is_copy_open(s, terms)
+    return Step(action=StepAction.TRY_CANARIES, node_id=due[0].id, stage=STAGE_OF_MODE[due[0].mode]) if is_led else None
+
+
+def _is_copy_open(s: Situation, terms: Terms) -> bool:
+    """Kafka's copy has still to be compared: no broker is in KRaft mode yet."""
+    is_first = all(b.mode is not BrokerMode.KRAFT for b in s.brokers)
+    return is_first and _not_clean(terms.copy, StepAction.COMPARE_COPY) is not None
 
 
 def _stage_to_finish(s: Situation, broker: BrokerSituation) -> NodeStage:
@@ -308,6 +330,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _done,
     _configuration_runs,
     _unfinished,
+    _canaries,
     _brokers,
     _controllers,
 )

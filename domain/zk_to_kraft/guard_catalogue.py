@@ -63,14 +63,14 @@ CATALOGUE: tuple[Guard, ...] = (
         "Several good looks in a row, not one",
         "A restarted node is proven by `stable_samples` looks in a row, and a step that something was waited for is decided "
         "by as many before it is taken.",
-        (f"{ROLLING}:Rolling._prove", f"{ASSESSING}:why_not_this_step"),
+        ("activities.proving:prove", f"{ASSESSING}:why_not_this_step"),
     ),
     Guard(
         "GF04",
         "A restarted node is proven from outside",
         "Its process is another one, it runs in the wanted mode, it is registered and unfenced, and every replica is in sync. "
         "Its own state proves nothing: a broker can serve for ever and never register.",
-        ("domain.zk_to_kraft.proof:why_not_proven", f"{ROLLING}:Rolling._prove", f"{SITUATION}:_registration"),
+        ("domain.zk_to_kraft.proof:why_not_proven", "activities.proving:prove", f"{SITUATION}:_registration"),
         (WaitReason.BROKERS_NOT_REGISTERED, WaitReason.NODE_NOT_READY, "step-failing"),
     ),
     Guard(
@@ -139,12 +139,18 @@ CATALOGUE: tuple[Guard, ...] = (
     ),
     Guard(
         "GF12",
-        "Canaries",
-        "There are none: nothing is produced, created or altered to see whether it arrives in both stores. What clients have "
-        "is compared instead, before the first restart and before finalize (`compare_messages`), and so is all metadata "
-        "(GF13).",
-        (),
-        lacks="The whole guard.",
+        "Canaries, and the longest pause",
+        "Where the policy asks for it (`canaries`), what clients do is tried at each broker that was restarted, under reserved "
+        "names: a topic, messages, a config, an ACL, a SCRAM credential, seen through Kafka and in ZooKeeper, and removed "
+        "again. No other broker restarts before that. With `max_client_pause` writes of ours go on while brokers restart, and "
+        "a longer pause holds the migration.",
+        (
+            "activities.canaries:Canaries.try_canaries",
+            "activities.pauses:PauseMeter",
+            f"{FORWARD}:_canaries",
+        ),
+        (WaitReason.HELD,),
+        "Of a wave, the pause is measured at its first broker. The way back makes no canaries.",
     ),
     Guard(
         "GF13",

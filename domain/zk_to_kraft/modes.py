@@ -155,6 +155,24 @@ def is_file_ours(disk: NodeDisk | None) -> bool:
     return file is not None and file.mark is not None and file.sha256 == file.mark.written_sha256
 
 
+class CanaryDebt(StrEnum):
+    """What our last roll of a broker owes: to try clients' ways, and to remove what was made for that."""
+
+    NONE = "none"
+    UNUSED = "unused"
+    """The roll has not restarted it yet: nothing is to be tried, and something may be there already."""
+    DUE = "due"
+
+
+def canary_debt(node: NodeView) -> CanaryDebt:
+    file = node.disk.file if node.disk is not None else None
+    mark = file.mark if file is not None else None
+    if mark is None or not mark.are_canaries_due:
+        return CanaryDebt.NONE
+    is_used = node.process is None or node.process.identity != mark.before_identity
+    return CanaryDebt.DUE if is_used else CanaryDebt.UNUSED
+
+
 def has_metadata_log(disk: NodeDisk | None) -> bool:
     return disk is not None and any(log_dir.has_metadata_log for log_dir in disk.log_dirs)
 

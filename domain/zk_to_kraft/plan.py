@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from domain.canaries import announced
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec, Role
 from domain.decisions import Finding, GateName, NodeStage, Severity
 from domain.observation import Observation
@@ -97,6 +98,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         basis=basis,
         rehearsal=asked.rehearsal,
         unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
+        canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
 

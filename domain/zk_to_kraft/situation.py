@@ -14,8 +14,10 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.configuration import marked_nodes, running_again
 from domain.zk_to_kraft.modes import (
     BrokerMode,
+    CanaryDebt,
     ControllerMode,
     broker_mode,
+    canary_debt,
     controller_mode,
     has_metadata_log,
     is_file_ours,
@@ -94,6 +96,7 @@ class BrokerSituation:
     """It keeps a copy of the quorum's log on disk."""
     is_file_ours: bool = False
     """The file is, byte for byte, what our last roll of this node wrote."""
+    canaries: CanaryDebt = CanaryDebt.NONE
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             is_zookeeper_controller=broker.id == zookeeper_controller,
             has_metadata_log=has_metadata_log(observation.node(broker.id).disk),
             is_file_ours=is_file_ours(observation.node(broker.id).disk),
+            canaries=canary_debt(observation.node(broker.id)),
         )
         for broker in spec.brokers
     )

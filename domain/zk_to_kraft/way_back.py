@@ -11,7 +11,7 @@ from collections.abc import Callable
 from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import in_mode, roll, wait
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -142,6 +142,14 @@ def _wipe(s: Situation, _: Terms) -> Decision | None:
     return Step(action=StepAction.WIPE, stage=NodeStage.ZOOKEEPER) if has_remains else None
 
 
+def _canaries(s: Situation, _: Terms) -> Decision | None:
+    """What the way forward had made to try the clients' ways is removed at the end: nothing on the way back waits for it."""
+    due = [b for b in s.brokers if b.canaries is not CanaryDebt.NONE]
+    if not due:
+        return None
+    return _brokers_not_serving(s) or Step(action=StepAction.TRY_CANARIES, node_id=due[0].id, stage=NodeStage.ZOOKEEPER)
+
+
 def _done(s: Situation, _: Terms) -> Decision | None:
     return _brokers_not_serving(s) or guards.release(s, NodeStage.ZOOKEEPER) or Done(outcome=OUTCOME)
 
@@ -213,5 +221,6 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _window,
     _to_zookeeper,
     _wipe,
+    _canaries,
     _done,
 )

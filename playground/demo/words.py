@@ -26,6 +26,7 @@ def line_of(event: Event) -> Telling | None:
 WORK: dict[str, str] = {
     StepAction.PROVISION_CONTROLLER: "create {node}: write its file, format its storage, start it",
     StepAction.ROLL_NODE: "restart {node} with its file in stage {stage}",
+    StepAction.TRY_CANARIES: "try at {node} what clients do, and remove it again",
     StepAction.START_NODE: "start {node}, which was stopped",
     StepAction.FAIL_OVER: "restart {node}, so that another controller takes over and writes what ZooKeeper lacks",
     StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
@@ -43,6 +44,7 @@ WORK: dict[str, str] = {
 DONE: dict[str, str] = {
     StepAction.PROVISION_CONTROLLER: "{node} is up",
     StepAction.ROLL_NODE: "{node} is back in stage {stage}, proved well",
+    StepAction.TRY_CANARIES: "clients can still do at {node} what they do",
     StepAction.START_NODE: "{node} runs again",
     StepAction.FAIL_OVER: "another controller has taken over from {node}",
     StepAction.LEAVE_KRAFT: "a broker is ZooKeeper's controller again",

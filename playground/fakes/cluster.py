@@ -8,12 +8,14 @@ Its time is the number of looks: every `KafkaAdmin.view`, answered or not, is on
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from domain.canaries import is_reserved
 from domain.cluster import ClusterSpec, MetricsEndpoint, NodeSpec
 from domain.errors import Transient
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
 from domain.survey import BrokerLogDir
+from playground.fakes.clients import ClientSide, FakeClient, may_write_now
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
 from playground.fakes.leaders import Leaders
@@ -47,6 +49,7 @@ class FakeCluster:
         self.spec = spec or fake_spec()
         self.nodes = {node.id: FakeNode(node) for node in self.spec.nodes}
         self.faults = Faults()
+        self.clients = ClientSide()
         self.quorum = Quorum()
         self.leaders = Leaders()
         ids = tuple(b.id for b in self.spec.brokers)
@@ -104,6 +107,25 @@ class FakeCluster:
         else:
             self.quorum.topics[topic.name] = topic
 
+    def delete_topic(self, name: str) -> None:
+        """As clients do, and at once everywhere."""
+        self.topics = tuple(topic for topic in self.topics if topic.name != name)
+        self.quorum.topics.pop(name, None)
+        self.side.delete_topic(name)
+
+    def serving(self) -> tuple[int, ...]:
+        """Brokers that serve. In KRaft mode a broker serves once it has registered."""
+        return tuple(
+            b.spec.id
+            for b in self._of(self.spec.brokers)
+            if is_booted(b, self._boot_looks) and (mode(b) is not Mode.KRAFT or self.quorum.is_unfenced(b))
+        )
+
+    def in_sync(self) -> tuple[int, ...]:
+        """Brokers whose replicas have caught up."""
+        caught_up = self._boot_looks + self._catch_up_looks
+        return tuple(i for i in self.serving() if is_booted(self.nodes[i], caught_up))
+
     def advance(self, looks: int = 1) -> None:
         """Let time pass."""
         for _ in range(looks):
@@ -113,14 +135,16 @@ class FakeCluster:
             self._elect_in_zookeeper()
             brokers = self._of(self.spec.brokers)
             ready = self.quorum.advance(self._of(self.spec.controllers), self._boot_looks)
-            in_sync = self._in_sync()
-            self.leaders.advance(self.topics, self._serving(), in_sync)
+            in_sync = self.in_sync()
+            self.leaders.advance(self.topics, self.serving(), in_sync)
             self.migration.advance(self.quorum, ready, self._are_all_hybrid(brokers), self.topics, in_sync)
             if self.side.controller is not None:
                 self.side.write_states(self.topics, in_sync, self.side.controller_epoch)
             self._register(brokers)
             self._write_metadata_logs(ready, brokers)
             self._forget_topics()
+            if may_write_now(self.migration.state, self.faults.is_dual_write_stuck):
+                self.clients.write_to(self.znodes)
 
     # ---- the ports ----
 
@@ -145,16 +169,20 @@ class FakeCluster:
         self._answer_or_silence(cluster)
         return tuple(
             BrokerLogDir(broker_id=broker, path=path, is_offline=path in self.faults.offline_dirs)
-            for broker in self._serving()
+            for broker in self.serving()
             for path in self.nodes[broker].spec.log_dirs
         )
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()
-        serving = self._serving()
+        serving = self.serving()
         if self.faults.silent_kafka or not serving:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
-        return kafka_view(self.spec.cluster_id, self.topics, serving, self._in_sync())
+        return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync())
+
+    async def open_client(self, cluster: ClusterRecord) -> FakeClient:
+        self._answer_or_silence(cluster)
+        return FakeClient(self)
 
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         self._answer_or_silence(cluster)
@@ -162,7 +190,7 @@ class FakeCluster:
             PartitionOffsets(
                 topic.name, topic.topic_id or "", number, 0, self.log_ends.get((topic.name, number), 0), is_compacted
             )
-            for topic in sorted(self.topics, key=lambda found: found.name)
+            for topic in sorted(self._others_topics(), key=lambda found: found.name)
             for number in range(len(topic.assignment))
             for is_compacted in [topic.name in self.compacted]
         )
@@ -173,10 +201,10 @@ class FakeCluster:
 
     async def elect_preferred(self, cluster: ClusterRecord) -> int:
         self._answer_or_silence(cluster)
-        return self.leaders.elect_preferred(self.topics, self._in_sync())
+        return self.leaders.elect_preferred(self.topics, self.in_sync())
 
     def _answer_or_silence(self, cluster: ClusterRecord) -> None:
-        if self.faults.silent_kafka or not self._serving():
+        if self.faults.silent_kafka or not self.serving():
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
 
     async def read(self, endpoint: MetricsEndpoint) -> NodeMetrics:
@@ -186,6 +214,9 @@ class FakeCluster:
         return self._gauges(node, node.process.mode)
 
     # ---- how it behaves ----
+
+    def _others_topics(self) -> tuple[FakeTopic, ...]:
+        return tuple(topic for topic in self.topics if not is_reserved(topic.name))
 
     def _of(self, specs: tuple[NodeSpec, ...]) -> list[FakeNode]:
         return [self.nodes[spec.id] for spec in specs]
@@ -201,18 +232,6 @@ class FakeCluster:
         node.start()
         if node.process is not None:
             node.process.looks = LONG_AGO
-
-    def _serving(self) -> tuple[int, ...]:
-        """Brokers that serve. In KRaft mode a broker serves once it has registered."""
-        return tuple(
-            b.spec.id
-            for b in self._of(self.spec.brokers)
-            if is_booted(b, self._boot_looks) and (mode(b) is not Mode.KRAFT or self.quorum.is_unfenced(b))
-        )
-
-    def _in_sync(self) -> tuple[int, ...]:
-        caught_up = self._boot_looks + self._catch_up_looks
-        return tuple(i for i in self._serving() if is_booted(self.nodes[i], caught_up))
 
     def _register(self, brokers: list[FakeNode]) -> None:
         """A living broker that knows the quorum registers in its mode."""
@@ -264,10 +283,10 @@ class FakeCluster:
             if not is_booted(node, self._boot_looks):
                 return NodeMetrics()
             return controller_gauges(node.spec.id, running, self._unfenced_count(), self.quorum)
-        fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self._serving(), self._in_sync()).under_replicated)
+        fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self.serving(), self.in_sync()).under_replicated)
         return broker_gauges(
             running,
-            is_serving=node.spec.id in self._serving(),
+            is_serving=node.spec.id in self.serving(),
             is_zookeeper_controller=self.side.controller == node.spec.id,
             zookeeper_brokers=len(self._zookeeper_ids()),
             behind=fault_count,

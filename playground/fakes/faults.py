@@ -43,6 +43,8 @@ class Faults:
     """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4). Ends with a failover."""
     failover_does_not_cure: bool = False
     """As with a CLIENT_METRICS config: the next leader's dual write is as stuck as the last one's."""
+    failing_canaries: set[str] = field(default_factory=set)
+    """What clients cannot do: `topic`, `messages`, `config`, `acl`, `scram`, `removal`."""
     poisoned_copy: bool = False
     """Each active controller claims, and dies of a znode that it cannot read."""
     late_claims: int = 0

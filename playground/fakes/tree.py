@@ -110,14 +110,12 @@ class FakeTree:
 
     async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
         self._ensure_open(*paths)
-        if self._asked.intersection(paths):
-            self._asked.clear()
-            self._pass_time()
-        self._asked.update(paths)
+        self._note(*paths)
         return tuple(self._znodes.find(path) for path in paths)
 
     async def children(self, path: str) -> tuple[str, ...] | None:
         self._ensure_open(path)
+        self._note(f"children of {path}")
         return None if self._znodes.find(path) is None else self._znodes.children(path)
 
     async def access(self, path: str) -> tuple[Access, ...] | None:
@@ -127,6 +125,12 @@ class FakeTree:
             return None
         is_protected = path in self._faults.forbidden_znodes
         return (Access("digest", "kafka:hash", True),) if is_protected else (Access("world", "anyone", True),)
+
+    def _note(self, *asked: str) -> None:
+        if self._asked.intersection(asked):
+            self._asked.clear()
+            self._pass_time()
+        self._asked.update(asked)
 
     async def sync(self) -> None:
         self._ensure_open("/")

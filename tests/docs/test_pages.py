@@ -11,6 +11,7 @@ from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
 from domain.blocker import docs_of
+from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.drift.records import KINDS
@@ -66,6 +67,12 @@ def test_a_blockers_docs_are_there(code: str) -> None:
     page, _, anchor = docs_of(code).partition("#")
     headings = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_canary_is_explained_in_its_order() -> None:
+    page = (REPOSITORY / "docs" / "canaries.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE) == list(Canary)
+    assert f"`{PREFIX}`" in page
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)

@@ -12,6 +12,7 @@ from typing import Any, cast
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
+from activities.canaries import Canaries
 from activities.configuration_management import ConfigurationManaging
 from activities.observe import Ports
 from activities.provisioning import Provisioning
@@ -55,6 +56,13 @@ class Watched:
         return answer
 
 
+class WatchedKafka(Watched):
+    """Its clients are watched as well."""
+
+    async def open_client(self, cluster: ClusterRecord) -> Any:
+        return Watched(await self._call("open_client", self._port.open_client, cluster), "client", self._after)  # type: ignore[attr-defined]
+
+
 class Drivers:
     """Only the targets' drivers are watched: a look at others changes nothing, and every look is watched by `kafka view`."""
 
@@ -84,12 +92,15 @@ class Scene:
             ledger=cast("Any", Watched(self.ledger, "ledger", after)),
             drivers=Drivers(cluster, self.request.step.nodes, after),
             zookeepers=cluster,
-            kafka=cast("Any", Watched(cluster, "kafka", after)),
+            kafka=cast("Any", WatchedKafka(cluster, "kafka", after)),
             metrics=cluster,
             artefacts=FakeArtefacts(),
         )
-        is_roll = self.request.step.action is StepAction.ROLL_NODE
-        activity = Rolling(ports).roll_node if is_roll else Provisioning(ports).provision_controller
+        activity = {
+            StepAction.ROLL_NODE: Rolling(ports).roll_node,
+            StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
+            StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
+        }[self.request.step.action]
         request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
         outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
         return outcome

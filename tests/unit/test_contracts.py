@@ -78,6 +78,7 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.ACCEPT_ROLLBACK: (RollbackRequest, RollbackAnswer),
     ActivityName.PREVIEW: (PreviewRequest, RollbackPreview),
     ActivityName.RUNBOOK: (PreviewRequest, Runbook),
+    ActivityName.TRY_CANARIES: (StepRequest, StepOutcome),
     ActivityName.START_NODE: (StepRequest, StepOutcome),
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),

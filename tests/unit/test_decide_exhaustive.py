@@ -23,7 +23,7 @@ from domain.decisions import (
 )
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.guards import RUNNING_CONTROLLER, STAGE_OF_MODE
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
@@ -115,6 +115,34 @@ PRODUCTS = {
         ),
         only(FORWARD_TERMS, approval=(Approval.NONE, Approval.VALID, Approval.CONSUMED)),
     ),
+    # Canaries are due at none, one or both of two brokers.
+    "2x1 with canaries": Product(
+        2,
+        1,
+        only(
+            BROKER_FIELDS,
+            mode=(BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT, BrokerMode.INTERRUPTED, BrokerMode.UNKNOWN),
+            stage=tuple(NodeStage),
+            is_file_ours=(True,),
+            canaries=tuple(CanaryDebt),
+        ),
+        only(
+            CONTROLLER_FIELDS,
+            mode=(ControllerMode.MIGRATING,),
+            stage=(NodeStage.MIGRATION,),
+            is_flag_in_file=(True,),
+            is_startable=(True,),
+        ),
+        only(
+            CLUSTER_FIELDS,
+            quorum=(QuorumState.PRE_MIGRATION, QuorumState.MIGRATION, QuorumState.POST_MIGRATION),
+            claim=(Claim.ZOOKEEPER, Claim.KRAFT),
+            dual_write=(DualWrite.CURRENT, DualWrite.NOT_CURRENT),
+            registration=(Registration.AGREES,),
+            **WELL,
+        ),
+        only(FORWARD_TERMS, approval=(Approval.NONE, Approval.VALID, Approval.CONSUMED)),
+    ),
 }
 
 SERVING = {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT}
@@ -172,6 +200,8 @@ def check_irreversible(s: Any, terms: Any, step: Step) -> None:
         assert terms.is_soak_over
         is_approved = terms.approval is Approval.VALID and s.dual_write is DualWrite.CURRENT and is_compared(terms)
         assert is_given_up(s, terms) or is_approved
+        if is_approved:
+            check_none_is_owed(s)
 
 
 def check_standbys_first(s: Any, step: Step) -> None:
@@ -220,6 +250,9 @@ def check_broker_roll(s: Any, terms: Any, step: Step) -> None:
         assert not node.is_needed
         assert node.mode in SERVING
         assert STAGE_OF_MODE[node.mode] is not step.stage or node.stage is not step.stage, "a restart for nothing"
+        is_urgent = s.quorum is QuorumState.POST_MIGRATION or terms.has_begun_to_finalize
+        if not is_urgent and all(STAGE_OF_MODE.get(b.mode) is b.stage for b in s.brokers):
+            check_none_is_owed(s)
 
 
 def check_provisioning(s: Any, step: Step) -> None:
@@ -352,6 +385,23 @@ def check_nothing_is_written_back(s: Any, terms: Any, step: Step) -> None:
         assert subject(s, step).mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}
 
 
+def check_canary(s: Any, terms: Any, step: Step) -> None:
+    """Only while somebody leads who writes to both stores what both should have, and away from the copy."""
+    node = subject(s, step)
+    assert node.canaries is CanaryDebt.DUE
+    assert (step.stage, step.gate) == (STAGE_OF_MODE[node.mode], None)
+    assert not terms.has_begun_to_finalize
+    if any(b.mode is BrokerMode.ZOOKEEPER for b in s.brokers):
+        assert (s.quorum, s.claim) == (QuorumState.PRE_MIGRATION, Claim.ZOOKEEPER)
+        return
+    assert (s.quorum, s.dual_write) == (QuorumState.MIGRATION, DualWrite.CURRENT)
+    assert any(b.mode is BrokerMode.KRAFT for b in s.brokers) or terms.copy == Check()
+
+
+def check_none_is_owed(s: Any) -> None:
+    assert not any(b.canaries is CanaryDebt.DUE for b in s.brokers), "clients' ways have still to be tried"
+
+
 def check_step(s: Any, terms: Any, step: Step) -> None:
     if gives_flag_back(s, step):
         check_flag_back(s, step)
@@ -369,17 +419,23 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         StepAction.KEEP_METADATA: lambda: check_kept(s, terms, step),
         StepAction.COMPARE_COPY: lambda: check_copy(s, terms, step),
         StepAction.RELEASE_CONFIGURATION: lambda: check_release(s, step),
+        StepAction.TRY_CANARIES: lambda: check_canary(s, terms, step),
     }
     if step.action in checks:
         checks[step.action]()
-    elif is_controller(step):
+    else:
+        check_roll(s, terms, step)
+    assert not terms.is_held or terms.has_begun_to_finalize or is_final_too_early(s), "held means that nothing happens"
+
+
+def check_roll(s: Any, terms: Any, step: Step) -> None:
+    if is_controller(step):
         assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
         check_standbys_first(s, step)
     else:
         assert step.action is StepAction.ROLL_NODE
         check_broker_roll(s, terms, step)
-    assert not terms.is_held or terms.has_begun_to_finalize or is_final_too_early(s), "held means that nothing happens"
 
 
 def check_gate(s: Any, terms: Any, gate: Gate) -> None:
@@ -401,6 +457,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
         assert terms.without_return not in GIVEN
         return
     assert terms.approval not in GIVEN
+    check_none_is_owed(s)
     assert terms.is_soak_over
     assert is_compared(terms)
     assert s.dual_write is DualWrite.CURRENT

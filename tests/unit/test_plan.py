@@ -95,6 +95,14 @@ def test_brokers_that_share_no_partition_go_together_where_the_policy_allows_it(
     assert [wave.cannot_spare for wave in waves if "broker-3" in wave.nodes] == [("clicks-1",)]
 
 
+def test_it_announces_what_will_be_made_to_try_clients_ways() -> None:
+    assert plan().canaries == ()
+    made = plan(policy=MigrationPolicy(canaries=True, max_client_pause=timedelta(seconds=5)))
+    assert any("keeperless-canary-<migration>-<broker> " in line and "broker-1" in line for line in made.canaries)
+    assert any("-pause" in line and "5 s" in line for line in made.canaries)
+    assert made.plan_hash != plan().plan_hash, "who has read the one has not read the other"
+
+
 def test_its_files_are_what_the_rolls_will_write() -> None:
     made = {node.name: node for node in plan().nodes}
     broker, controller = made["broker-1"], made["controller-3001"]

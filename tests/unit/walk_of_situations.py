@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 from domain.decisions import Intent, NodeStage
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Replication, Situation
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
@@ -26,6 +26,7 @@ BROKER_FIELDS: dict[str, Sequence[Any]] = {
     "is_zookeeper_controller": BOOL,
     "has_metadata_log": BOOL,
     "is_file_ours": BOOL,
+    "canaries": (CanaryDebt.NONE,),
 }
 CONTROLLER_FIELDS: dict[str, Sequence[Any]] = {
     "mode": tuple(ControllerMode),

@@ -34,6 +34,7 @@ from uuid_utils import uuid7
 
 from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
+from activities.canaries import Canaries
 from activities.configuration_management import ConfigurationManaging
 from activities.failures import FailureTranslator
 from activities.leaving import Leaving
@@ -232,6 +233,7 @@ class World:
             looking.assess,
             Provisioning(self.ports).provision_controller,
             Rolling(self.ports).roll_node,
+            Canaries(self.ports).try_canaries,
             Starting(self.ports).start_node,
             Starting(self.ports).fail_over,
             Leaving(self.ports, NobodyElse(), WindowPace(poll=0.01, watch=0.05)).leave_kraft,

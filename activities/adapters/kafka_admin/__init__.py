@@ -12,8 +12,9 @@ import logging
 import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka.errors import (
@@ -40,7 +41,9 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from activities.adapters.kafka_admin.clients import RequestingClient
 from activities.ports import SecretStore
+from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import Permanent, Transient
 from domain.observation import KafkaView, PartitionFault
@@ -64,6 +67,10 @@ NO_ELECTION = frozenset({ElectionNotNeededError.errno, PreferredLeaderNotAvailab
 GROUP_COORDINATION = "__consumer_offsets"
 NO_TOPIC_ID = bytes(16)
 TOPIC_RESOURCE = 2
+CLIENT_SECONDS = 2.0
+"""Limits each request of a client that is kept open: it is asked again, at another broker if need be."""
+RECONNECT_MS = 250
+"""The longest pause before a broker that did not answer is tried again. kafka-python's own goes up to half a minute."""
 CONFIG_BATCH = 1000
 """Topics whose `min.insync.replicas` is asked for in one request: about 100 KiB of answer."""
 
@@ -108,6 +115,15 @@ class BrokerAdmin:
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
 
+    async def open_client(self, cluster: ClusterRecord) -> RequestingClient:
+        return await asyncio.to_thread(self._open_client, cluster.spec.kafka)
+
+    def _open_client(self, spec: KafkaClientSpec) -> RequestingClient:
+        settings = _settings(spec, self._secrets)
+        with ExitStack() as stack, _errors(spec):
+            client = stack.enter_context(_connected(spec, settings, min(self._seconds, CLIENT_SECONDS)))
+            return RequestingClient(client.send, partial(_errors, spec), stack.pop_all().close)
+
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         return await asyncio.to_thread(self._offsets, cluster.spec.kafka)
 
@@ -150,11 +166,12 @@ class BrokerAdmin:
 
     @contextmanager
     def _agreed(self, spec: KafkaClientSpec) -> Iterator[tuple["_Client", MetadataResponse]]:
-        """Metadata of all topics that every broker agrees with, as far as brokers go."""
+        """Metadata of all topics that every broker agrees with, as far as brokers go. Those of ours are nobody's loss."""
         settings = _settings(spec, self._secrets)
         with _errors(spec), _connected(spec, settings, self._seconds) as client:
             metadata = client.metadata(topics=None)
             ensure_agreement(spec, client, metadata)
+            metadata.topics = [topic for topic in metadata.topics if not is_reserved(topic.name)]
             yield client, metadata
 
     def _view(self, spec: KafkaClientSpec) -> KafkaView:
@@ -194,6 +211,7 @@ class _Client:
             "socket_connection_setup_timeout_ms": limit,
             "receive_message_max_bytes": MAX_ANSWER_BYTES,
             "proxy_url": DIRECTLY,
+            "reconnect_backoff_max_ms": RECONNECT_MS,
         }
         self._limit = limit
         self._net = NetworkSelector(**configs)
@@ -206,6 +224,14 @@ class _Client:
     def close(self) -> None:
         self._manager.close()
         self._net.close()
+
+    def send(self, request: object, broker: int | None) -> Any:  # noqa: ANN401
+        """The answer of this broker, or of any. One that does not answer may have moved: addresses are asked for again."""
+        try:
+            return self._manager.run(self._manager.send, request, broker)
+        except KafkaError:
+            self._manager.cluster.request_update()
+            raise
 
     def metadata(self, topics: Sequence[str] | None, node_id: int | None = None) -> MetadataResponse:
         """`None` means all topics. Without `node_id` any broker answers."""

@@ -1,0 +1,108 @@
+"""Canaries: what Keeperless makes in a cluster to see whether clients still can, and removes again. Names, and what they mean.
+
+All of it has one reserved prefix. A migration's names say whose they are, so that a step removes what an earlier attempt at it
+has left, and what a migration left that is gone, and never what another broker's step is using.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from domain.cluster import ClusterSpec
+from domain.policy import MigrationPolicy
+
+PREFIX = "keeperless-canary-"
+PAUSE_SUFFIX = "-pause"
+
+REPLICAS = 3
+"""Of the topic that the longest pause is measured on, where there are as many brokers."""
+MAX_PARTITIONS = 6
+"""Of that topic: one write of each is on its way at any time."""
+
+
+class Canary(StrEnum):
+    """What is tried at each broker, in this order."""
+
+    TOPIC = "topic"
+    """Create one, whose only replica is on this broker."""
+    MESSAGES = "messages"
+    """Write to it with acks=all, and read it back, both at this broker."""
+    CONFIG = "config"
+    """Change a config of it."""
+    ACL = "acl"
+    """Add one, of a principal and a group that nobody uses. Only where the broker has an authorizer."""
+    SCRAM = "scram"
+    """Give a user that nobody uses a credential that nobody knows."""
+    REMOVAL = "removal"
+    """Remove all of it, and see it gone."""
+
+
+WHAT_TO_DO: Mapping[Canary, str] = {
+    Canary.TOPIC: "See that this broker reaches the controller, and that create.topic.policy.class.name does not refuse it.",
+    Canary.MESSAGES: "See the broker's log, its listeners and its quotas: clients cannot write to it, or cannot read.",
+    Canary.CONFIG: "See that alter.config.policy.class.name does not refuse it, and the active controller's log.",
+    Canary.ACL: "Compare authorizer.class.name and super.users in the files of this broker and of the controllers.",
+    Canary.SCRAM: "See the active controller's log. SCRAM in KRaft mode needs inter.broker.protocol.version 3.5 or later.",
+    Canary.REMOVAL: "See that delete.topic.enable is true on every broker, or remove what has the prefix by hand.",
+}
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a topic, a user or a group is one that only Keeperless makes."""
+    return name.startswith(PREFIX)
+
+
+def canary_of(migration_id: str, broker_id: int) -> str:
+    """The name of the topic, the user, the ACL's principal and its group."""
+    return f"{PREFIX}{migration_id}-{broker_id}"
+
+
+def pause_topic_of(migration_id: str, broker_id: int) -> str:
+    """The topic that is written to while this broker restarts."""
+    return canary_of(migration_id, broker_id) + PAUSE_SUFFIX
+
+
+def to_remove(names: Iterable[str], migration_id: str, broker_id: int) -> tuple[str, ...]:
+    """Which of the names that were found a step of this broker removes: its own, and those of migrations that are gone."""
+    own = {canary_of(migration_id, broker_id), pause_topic_of(migration_id, broker_id)}
+    living = f"{PREFIX}{migration_id}-"
+    return tuple(sorted(name for name in names if is_reserved(name) and (name in own or not name.startswith(living))))
+
+
+def pause_assignment(brokers: Sequence[int], target: int) -> tuple[tuple[int, ...], ...]:
+    """Replicas of the topic that the longest pause is measured on: each broker leads a partition, the target the first.
+
+    `brokers`: those that serve now, in order.
+    """
+    start = brokers.index(target)
+    turned = (*brokers[start:], *brokers[:start])
+    count = min(REPLICAS, len(turned))
+    partitions = min(MAX_PARTITIONS, len(turned))
+    return tuple(tuple(turned[(p + r) % len(turned)] for r in range(count)) for p in range(partitions))
+
+
+def pause_min_isr(replicas: int, default: int) -> int:
+    """As the cluster's topics by default, as far as that allows one replica to be missing."""
+    return max(1, min(default, replicas - 1))
+
+
+def announced(policy: MigrationPolicy, spec: ClusterSpec) -> tuple[str, ...]:
+    """For a plan: what will be made, when, and under which names."""
+    brokers = ", ".join(spec.node_name(broker.id) for broker in spec.brokers)
+    every = f"{PREFIX}<migration>-<broker>"
+    told: list[str] = []
+    if policy.canaries:
+        told += [
+            f"After each restart of each of {brokers}, on the way forward: topic {every} with one replica on that broker, "
+            "written to, read from and given a config.",
+            f"Then user {every} with a SCRAM credential and, where the broker has an authorizer, an ACL that denies principal "
+            f"User:{every} to read group {every}.",
+        ]
+    if policy.max_client_pause is not None:
+        told += [
+            f"During each of these restarts: topic {every}{PAUSE_SUFFIX}, with replicas on up to {REPLICAS} brokers, written "
+            "to ten times a second with acks=all. A write that waits for over "
+            f"{policy.max_client_pause.total_seconds():g} s holds the migration.",
+        ]
+    if told:
+        told += [f"All of it is removed before the next broker is restarted, and seen gone. Nobody else may use {PREFIX}*."]
+    return tuple(told)

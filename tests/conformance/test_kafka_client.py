@@ -1,0 +1,186 @@
+"""`KafkaClient`: two real brokers in ZooKeeper mode behind kafka-python, and the fake. Other modes: test_canaries.py."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.secrets import EnvironmentAndFileSecrets
+from activities.adapters.zookeeper import KazooEnsembles
+from activities.ports import KafkaAdmin, KafkaClient, Led, ZooKeeperTree
+from domain.canaries import canary_of
+from domain.cluster import ClusterSpec
+from domain.errors import Transient
+from domain.records import ClusterRecord
+from playground.cluster import PlaygroundCluster
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.spec import fake_spec
+from playground.processes import wait_until
+
+AsRecord = Callable[[ClusterSpec], ClusterRecord]
+NAME = canary_of("conformance", 2)
+
+
+@dataclass
+class Subject:
+    """A client of a cluster in ZooKeeper mode, whose brokers have an authorizer, and a session in its ZooKeeper."""
+
+    admin: KafkaAdmin
+    record: ClusterRecord
+    client: KafkaClient
+    tree: ZooKeeperTree
+
+    async def until(self, ask: Callable[[], Any], wanted: Any) -> None:
+        for _ in range(200):
+            found = await ask()
+            if found == wanted:
+                return
+            await pause()
+        raise AssertionError(f"{found}, wanted {wanted}")
+
+
+async def pause() -> None:
+    await asyncio.sleep(0.05)
+
+
+@pytest.fixture(params=[pytest.param("brokers", marks=pytest.mark.cluster), "fake"])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    if request.param == "fake":
+        fake = FakeCluster(fake_spec(brokers=2))
+        record = fake.record()
+        yield Subject(fake, record, await fake.open_client(record), await fake.connect(record))
+        return
+    cluster: PlaygroundCluster = request.getfixturevalue("real_cluster")
+    record = request.getfixturevalue("as_record")(cluster.spec)
+    cluster.await_in_sync()
+    admin, tree = BrokerAdmin(EnvironmentAndFileSecrets()), await KazooEnsembles(EnvironmentAndFileSecrets()).connect(record)
+    client = await opened(admin, record)
+    try:
+        yield Subject(admin, record, client, tree)
+    finally:
+        await client.close()
+        await tree.close()
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")]
+
+
+async def opened(admin: KafkaAdmin, record: ClusterRecord) -> KafkaClient:
+    """Brokers register a moment before they listen."""
+    for _ in range(100):
+        client = await admin.open_client(record)
+        try:
+            await client.topics(1)
+            await client.topics(2)
+        except Transient:
+            await client.close()
+            await pause()
+            continue
+        return client
+    raise AssertionError("no broker listens")
+
+
+async def test_a_topic_comes_has_a_config_takes_messages_and_goes(subject: Subject) -> None:
+    client = subject.client
+    assert await client.alive() == (1, 2)
+    assert await client.led(NAME) is None
+    before = await subject.admin.view(subject.record)
+    for _ in range(2):
+        await client.create_topic(2, NAME, [[2]], {"min.insync.replicas": "1"})
+    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}))
+    await subject.until(lambda: client.led(NAME, 2), Led({0: 2}))
+    assert NAME in await client.topics(2)
+    assert await client.topic_config(2, NAME, "min.insync.replicas") == "1"
+    await client.set_topic_config(2, NAME, "retention.ms", "3600000")
+    await subject.until(lambda: client.topic_config(2, NAME, "retention.ms"), "3600000")
+    first = await client.produce(2, NAME, 0, b"one")
+    second = await client.produce(2, NAME, 0, b"two")
+    assert second == first + 1
+    assert await client.fetch(2, NAME, 0, first) == (b"one", b"two")
+    assert await client.fetch(2, NAME, 0, second) == (b"two",)
+    assert await subject.tree.get(f"/brokers/topics/{NAME}") is not None
+    assert await subject.admin.view(subject.record) == before, "no look counts it"
+    await client.delete_topic(2, NAME)
+    await subject.until(lambda: client.led(NAME, 1), None)
+    await subject.until(lambda: client.led(NAME, 2), None)
+    await subject.until(lambda: subject.tree.get(f"/brokers/topics/{NAME}"), None)
+    await subject.until(lambda: subject.tree.get(f"/config/topics/{NAME}"), None)
+    await client.delete_topic(2, NAME)
+
+
+async def test_what_does_not_lead_a_partition_takes_nothing(subject: Subject) -> None:
+    client = subject.client
+    await client.create_topic(1, NAME, [[2]], {"min.insync.replicas": "1"})
+    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}))
+    with pytest.raises(Transient):
+        await client.produce(1, NAME, 0, b"to the wrong one")
+    with pytest.raises(Transient):
+        await client.produce(2, "keeperless-canary-nobody-made", 0, b"to nobody")
+    await client.delete_topic(2, NAME)
+    await subject.until(lambda: client.led(NAME, 2), None)
+
+
+async def test_an_acl_comes_and_goes(subject: Subject) -> None:
+    client = subject.client
+    assert NAME not in (await client.denied_groups(2) or ())
+    for _ in range(2):
+        await client.deny_group(2, NAME)
+    for broker in (1, 2):
+        await subject.until(lambda broker=broker: client.denied_groups(broker), (NAME,))
+    assert await subject.tree.get(f"/kafka-acl/Group/{NAME}") is not None
+    for _ in range(2):
+        await client.forget_group(2, NAME)
+    for broker in (1, 2):
+        await subject.until(lambda broker=broker: client.denied_groups(broker), ())
+    await subject.until(lambda: subject.tree.get(f"/kafka-acl/Group/{NAME}"), None)
+
+
+async def test_a_scram_credential_comes_and_goes(subject: Subject) -> None:
+    client = subject.client
+    assert NAME not in await client.scram_users(2)
+    await client.give_scram(2, NAME)
+    await subject.until(lambda: client.scram_users(2), (NAME,))
+    await subject.until(lambda: client.scram_users(1), (NAME,))
+    found = await subject.tree.get(f"/config/users/{NAME}")
+    assert found is not None
+    assert b"SCRAM-SHA-512" in found.data
+    for _ in range(2):
+        await client.take_scram(2, NAME)
+    await subject.until(lambda: client.scram_users(2), ())
+
+
+async def test_a_broker_tells_its_own_configs(subject: Subject) -> None:
+    assert await subject.client.broker_config(1, "min.insync.replicas") == "2"
+    assert await subject.client.broker_config(1, "delete.topic.enable") == "true"
+    assert await subject.client.broker_config(1, "no.such.config") is None
+
+
+async def test_a_broker_that_is_not_there_is_transient(subject: Subject) -> None:
+    with pytest.raises(Transient):
+        await subject.client.topics(77)
+
+
+@pytest.mark.cluster
+async def test_a_client_outlives_the_restart_of_a_broker(real_cluster: PlaygroundCluster, as_record: AsRecord) -> None:
+    real_cluster.await_in_sync()
+    client = await opened(BrokerAdmin(EnvironmentAndFileSecrets()), as_record(real_cluster.spec))
+    try:
+        real_cluster.kill_node(2)
+        with pytest.raises(Transient):
+            await client.topics(2)
+        real_cluster.await_registered({1})
+        real_cluster.start_node(2)
+        real_cluster.await_in_sync()
+        for _ in range(100):
+            try:
+                await client.topics(2)
+            except Transient:
+                await pause()
+                continue
+            break
+        assert await client.alive() == (1, 2)
+    finally:
+        await client.close()
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name.startswith("kafka-io")], "the thread's end", 10)
