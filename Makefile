@@ -18,7 +18,7 @@ setup-checks: setup ## Install PySpark too, for the checks (456 MB, once)
 	@$(PYTHON) -m setup --checks
 
 .PHONY: demo
-demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, STORY=drift with a drift on the way, YES=1 approves by itself, KEEP=1 leaves it running)
+demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, STORY=drift with a drift on the way, STORY=blocked with much in the way, YES=1 approves by itself, KEEP=1 leaves it running)
 	@$(RUN) playground.demo $(if $(STORY),--story $(STORY)) $(if $(YES),--yes) $(if $(KEEP),--keep)
 
 .PHONY: demo-stop

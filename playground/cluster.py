@@ -113,6 +113,10 @@ class PlaygroundCluster:
         """How the node with this id is started."""
         return self._launch_of(self.spec, node_id)
 
+    def pid(self, node_id: int) -> int:
+        """The pid in a node's pid file, alive or not."""
+        return int(Path(self.spec.node(node_id).driver.service.pid_file).read_text())
+
     def start_node(self, node_id: int) -> int:
         """By its start command, as the product does; gives the pid. Does not wait."""
         return processes.start(self.launch(node_id))

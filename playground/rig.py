@@ -304,7 +304,7 @@ class Rig:
 
     def pid(self, node_id: int) -> int:
         """The pid in a node's pid file, alive or not."""
-        return int(Path(self.cluster.spec.node(node_id).driver.service.pid_file).read_text())
+        return self.cluster.pid(node_id)
 
     def restarts(self, migration_id: str) -> dict[str, int]:
         return {node["name"]: node["restarts"] for node in self.migration(migration_id)["nodes"]}

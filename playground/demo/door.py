@@ -16,6 +16,7 @@ from domain.contracts import ClusterSight, RollbackPreview
 from domain.decisions import Finding, Intent
 from domain.drift.report import DriftFinding, Verdict
 from domain.errors import Permanent
+from domain.plans import Estimate
 from domain.records import Event, NodeStatus, OpenGate
 
 AGAIN_SECONDS = 0.5
@@ -85,6 +86,26 @@ class CommandSeen(Answer):
     refused_because: str | None
 
 
+class PlanSeen(Answer):
+    """`GET /plans/{id}`, once it is made."""
+
+    id: str
+    is_blocked: bool
+    findings: tuple[Finding, ...]
+    unknown: tuple[str, ...]
+    restarts: dict[str, int]
+    estimate: Estimate
+
+
+class BlockerSeen(Answer):
+    """One of `GET /migrations/{id}/blockers`."""
+
+    code: str
+    object: str
+    observed: str
+    fix: str
+
+
 class Door:
     """A client of one API. To be closed."""
 
@@ -101,6 +122,27 @@ class Door:
         """Gives its id."""
         answer = await self._change("POST", "/migrations", {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy})
         return MigrationSeen.model_validate(answer).id
+
+    async def plan(self, cluster: str, policy: dict[str, Any], *, rehearse: bool) -> PlanSeen:
+        """Returns when it is made; raises Permanent when it cannot be."""
+        body = {"cluster": cluster, "kind": "zk-to-kraft", "policy": policy} | ({"rehearse": True} if rehearse else {})
+        asked = await self._change("POST", "/plans", body)
+        while asked["state"] == "running":
+            await asyncio.sleep(AGAIN_SECONDS)
+            asked = await self._read(asked["links"]["self"], READ_TIMEOUT)
+        if asked["plan"] is None:
+            raise Permanent(f"the plan was not made: {asked['detail']}")
+        return PlanSeen.model_validate(asked["plan"])
+
+    async def start_planned(self, cluster: str, plan_id: str) -> str:
+        """Gives its id. The API looks at the cluster once more before it says yes."""
+        body = {"cluster": cluster, "kind": "zk-to-kraft", "plan_id": plan_id}
+        return MigrationSeen.model_validate(await self._change("POST", "/migrations", body, LOOK_TIMEOUT)).id
+
+    async def blockers(self, migration_id: str) -> tuple[BlockerSeen, ...]:
+        """Why nothing happens, cause by cause, from a fresh look."""
+        items = (await self._read(f"/migrations/{migration_id}/blockers", LOOK_TIMEOUT))["items"]
+        return tuple(BlockerSeen.model_validate(item) for item in items)
 
     async def decide(self, migration_id: str, gate: OpenGate, decision: str, reason: str) -> None:
         """`approve` or `reject`, on the evidence that was shown."""
@@ -176,8 +218,8 @@ class Door:
                 raise Refused(answer)
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _change(self, method: str, url: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
-        answer = await self._client.request(method, url, json=body)
+    async def _change(self, method: str, url: str, body: dict[str, Any], timeout: httpx.Timeout = READ_TIMEOUT) -> Any:  # noqa: ANN401 - JSON
+        answer = await self._client.request(method, url, json=body, timeout=timeout)
         if not answer.is_success:
             raise Refused(answer)
         return answer.json()

@@ -16,6 +16,8 @@ class Plot(StrEnum):
     """To the gate, back to ZooKeeper, and to KRaft all the same."""
     DRIFT = "drift"
     """To KRaft, while somebody edits ZooKeeper past Kafka: the gate stays shut until that is mended."""
+    BLOCKED = "blocked"
+    """To KRaft, with much in the way: plans name it before anything is touched, and `blockers` what comes in between."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def options_of(arguments: Sequence[str]) -> Options:
         type=Plot,
         choices=tuple(Plot),
         default=Plot.FORWARD,
-        help="rollback: to the gate, back to ZooKeeper, and forward again; drift: somebody edits ZooKeeper past Kafka",
+        help="rollback: to the gate, back to ZooKeeper, and forward again; drift: somebody edits ZooKeeper past Kafka; "
+        "blocked: plans find what is in the way, and a broker freezes",
     )
     parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")

@@ -8,17 +8,16 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from domain.decisions import GateName, Intent, WaitReason
+from domain.decisions import GateName, Intent
 from domain.errors import Permanent
 from domain.records import MigrationState, OpenGate
-from domain.zk_to_kraft.phases import Phase
 from playground.acknowledgements import LoadCounters
 from playground.by_hand import ByHand
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.backstage import CLUSTER_NAME, Backstage
 from playground.demo.board import Board
 from playground.demo.door import Door, MigrationSeen, Refused
-from playground.demo.mischief import Mischief
+from playground.demo.meddling import Edits, Meddling, StandsInTheWay
 from playground.demo.options import Options, Plot
 from playground.demo.report import DemoReport, report_of
 from playground.demo.screen import Screen
@@ -39,13 +38,17 @@ HEADINGS: dict[Plot, tuple[Intent, ...]] = {
     Plot.FORWARD: (Intent.FORWARD,),
     Plot.ROLLBACK: (Intent.REVERT, Intent.FORWARD),
     Plot.DRIFT: (Intent.FORWARD,),
+    Plot.BLOCKED: (Intent.FORWARD,),
 }
 """The migrations of each plot, by where they end: one that ends in ZooKeeper turns round at the gate."""
 TITLES = {
     Plot.FORWARD: "ZooKeeper → KRaft, in place, under continuous writes",
     Plot.ROLLBACK: "ZooKeeper → KRaft → ZooKeeper → KRaft, in place, under continuous writes",
     Plot.DRIFT: "ZooKeeper → KRaft, in place, under continuous writes, and somebody edits ZooKeeper",
+    Plot.BLOCKED: "ZooKeeper → KRaft, in place, under continuous writes, with much in the way",
 }
+FROZEN = 3
+"""The broker that stands still for a while in the plot `blocked`."""
 POLICIES: dict[Plot, dict[str, Any]] = {Plot.DRIFT: {"recheck_interval": "PT5S"}}
 """Where nobody should have to wait for the product's own pace."""
 
@@ -60,9 +63,17 @@ class Story:
         addresses = Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs")
         self._board = Board(time.time(), addresses, TITLES[options.story])
         self._door = Door(backstage.services.api_url)
-        self._mischief = Mischief(ByHand(backstage.cluster)) if options.story is Plot.DRIFT else None
+        self._meddling = self._meddling_of(options.story)
         self._is_asking = False
         self._loop = asyncio.get_running_loop()
+
+    def _meddling_of(self, plot: Plot) -> Meddling | None:
+        cluster = self._stage.cluster
+        if plot is Plot.DRIFT:
+            return Edits(self._door, ByHand(cluster), self._announce)
+        if plot is Plot.BLOCKED:
+            return StandsInTheWay(self._door, ByHand(cluster), self._announce, FROZEN, cluster.pid)
+        return None
 
     @property
     def last_state(self) -> DemoState:
@@ -102,7 +113,9 @@ class Story:
 
     async def _play_one(self, heading: Intent) -> MigrationSeen:
         """Starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
-        migration_id = await self._door.start_migration(CLUSTER_NAME, POLICIES.get(self._options.story, {}))
+        policy = POLICIES.get(self._options.story, {})
+        start = self._door.start_migration if self._meddling is None else self._meddling.start
+        migration_id = await start(CLUSTER_NAME, policy)
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:
             watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
@@ -119,8 +132,8 @@ class Story:
         while True:
             migration = await self._door.migration(migration_id)
             self._board.note_migration(migration)
-            if self._mischief is not None:
-                await self._meddle(self._mischief, migration)
+            if self._meddling is not None:
+                await self._meddling.meddle(migration)
             for gate in migration.gates:
                 if gate.name is GateName.FINALIZE and back is not Verdict.REJECT:
                     back = back or await self._turn_back(migration_id)
@@ -134,18 +147,6 @@ class Story:
             if time.monotonic() > deadline and not self._has_audience:
                 raise Permanent(f"the migration has not ended in {UNATTENDED_SECONDS:.0f} s: {migration.model_dump_json()}")
             await asyncio.sleep(ASK_EVERY_SECONDS)
-
-    async def _meddle(self, mischief: Mischief, migration: MigrationSeen) -> None:
-        """As soon as there is dual write; mended once the gate is shut because of it."""
-        if not mischief.is_done and migration.phase == Phase.BROKERS_TO_KRAFT:
-            self._announce(await asyncio.to_thread(mischief.do), Tone.ALERT)
-        is_found = migration.waiting is not None and migration.waiting.reason == WaitReason.DRIFT_FOUND
-        if mischief.is_done and is_found and not mischief.is_mended:
-            found = await self._door.first_finding(migration.id)
-            self._announce(f"the gate stays shut. The report names {found}", Tone.ALERT)
-            self._announce(await asyncio.to_thread(mischief.mend), Tone.NEWS)
-        if migration.state == MigrationState.SUCCEEDED and not mischief.is_mended:
-            raise Permanent("the migration has ended, and nobody has noticed what was edited behind its back")
 
     @property
     def _has_audience(self) -> bool:
