@@ -272,8 +272,9 @@ def _decide(
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
-    if blockers_in(findings, policy):
-        return Refuse(findings=findings)
+    blockers = blockers_in(findings, policy)
+    if blockers:  # What stops it comes first, and then all that is worth reading.
+        return Refuse(findings=(*blockers, *(finding for finding in findings if finding not in blockers)))
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
