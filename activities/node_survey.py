@@ -38,6 +38,7 @@ class Files:
     """A node's settings as its file has them; of a controller that is to be made, its `base_properties`."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
+    lacks_base: bool = False
 
     def survey(self, node_id: int, key: bytes) -> NodeSurvey:
         shown = {name: value for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
@@ -47,6 +48,7 @@ class Files:
             settings=shown,
             digests={name: _digest(key, name, self.properties[name]) for name in sorted(hidden)},
             principal=principal_of(self.properties),
+            lacks_base=self.lacks_base,
         )
 
 
@@ -57,7 +59,9 @@ def _digest(key: bytes, name: str, value: str) -> str:
 async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
     path = node.base_properties if isinstance(node, ControllerSpec) else node.properties_file
     file = await driver.read_file(path) if path is not None else None
-    return Files(parse(file.content.decode(ENCODING)) if file is not None else {})
+    if file is None:
+        return Files(lacks_base=isinstance(node, ControllerSpec) and path is not None)
+    return Files(parse(file.content.decode(ENCODING)))
 
 
 async def look_at_node(

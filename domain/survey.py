@@ -62,8 +62,8 @@ class NodeLook(ObservedPart):
     """What a program on the node's own machine saw. `None`: it may not look there, or there is no such process.
 
     `open_files`, `maps`: those of the node's process now, with the most that it may have. `sockets`: its ends of TCP
-    connections, as `10.0.0.1:40000`. `without_id`,
-    `with_other_id`: directories of partitions that lack a topic's id, and that have another one than ZooKeeper.
+    connections, as `10.0.0.1:40000`. `without_id`, `with_other_id`: directories of partitions that lack a topic's id, and that
+    have another one than ZooKeeper. `memory`: the machine's, in bytes.
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen.
     """
@@ -87,7 +87,7 @@ class NodeLook(ObservedPart):
 class NodeSurvey(ObservedPart):
     """One node. Of a controller that is to be made the settings are those of its `base_properties`.
 
-    `principal`: as whom it logs in to other brokers; `None`: its file does not tell.
+    `principal`: as whom it logs in to other brokers; `None`: its file does not tell. `lacks_base`: there is no such base file.
     """
 
     id: int
@@ -95,6 +95,7 @@ class NodeSurvey(ObservedPart):
     settings: dict[str, str] = Field(default_factory=dict)
     digests: dict[str, str] = Field(default_factory=dict)
     principal: str | None = None
+    lacks_base: bool = False
 
 
 class ClientSession(ObservedPart):

@@ -315,8 +315,10 @@ def _decide(
     is_forward = terms.intent is Intent.FORWARD
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
-    if blockers_in(findings, policy):
-        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=findings)
+    blockers = blockers_in(findings, policy)
+    if blockers:  # What stops it comes first, and then all that is worth reading.
+        rest = (finding for finding in findings if finding not in blockers)
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=(*blockers, *rest))
     moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
     if moved:
         return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=moved)

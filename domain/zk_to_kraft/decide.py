@@ -17,8 +17,9 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
     13. the end is there                                → Step/Done release what was paused
     14. what was paused runs again                      → Wait      (it may write files back)
     15. a file is ahead of its process                  → Step      finish that node's roll
-    16. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
-    17. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
+    16. clients' ways are to be tried at a broker       → Step      canaries, where the policy asks for them
+    17. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
+    18. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
 
 Back (`way_back.py`):
 

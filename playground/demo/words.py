@@ -76,7 +76,8 @@ def _waiting(data: dict[str, Any]) -> Telling | None:
 
 
 def _refused(data: dict[str, Any]) -> Telling:
-    findings = "; ".join(f"{f['code']} {f['object']}: {f['observed']}, expected {f['expected']}" for f in data["findings"])
+    blockers = [f for f in data["findings"] if f.get("severity", "blocker") == "blocker"]
+    findings = "; ".join(f"{f['code']} {f['object']}: {f['observed']}, expected {f['expected']}" for f in blockers)
     return f"refused, nothing was touched: {findings}", Tone.ALERT
 
 

@@ -129,6 +129,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF07",
         B,
     ),
+    "a base file that is not there": (with_node_survey(HEALTHY, (3001,), lacks_base=True), "PF07", B),
     "a controller's port that is taken": (with_look(HEALTHY, (3002,), is_port_taken=True), "PF07", B),
     "a controller's disk that is small": (with_look(HEALTHY, (3001,), log_dirs=(disk("/d", free=10**9),)), "PF08", W),
     "a server that does not answer": (server_with(problem="refused", mode=None), "PF09", B),

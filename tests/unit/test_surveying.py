@@ -154,6 +154,20 @@ async def test_a_tree_that_may_not_be_changed_is_found_without_changing_it() -> 
     assert dict(cluster.znodes) == before
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_a_base_file_is_read_or_missed(is_there: bool) -> None:
+    cluster = FakeCluster()
+    path = "/etc/kafka/base.properties"
+    first = cluster.spec.controllers[0].model_copy(update={"base_properties": path})
+    cluster.spec = cluster.spec.model_copy(update={"controllers": (first, *cluster.spec.controllers[1:])})
+    if is_there:
+        cluster.nodes[first.id].machine.write(path, FileContent(b"num.partitions=7\n", 0o644, 0, 0))
+    seen = await surveyed(cluster)
+    assert seen.survey is not None
+    assert seen.survey.node(first.id).settings == ({"num.partitions": "7"} if is_there else {})
+    assert ("PF07" in {f.code for f in preflight(seen, cluster.spec, POLICY)}) != is_there
+
+
 async def test_a_survey_is_taken_only_where_something_could_start() -> None:
     cluster = FakeCluster()
     seen = await observe(cluster.record(), ports_of(cluster))

@@ -10,6 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.preflight import blockers_in
 
 
 async def test_a_refused_preflight_touches_nothing(small: Any) -> None:
@@ -19,12 +20,23 @@ async def test_a_refused_preflight_touches_nothing(small: Any) -> None:
     assert await small.result() == "refused"
     record = await small.record()
     assert record.progress.state == "refused"
-    assert [finding.code for finding in record.progress.findings] == ["PF13"]
+    first, *rest = record.progress.findings
+    assert first.code == "PF13"
+    assert blockers_in(rest, small.policy) == (), "what stops nothing comes after what does"
     assert record.ended_at is not None
     assert {i: dict(node.machine.files) for i, node in small.cluster.nodes.items()} == before
     assert not any(small.cluster.restarts.values())
     (told,) = await small.events("refused")
     assert told.data["findings"][0]["object"] == "/admin/delete_topics"
+
+
+async def test_what_only_the_survey_finds_refuses_too(small: Any) -> None:
+    small.cluster.faults.silent_servers.add("zk-3:2181")
+    await small.begin()
+    assert await small.result() == "refused"
+    first = (await small.record()).progress.findings[0]
+    assert (first.code, first.object) == ("PF09", "ZooKeeper zk-3:2181")
+    assert not any(small.cluster.restarts.values())
 
 
 @pytest.mark.parametrize("part", ["zookeeper", "metrics of broker-2", "process of controller-3001"])

@@ -110,6 +110,18 @@ def _empty(seen: Seen) -> Iterator[Finding]:
             )
 
 
+def _base_files(seen: Surveyed) -> Iterator[Finding]:
+    for controller in seen.spec.controllers:
+        if seen.node(controller.id).lacks_base:
+            yield Finding(
+                code="PF07",
+                object=f"{seen.name(controller.id)} {controller.base_properties}",
+                observed="there is no such file",
+                expected="the file that the controller's own is made from",
+                fix="Put it there, or leave base_properties out: then it is made from the first broker's.",
+            )
+
+
 def _free_place(seen: Surveyed) -> Iterator[Finding]:
     for controller in seen.spec.controllers:
         name, look = seen.name(controller.id), seen.node(controller.id).look
@@ -194,12 +206,13 @@ CHECKS = (
     ),
     Check(
         code="PF07",
-        holds="a controller's log directories and properties file are absent or empty and can be made, and its port is free",
+        holds="a controller's log directories and properties file are absent or empty and can be made, its port is free, and "
+        "the base file is there that it may name",
         because="what is there would have to be overwritten, and is not",
         source="the node's files; a connection to the controller's own port",
         unverifiable="python3 cannot be run on the controller's node",
         of_look=(_empty,),
-        of_survey=(_free_place,),
+        of_survey=(_base_files, _free_place),
     ),
     Check(
         code="PF08",
