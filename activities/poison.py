@@ -17,7 +17,8 @@ from domain.observation import Suspect
 BROKER_CONFIGS = "/config/brokers"
 TOPIC_CONFIGS = "/config/topics"
 USER_CONFIGS = "/config/users"
-QUOTAS = (USER_CONFIGS, "/config/clients", "/config/ips")
+IP_CONFIGS = "/config/ips"
+QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
 ACL_STORES = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 TOKENS = "/delegation_token/tokens"
 PRODUCER_IDS = "/latest_producer_id_block"
@@ -127,7 +128,8 @@ async def _quotas(tree: ZooKeeperTree) -> list[Suspect]:
     strange = [path for path in (*entities, *of_clients) if not forms.is_name_escaped_well(_name(path))]
     return [
         *(Suspect(what=path, why="its name is not URL-encoded as Kafka does it") for path in strange),
-        *await _read(tree, entities, forms.quotas),
+        *await _read(tree, [path for path in entities if not path.startswith(IP_CONFIGS)], forms.quotas),
+        *await _read(tree, [path for path in entities if path.startswith(IP_CONFIGS)], forms.quotas_of_an_address),
         *await _read(tree, of_clients, forms.quotas_of_a_users_client),
     ]
 

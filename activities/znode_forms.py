@@ -32,6 +32,10 @@ RESOURCE_TYPES = frozenset({"Topic", "Group", "Cluster", "TransactionalId", "Del
 SCRAM_MECHANISMS = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 SCRAM_KEYS = frozenset({"salt", "stored_key", "server_key", "iterations"})
 
+QUOTAS = frozenset({"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"})
+QUOTAS_OF_ADDRESSES = frozenset({"connection_creation_rate"})
+"""QuotaConfig.java."""
+
 PASSWORD_SUFFIXES = (
     "sasl.jaas.config",
     "ssl.key.password",
@@ -113,17 +117,22 @@ def broker_configs(data: bytes) -> None:
 
 
 def quotas(data: bytes) -> None:
-    """Of a user, a client or an address. Beside a user's quotas lie his SCRAM credentials."""
+    """Of a user or a client. Beside a user's quotas lie his SCRAM credentials."""
     for key, value in configs(data).items():
         if key in SCRAM_MECHANISMS:
             _scram(key, value)
         else:
-            _number(key, value)
+            _quota(key, value, QUOTAS)
 
 
 def quotas_of_a_users_client(data: bytes) -> None:
     for key, value in configs(data).items():
-        _number(key, value)
+        _quota(key, value, QUOTAS)
+
+
+def quotas_of_an_address(data: bytes) -> None:
+    for key, value in configs(data).items():
+        _quota(key, value, QUOTAS_OF_ADDRESSES)
 
 
 def acls(data: bytes) -> None:
@@ -205,6 +214,13 @@ def _encrypted(key: str, value: str) -> None:
         _decimal(found.get(name, ""), f"{name} of {key}", INT)
     for name in PASSWORD_BYTES:
         _bytes(found.get(name, "?"), f"{name} of {key}")
+
+
+def _quota(key: str, value: str, known: frozenset[str]) -> None:
+    """One that is not known is copied, and then the new controller fails to write it back to ZooKeeper, again and again."""
+    _number(key, value)
+    if key not in known:
+        raise Unreadable(f"{key} is no quota that Kafka knows there")
 
 
 def _number(key: str, value: str) -> None:

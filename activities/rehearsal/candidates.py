@@ -9,6 +9,7 @@ from domain.observation import Suspect
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect
 
 ALL = 1_000_000
+NO_QUOTA = "is no quota"
 DETAIL = re.compile(r"\d+|'[^']*'|such as .*")
 """What differs between two znodes with the same fault."""
 
@@ -30,7 +31,7 @@ def expected_of(suspect: Suspect) -> Effect:
         return Effect.LOSES
     if path.startswith((BROKER_IDS, TOPICS)):
         return Effect.BLOCKS
-    if SLASH in suspect.why:
+    if SLASH in suspect.why or NO_QUOTA in suspect.why:
         return Effect.HANGS
     is_lenient = "JSON" in suspect.why or "that Kafka" in suspect.why or path.startswith(TOPIC_CONFIGS)
     return Effect.LOSES if is_lenient else Effect.ABORTS

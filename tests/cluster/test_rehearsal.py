@@ -286,6 +286,7 @@ POISONS: dict[str, tuple[str, object]] = {
     "/config/topics/orders": ("RH03", BROKEN),
     "/brokers/topics/orders/partitions/3/state": ("RH03", BROKEN),
     "/kafka-acl/Topic/unknown": ("RH03", {"version": 1, "acls": [{**ACL, "principal": "User:a", "operation": "Fly"}]}),
+    "/config/clients/odd": ("RH06", {"version": 1, "config": {"no_such_quota": "5"}}),
     "/kafka-acl/Group/team/a": ("RH06", {"version": 1, "acls": [{**ACL, "principal": "User:a", "operation": "Read"}]}),
 }
 """Each with what it does to the copy."""

@@ -35,6 +35,7 @@ from playground.example import example_cluster
         ("/config/users/u", "is no JSON", Effect.LOSES),
         ("/kafka-acl/Topic/t", "the principal of ACL 1 has no type; expected Type:name, such as User:name", Effect.ABORTS),
         ("/kafka-acl/Topic/t", "the operation of ACL 1 is none that Kafka knows", Effect.LOSES),
+        ("/config/clients/c", "speed is no quota that Kafka knows there", Effect.HANGS),
         ("/kafka-acl/Group/a/b", f"{SLASH}: the copy reads no deeper", Effect.HANGS),
     ],
 )
