@@ -11,7 +11,7 @@ from playground.processes import is_alive, wait_until
 from playground.rig import FORWARD_SECONDS, Rig
 from playground.services import Program
 
-pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(1500)]
 
 BROKERS, RACKS = 6, 3
 SIZE = {"broker_count": BROKERS, "rack_count": RACKS}
