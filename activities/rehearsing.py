@@ -128,7 +128,7 @@ class Rehearsal:
     async def report(self) -> RehearsalReport:
         if not self.spec.zookeeper.members:
             raise Permanent(NO_MEMBERS)
-        order = partial(Order, java=self._java(), libs=self._libs(), connect=connect_of(self.spec), limits=self.limits)
+        order = partial(Order, libs=self._libs(), java=self._java(), connect=connect_of(self.spec), limits=self.limits)
         async with self.ports.rooms.open(self.directory) as room:
             begun = time.monotonic()
             self.on_progress(0, "copying the files of ZooKeeper")
