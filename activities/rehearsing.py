@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -34,8 +35,7 @@ from activities.ports import (
     ZooKeeperMembers,
     ZooKeepers,
 )
-from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Ended, Failed, Order, Trying
-from activities.rehearsal.program import PASSED
+from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.workplace import enter, sweep
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER_EPOCH
 from activities.zookeeper_view import CONTROLLER as CONTROLLER_ZNODE
@@ -128,33 +128,28 @@ class Rehearsal:
     async def report(self) -> RehearsalReport:
         if not self.spec.zookeeper.members:
             raise Permanent(NO_MEMBERS)
-        libs, java = self._libs(), self._java()
+        order = partial(Order, libs=self._libs(), java=self._java(), connect=connect_of(self.spec), limits=self.limits)
         async with self.ports.rooms.open(self.directory) as room:
             begun = time.monotonic()
             self.on_progress(0, "copying the files of ZooKeeper")
             brokers, newest = await self._present()
             member, copied = await self._copy_files(self.directory / COPY)
-            broker, properties = await self._properties(str(self.directory / CONTROLLER))
-            await asyncio.to_thread(_write_private, self.directory / PROPERTIES, properties)
-            order = Order(
-                java=java,
-                libs=libs,
-                connect=connect_of(self.spec),
-                listener=inter_broker_listener(parse(properties)),
-                release=parse(broker).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip(),
-                newest_zxid=newest,
-                brokers=brokers,
-                limits=self.limits,
-            )
-            files_seconds = round(time.monotonic() - begun, 3)
-            ended = await self._ended(room, order)
+            listener, release = await self._write_properties()
+            seconds = {"files": _since(begun)}
+            await room.order(order(listener=listener, release=release, newest_zxid=newest, brokers=brokers))
+            ended = await self._ended(room)
             begun = time.monotonic()
             equality = await self._equality(self.directory / PASSED, ended)
-            seconds = {"files": files_seconds, **ended.seconds, "comparison": round(time.monotonic() - begun, 3)}
-            report = report_of(ended, equality, self.spec.zookeeper.connect)
-            return report.model_copy(
-                update={"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
-            )
+            seconds |= {**ended.seconds, "comparison": _since(begun)}
+        about = {"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
+        return report_of(ended, equality, self.spec.zookeeper.connect).model_copy(update=about)
+
+    async def _write_properties(self) -> tuple[str, str]:
+        """The controller's file; the inter-broker listener in it, and the release that its storage is formatted for."""
+        broker, properties = await self._properties(str(self.directory / CONTROLLER))
+        await asyncio.to_thread(_write_private, self.directory / PROPERTIES, properties)
+        release = parse(broker).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip()
+        return inter_broker_listener(parse(properties)), release
 
     def _libs(self) -> str:
         return self.ports.rooms.libs(self.limits.kafka_home or self.spec.controllers[0].kafka_home)
@@ -202,8 +197,7 @@ class Rehearsal:
         text = theirs.content.decode(ENCODING)
         return text, controller_properties(self.spec, base, text, log_dir)
 
-    async def _ended(self, room: RehearsalRoom, order: Order) -> Ended:
-        await room.order(order)
+    async def _ended(self, room: RehearsalRoom) -> Ended:
         while True:
             told = await self._told(room)
             if isinstance(told, Trying):
@@ -289,6 +283,10 @@ async def rows_in(path: Path) -> AsyncIterator[tuple[CapturedZnode, ...]]:
     with path.open(encoding="utf-8") as file:
         while line := await asyncio.to_thread(file.readline):
             yield tuple(CapturedZnode(where, base64.b64decode(data), zxid) for where, data, zxid in json.loads(line))
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 3)
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from domain.zk_to_kraft.rehearsal import RehearsalLimits, Usage
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Trial
 
-COPY, PROPERTIES, CONTROLLER, ROWS = "copy", "controller.properties", "controller", "rows.jsonl"
+COPY, PROPERTIES, CONTROLLER, ROWS, PASSED = "copy", "controller.properties", "controller", "rows.jsonl", "passed"
 """In the directory: ZooKeeper's files and the controller's own file, both from the worker; the quorum's log, and the tree's
 rows of the copy that passed, from the program."""
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from activities.rehearsal import copied_tree
 from activities.rehearsal.candidates import candidates_in
 from activities.rehearsal.isolation import NotAlone, enter_alone
-from activities.rehearsal.messages import CONTROLLER, ROWS, Copied, Ended, Failed, NotIsolated, Order, Ready, Trying
+from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ended, Failed, NotIsolated, Order, Ready, Trying
 from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
 from domain.errors import KeeperlessError, Permanent
@@ -32,8 +32,6 @@ from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_
 
 TOLD = 12
 """Lines of the controller's errors that are told."""
-PASSED = "passed"
-"""Where the log and the rows of a copy that passed are kept, while others are made."""
 
 
 def tell(message: BaseModel) -> None:

@@ -327,13 +327,14 @@ def write_all(connect: str, znodes: dict[str, object]) -> None:
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(900)
 async def test_every_poison_is_named_with_what_it_does_and_the_rest_is_copied(
     cluster: PlaygroundCluster, tmp_path: Path
 ) -> None:
     """All in one tree, where those that stop the copy early hide the others."""
     znodes = {path: content for path, (_, content) in POISONS.items()} | DEAD
     spec = await asyncio.to_thread(spec_of_copy, cluster.spec, tmp_path / "poisoned", znodes)
-    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work")
+    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work", on_progress=print)
     print(f"{report.rounds} rounds: {report.seconds}")
     found = {finding.object: finding.code for finding in report.findings if finding.code != "RH05"}
     assert found == {path: code for path, (code, _) in POISONS.items()} | {"/brokers/ids/9": "RH02"}
