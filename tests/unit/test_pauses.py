@@ -57,14 +57,14 @@ async def test_a_write_that_waits_is_the_pause_while_it_waits_and_afterwards() -
     request = request_of(cluster, MEASURING.model_copy(update={"max_client_pause": timedelta(seconds=0.3)}))
     meter, target = meter_of(cluster, request)
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
         await until(lambda: written(cluster) > 6)
         smooth = meter.measured()
         assert smooth is not None
-        assert meter.why_hold("broker-1") is None or smooth > 0.3
+        assert meter.why_hold([target]) is None or smooth > 0.3
         cluster.faults.failing_canaries = {"messages"}
         await until(lambda: (meter.measured() or 0) > 0.4)
-        assert "broker-1" in (meter.why_hold("broker-1") or "")
+        assert "broker-1" in (meter.why_hold([target]) or "")
         before = written(cluster)
         cluster.faults.failing_canaries = set()
         await until(lambda: written(cluster) > before + 6)
@@ -81,7 +81,7 @@ async def test_the_topic_has_replicas_on_every_broker_and_spares_one() -> None:
     cluster = FakeCluster(fake_spec(brokers=4))
     meter, target = meter_of(cluster, request_of(cluster, MEASURING, 3))
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
     (topic,) = [topic for topic in cluster.topics if is_reserved(topic.name)]
     assert topic.name == pause_topic_of("m1", 3)
     assert topic.assignment == ((3, 4, 1), (4, 1, 2), (1, 2, 3), (2, 3, 4))
@@ -95,9 +95,9 @@ async def test_nothing_is_made_where_nothing_is_measured(why: str) -> None:
     node_id = 3001 if why == "a controller" else 1
     meter, target = meter_of(cluster, request_of(cluster, policy, node_id, is_back=why == "on the way back"))
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
         assert meter.measured() is None
-        assert meter.why_hold("x") is None
+        assert meter.why_hold([target]) is None
     assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
 
 
