@@ -160,3 +160,38 @@ async def test_what_a_roll_has_made_is_gone_before_the_next_one_begins() -> None
     await walk.to("gate")
     assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
     assert cluster.deleted_topics == []
+
+
+async def test_a_wave_is_measured_at_each_of_its_brokers_and_each_is_tried_before_the_next_wave() -> None:
+    """No partition of the topic has two of them: it would stand still, and no client's does."""
+    cluster = FakeCluster(fake_spec(brokers=6, racks=3), boot_looks=1)
+    policy = MEASURING.model_copy(update={"canaries": True, "max_parallel": 2})
+    walk = Walk(LedgerInMemory(cluster), cluster, policy=policy)
+    taken: list[Step] = []
+    take = walk.take
+
+    async def noting(request: StepRequest) -> None:
+        if request.step.companions:
+            scene = Scene(cluster, walk.ledger, request)
+            apart, seen = scene.copy(), KillAfter()
+            outcome = await scene.attempt(apart, seen)
+            assert outcome.client_pause_seconds is not None
+            (topic,) = [topic for topic in apart.topics if is_reserved(topic.name)]
+            assert set(request.step.nodes) <= {replicas[0] for replicas in topic.assignment}
+            assert all(len(set(replicas) & set(request.step.nodes)) < 2 for replicas in topic.assignment)
+        await take(request)
+        taken.append(request.step)
+
+    walk.take = noting  # type: ignore[method-assign]
+    await walk.to("gate")
+    waves = [step.nodes for step in taken if step.action is StepAction.ROLL_NODE]
+    assert any(len(nodes) == 2 for nodes in waves)
+    owed: set[int] = set()
+    for step in taken:
+        if step.action is StepAction.TRY_CANARIES:
+            owed.remove(step.node)
+        elif step.action is StepAction.ROLL_NODE:
+            assert not owed
+            owed = set(step.nodes)
+    assert not owed
+    assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
