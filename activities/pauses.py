@@ -54,8 +54,12 @@ class PauseMeter:
     ) -> None:
         self._is_over = True
         await asyncio.gather(*self._writers, return_exceptions=True)
+        await self._close()
+
+    async def _close(self) -> None:
         if self._client is not None:
             await self._client.close()
+        self._client = None
 
     async def begin(self, targets: Sequence[Target]) -> str | None:
         """Why it cannot be measured; `None` once it is, or where nobody asked. `targets`: those that restart together."""
@@ -67,6 +71,7 @@ class PauseMeter:
             await self._make_topic(self._client, [target.node.id for target in targets])
             await self._await_first_writes(self._client)
         except (Transient, Permanent) as error:
+            await self._close()
             return f"the longest pause of clients cannot be measured on topic {self._topic}: {error}. Nothing was restarted."
         self._writers = [asyncio.create_task(self._write_on(self._client, number)) for number in self._leaders]
         return None
