@@ -11,6 +11,7 @@ from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
 from activities.ports import Ledger
+from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
 from domain.contracts import (
     ActivityName,
@@ -25,7 +26,7 @@ from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
-from domain.zk_to_kraft.assessment import GivenApproval, Ruling, sight_of
+from domain.zk_to_kraft.assessment import GivenApproval, Ruling, is_survey_needed, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.comparison import CopyReports
 
@@ -55,7 +56,7 @@ class Assessing:
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, observation)
                     return assessment
-                request = request.model_copy(update={"silence": assessment.silence})
+                request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
                 await asyncio.sleep(request.policy.poll_interval.total_seconds())
 
     async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
@@ -89,14 +90,21 @@ async def look_and_decide(
     """
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
-    ruling = await _ruling(request, ports)
+    ruling = await ruling_of(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
+    is_start = is_survey_needed(observation, cluster.spec, request.policy, ruling) and isinstance(request, AssessRequest)
+    if is_start:
+        observation = await with_survey(observation, cluster, ports)
     content = observation.model_dump_json().encode()
-    before = request.silence if isinstance(request, AssessRequest) else None
-    return assess_observation(observation, cluster.spec, request.policy, ruling, sha256_of(content), before), content
+    before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
+    name = sha256_of(content)
+    assessment = assess_observation(
+        observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
+    )
+    return assessment, content
 
 
-async def _ruling(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
+async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:
     """What the ledger knows of the approvals that the workflow accepted, and the newest reports. A message alone moves nothing.
 
     Drifts are counted last: one that is published and repaired meanwhile is seen in their number, if not in the reports.

@@ -4,9 +4,11 @@
     /etc/kafka/.keeperless/server.properties.original-<sha256>     bytes, mode and owner as they were before a migration
     /etc/kafka/.keeperless/server.properties.before-<sha256>       the same of any other file that was overwritten
     /etc/kafka/.keeperless/server.properties.mark                  JSON, a `RollMark`
+    /etc/kafka/.keeperless/server.properties.paused                JSON, a `PauseMark`
 
 The original of a broker is its file in stage `zookeeper`, of a controller the file that it was made with. Each migration
-archives its own, and the mark names it. Nothing is ever removed from here but the mark of a controller that was wiped.
+archives its own, and the mark names it. Nothing is ever removed from here but the mark of a controller that was wiped, and
+what says that configuration management is paused, once it is not.
 
 Order of writes in a roll: archive, mark, file, restart. So whatever a crash leaves behind, the mark tells what ran
 before and what the file was to become, and what was there is kept before it changes.
@@ -19,7 +21,7 @@ from pydantic import ValidationError
 
 from activities.ports import FileContent, NodeDriver
 from domain.errors import Unsafe
-from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PropertiesFile, RollMark, StorageState
+from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.properties import ENCODING, parse
 
 PRIVATE = 0o600
@@ -101,6 +103,31 @@ async def write_mark(driver: NodeDriver, properties_file: str, mark: RollMark, l
     await driver.write_file(mark_path(properties_file), content)
 
 
+def pause_path(properties_file: str) -> str:
+    """Where it is kept that the node's configuration management is paused, and by whom."""
+    path = PurePosixPath(properties_file)
+    return str(path.parent / ".keeperless" / f"{path.name}.paused")
+
+
+async def read_pause(driver: NodeDriver, properties_file: str) -> PauseMark | None:
+    file = await driver.read_file(pause_path(properties_file))
+    if file is None:
+        return None
+    try:
+        return PauseMark.model_validate_json(file.content)
+    except ValidationError as error:
+        raise Unsafe(
+            f"{pause_path(properties_file)} cannot be read: it is ours and says that this node's configuration management is "
+            "paused. Restore it, or resume configuration management yourself and remove it."
+        ) from error
+
+
+async def write_pause(driver: NodeDriver, properties_file: str, mark: PauseMark, like: FileContent) -> None:
+    """Owned by whoever owns the properties file."""
+    content = FileContent(mark.model_dump_json(indent=2).encode(), PRIVATE, like.uid, like.gid)
+    await driver.write_file(pause_path(properties_file), content)
+
+
 async def look_at_disk(
     driver: NodeDriver, properties_file: str, log_dirs: tuple[str, ...], cluster_id: str, node_id: int
 ) -> NodeDisk:
@@ -115,7 +142,7 @@ async def look_at_disk(
     if metadata_dir and metadata_dir not in log_dirs:
         extra = await look_at_log_dir(driver, metadata_dir, cluster_id, node_id)
         found += [extra] if extra.state not in {StorageState.ABSENT, StorageState.EMPTY} else []
-    return NodeDisk(file=seen, log_dirs=tuple(found))
+    return NodeDisk(file=seen, log_dirs=tuple(found), pause=await read_pause(driver, properties_file))
 
 
 async def _look_at_file(driver: NodeDriver, properties_file: str, file: FileContent) -> PropertiesFile:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from activities.configuration_hook import is_paused
 from activities.node_files import look_at_disk
 from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
 from activities.suspects import POISON_SECONDS, with_suspects
@@ -16,6 +17,7 @@ from domain.errors import KeeperlessError
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.configuration import part_name
 
 T = TypeVar("T")
 
@@ -41,18 +43,24 @@ class Ports:
 
 
 async def observe(
-    cluster: ClusterRecord, ports: Ports, policy: MigrationPolicy = DEFAULT_POLICY, poison_seconds: float = POISON_SECONDS
+    cluster: ClusterRecord,
+    ports: Ports,
+    policy: MigrationPolicy = DEFAULT_POLICY,
+    poison_seconds: float = POISON_SECONDS,
+    part_seconds: float | None = None,
 ) -> Observation:
     """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
 
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
+    `part_seconds`: how long to wait for ZooKeeper and for Kafka, where somebody waits for the whole; `None`: as long as each
+    has time.
     """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
     zookeeper, kafka, *nodes = await asyncio.gather(
-        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered),
-        _answer("kafka", ports.kafka.view(cluster), unanswered),
+        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered, part_seconds),
+        _answer("kafka", ports.kafka.view(cluster), unanswered, part_seconds),
         *(_look_at_node(cluster, node, ports, unanswered) for node in cluster.spec.nodes),
     )
     observation = Observation(
@@ -68,13 +76,16 @@ async def observe(
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 
-async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered]) -> T | None:
+async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], seconds: float | None = None) -> T | None:
     """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
     try:
-        return await asked
+        async with asyncio.timeout(seconds):
+            return await asked
     except KeeperlessError as error:
         unanswered.append(Unanswered(what=what, why=str(error)))
-        return None
+    except TimeoutError:
+        unanswered.append(Unanswered(what=what, why=f"no answer within {seconds:g} s"))
+    return None
 
 
 async def _installed_version(driver: NodeDriver, kafka_home: str) -> str | None:
@@ -95,15 +106,16 @@ async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperV
 async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered]) -> NodeView:
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process, disk = await asyncio.gather(
+    process, disk, paused = await asyncio.gather(
         _answer(f"process of {name}", driver.process(), unanswered),
         _answer(
             f"files of {name}",
             look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
             unanswered,
         ),
+        _answer(part_name(name), _is_configuration_paused(driver, node), unanswered),
     )
-    view = NodeView(id=node.id, process=process, disk=disk)
+    view = NodeView(id=node.id, process=process, disk=disk, is_configuration_paused=paused)
     if process is None:
         return view
     if process.is_running:
@@ -116,3 +128,8 @@ async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, un
         return view
     lines = await _answer(f"output of {name}", driver.output_tail(LAST_LINES), unanswered)
     return view.model_copy(update={"last_output": lines or ()})
+
+
+async def _is_configuration_paused(driver: NodeDriver, node: NodeSpec) -> bool | None:
+    hook = node.driver.configuration_management
+    return None if hook is None else await is_paused(driver, hook)

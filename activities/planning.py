@@ -7,9 +7,14 @@ from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
 from activities.previewing import read_files
+from activities.surveying import with_survey
 from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest
 from domain.errors import Permanent
+from domain.observation import Observation
 from domain.plans import Plan, moved_since
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.assessment import NOTHING_RULED, is_survey_needed
 from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import blockers_in
@@ -39,7 +44,7 @@ class Planning:
             if plan is None:
                 raise Permanent(f"there is no plan {request.plan_id}")
             cluster = await registered(request.cluster, self._ports)
-            observation = await observe(cluster, self._ports, plan.policy)
+            observation = await self._look(cluster, plan.policy)
             situation = situation_of(observation, cluster.spec, plan.policy)
             unknown = tuple(part.what for part in observation.unanswered)
             return PlanReview(
@@ -50,7 +55,7 @@ class Planning:
 
     async def _made(self, request: PlanRequest) -> Plan:
         cluster = await registered(request.cluster, self._ports)
-        observation = await observe(cluster, self._ports, request.policy)
+        observation = await self._look(cluster, request.policy)
         content = observation.model_dump_json().encode()
         asked = Asked(
             id=request.plan_id,
@@ -63,3 +68,9 @@ class Planning:
         files = await read_files(cluster, observation, self._ports)
         await self._ports.artefacts.put(content)
         return plan_of(observation, cluster.spec, files, asked, sha256_of(content))
+
+    async def _look(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
+        """As thorough as the look at which a migration starts."""
+        observation = await observe(cluster, self._ports, policy)
+        is_start = is_survey_needed(observation, cluster.spec, policy, NOTHING_RULED)
+        return await with_survey(observation, cluster, self._ports) if is_start else observation

@@ -30,7 +30,16 @@ MOST_NAMED = 50
 async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
     """Each znode that Kafka's copy cannot read, or would read wrongly, with why; none is a clean tree."""
     topics = await _topics(tree)
-    found = [
+    return _first([*await _unreadable(tree, topics), *unregistered(topics, await tree.children(BROKER_IDS))])
+
+
+async def unreadable_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
+    """The same without what only makes the copy wait: for who looks before it begins."""
+    return _first(await _unreadable(tree, await _topics(tree)))
+
+
+async def _unreadable(tree: ZooKeeperTree, topics: dict[str, bytes]) -> list[Suspect]:
+    return [
         *suspects_in(topics, forms.topic),
         *await _read(tree, state_paths(topics), forms.partition_state),
         *await _read(tree, [f"{TOPIC_CONFIGS}/{_name(path)}" for path in topics], forms.configs),
@@ -39,8 +48,10 @@ async def poisoned_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
         *await _read(tree, [PRODUCER_IDS], forms.producer_ids),
         *await _acls(tree),
         *await _read(tree, await _below(tree, TOKENS), forms.token),
-        *unregistered(topics, await tree.children(BROKER_IDS)),
     ]
+
+
+def _first(found: Sequence[Suspect]) -> tuple[Suspect, ...]:
     if len(found) <= MOST_NAMED:
         return tuple(found)
     rest = Suspect(what=f"{len(found) - MOST_NAMED} further znodes", why="cannot be read either")

@@ -20,6 +20,8 @@ from domain.observation import KafkaView, NodeMetrics, Process
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
+from domain.survey import BrokerLogDir
+from domain.zk_to_kraft.causes import Serving
 
 if TYPE_CHECKING:
     from activities.capturing import Captured
@@ -148,6 +150,15 @@ class CreateZnode:
 ZnodeChange = SetZnode | DeleteZnode | CreateZnode
 
 
+@dataclass(frozen=True)
+class Access:
+    """One entry of a znode's access list: whom it is for, and whether it lets them do everything."""
+
+    scheme: str
+    identity: str
+    is_everything: bool
+
+
 class ZooKeeperTree(Protocol):
     """The tree below the cluster's chroot. One instance is one session; close it."""
 
@@ -159,6 +170,9 @@ class ZooKeeperTree(Protocol):
 
     async def children(self, path: str) -> tuple[str, ...] | None:
         """Names of the children, sorted, or `None` when the znode does not exist."""
+
+    async def access(self, path: str) -> tuple[Access, ...] | None:
+        """A znode's access list, or `None` when it does not exist."""
 
     async def sync(self) -> None:
         """Make the server of this session catch up with the ensemble's leader: later reads have all that was done before."""
@@ -177,9 +191,12 @@ class ZooKeeperTree(Protocol):
 
 
 class ZooKeepers(Protocol):
-    """Opens the tree of a cluster."""
+    """Opens the tree of a cluster, and asks single servers."""
 
     async def connect(self, cluster: ClusterRecord) -> ZooKeeperTree: ...
+
+    async def ask(self, server: str, word: str) -> str | None:
+        """The answer of one server (`host:port`) to a word of four letters; `None` when it is not on its whitelist."""
 
 
 @dataclass(frozen=True)
@@ -252,11 +269,17 @@ class KafkaAdmin(Protocol):
 
     async def view(self, cluster: ClusterRecord) -> KafkaView: ...
 
+    async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
+        """Those of every broker that is alive, with whether the broker has given one up."""
+
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         """Of every partition, as its leader says. `Transient` while one has none."""
 
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
         """All that consumer groups have committed. `Transient` while a group's coordinator cannot tell."""
+
+    async def elect_preferred(self, cluster: ClusterRecord) -> int:
+        """Make the preferred replica of each partition lead that is in sync and does not: of how many it does now."""
 
 
 class ClusterMetrics(Protocol):
@@ -270,6 +293,13 @@ class Listeners(Protocol):
 
     async def is_answering(self, host: str, port: int) -> bool:
         """Whether anybody accepts connections there. False also when nothing comes back within a second or two."""
+
+
+class ZooKeeperServers(Protocol):
+    """Asks the servers of an ensemble one by one, which a session never does."""
+
+    async def serving(self, host: str, port: int) -> Serving:
+        """Whether it serves. Answers within a few seconds, whatever the server does."""
 
 
 class ArtefactStore(Protocol):

@@ -2,7 +2,8 @@
 
     1. look again: the fence holds, and a fresh decision is this very step   (else: blocked, nothing touched)
     2. nobody serves in its place, and its storage is its own, or empty      (else: an error, nothing touched)
-    3. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes
+    3. archive the file, write the mark, then the file; one that is there stays only if our mark tells its bytes;
+       before that its configuration management is paused (`configuration_management`)   (else: blocked, nothing written)
     4. format the storage, unless it is formatted for this cluster and this node
     5. start the process, unless it runs
     6. wait until it answers; the quorum's own readiness is the next decision's business
@@ -20,7 +21,9 @@ from datetime import timedelta
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
+from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
+from activities.marking import Target
 from activities.node_files import (
     archive_original,
     look_at_disk,
@@ -76,6 +79,10 @@ class Provisioning:
             await ensure_nobody_serves(controller, cluster.spec.node_name(controller.id), driver, self._ports.metrics)
             await self._storage(cluster, controller, driver)
             source = await self._source(cluster.spec.brokers[0])
+            target = Target(cluster, controller, driver)
+            blocked = await why_not_paused(request, target, source, self._ports)
+            if blocked is not None:
+                return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
             mark = await self._write_file(request, cluster, controller, driver, source)
             await self._format(cluster, controller, driver, source)
             await ensure_not_superseded(request, self._ports)
@@ -83,12 +90,14 @@ class Provisioning:
             blocked = await self._why_silent(request, controller, driver)
             if blocked is None:
                 await ensure_not_superseded(request, self._ports)
-                await write_mark(driver, controller.properties_file, mark.model_copy(update={"is_proven": True}), source)
+                proven = {"is_proven": True, "proven_identity": (await driver.process()).identity}
+                await write_mark(driver, controller.properties_file, mark.model_copy(update=proven), source)
             return StepOutcome(
                 is_done=blocked is None,
                 blocked=blocked,
                 seconds=time.monotonic() - begun,
                 attempt=activity.info().attempt,
+                changes=await pauses_of(request, target),
             )
 
     async def _why_silent(self, request: StepRequest, controller: ControllerSpec, driver: NodeDriver) -> str | None:

@@ -1,6 +1,8 @@
-"""`roll_node`: one node, from its look before to its proof afterwards, in both directions. Safe to run any number of times.
+"""`roll_node`: one node, or the brokers of one wave, from the look before to the proof afterwards, in both directions. Safe to
+run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+       then its configuration management is paused, and proven to be          (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
        and where the policy asks for it, begin to measure how long clients wait (`pauses`)
@@ -24,6 +26,11 @@ marked as consumed and counts as before; before 5, a new file under an old proce
 still names the old process; before 8, a node that runs and proves itself again. A migration that follows one whose workflow is
 gone finds the same: what it decides from there is a step of its own, with a mark that takes over what the old one knew.
 
+Brokers of a wave are taken through these lines together: one look allows all of them; no process is stopped before every mark
+and every file is written; each is stopped and started beside the others; then all are proven at once. What fails at one of
+them does not keep the others from being started. A retry finishes those that have been stopped, and touches nobody else of the
+wave: nodes that no attempt has come to, or not got to finish, are decided anew, one by one.
+
 On the way back only the fence asks the ledger, and takes its silence for a yes.
 """
 
@@ -34,17 +41,23 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
+from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
-from activities.node_files import read_mark, sha256_of, write_mark
-from activities.observe import Ports, observe
+from activities.node_files import read_mark, sha256_of
+from activities.observe import Ports
 from activities.pauses import PauseMeter
+from activities.proving import Proof, Rolled, prove
+from activities.together import all_of
 from domain.cluster import Role
-from domain.contracts import ActivityName, StepOutcome, StepRequest
-from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
+from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
+from domain.decisions import NodeStage, Step
 from domain.errors import Transient, Unsafe
 from domain.observation import RollMark
-from domain.zk_to_kraft.proof import dead_besides, why_not_proven
+
+LEFT_OUT = (
+    "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
+)
 
 
 class Rolling:
@@ -55,42 +68,64 @@ class Rolling:
 
     @activity.defn(name=ActivityName.ROLL_NODE)
     async def roll_node(self, request: StepRequest) -> StepOutcome:
-        """Bring one node to a stage, as the module's docstring says."""
+        """Bring one node, or several together, to a stage, as the module's docstring says."""
         async with heartbeating(), PauseMeter(request, self._ports) as pause:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
             cluster = await cluster_of(request, self._ports)
-            node = cluster.spec.node(request.step.node)
-            target = Target(cluster, node, self._ports.drivers.driver(node))
-            mark, silent = await answer_or_silence(read_mark(target.driver, node.properties_file))
-            if silent:
-                return StepOutcome(is_done=False, blocked=silent, attempt=activity.info().attempt)
-            if mark is None or not await self._has_left(request, target, mark):
-                blocked, looked_at = await self._look_again(request)
+            nodes = [cluster.spec.node(node_id) for node_id in request.step.nodes]
+            targets = [Target(cluster, node, self._ports.drivers.driver(node)) for node in nodes]
+            marks = await all_of(*(answer_or_silence(read_mark(t.driver, t.node.properties_file)) for t in targets))
+            known = [(target, mark) for target, (mark, _) in zip(targets, marks, strict=True) if mark is not None]
+            left = [(target, mark) for target, mark in known if await self._has_left(request, target, mark)]
+            if left:
+                finished = await all_of(*(self._finish(request, target, mark) for target, mark in left))
+                rolled = [one for one in finished if one is not None]
+            else:
+                blocked = next((silent for _, silent in marks if silent), None)
+                rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
                 if blocked is not None:
                     return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
-                marked = await mark_roll(request, target, self._ports)
-                if (unmeasured := await pause.begin(target)) is not None:
-                    return StepOutcome(is_done=False, blocked=unmeasured, attempt=activity.info().attempt)
-                is_written = await self._write(request, target, marked, looked_at)
-                if not is_written or is_old(looked_at):
-                    old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
-                    return StepOutcome(is_done=False, blocked=old, attempt=activity.info().attempt)
-            else:
-                marked = await resume_roll(request, target, mark, self._ports)
-                await self._write(request, target, marked, None)
-            did_restart = await self._restart(request, target, marked.mark)
-            blocked = await self._prove(request, target, marked.mark)
-            return StepOutcome(
-                is_done=blocked is None,
-                blocked=blocked,
-                did_restart=did_restart,
-                seconds=time.monotonic() - begun,
-                attempt=activity.info().attempt,
-                changes=marked.mark.changes,
-                client_pause_seconds=pause.measured(),
-                hold_because=pause.why_hold(target.name),
+            proof = await prove(request, rolled, self._ports)
+            pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
+            outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
+            return outcome.model_copy(
+                update={"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(targets)}
             )
+
+    async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
+        """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
+        blocked, looked_at = await self._look_again(request)
+        blocked = blocked or await self._why_not_paused(request, targets)
+        if blocked is not None:
+            return [], blocked
+        marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
+        unmeasured = await pause.begin(targets)
+        if unmeasured is not None:
+            return [], unmeasured
+        rolls = list(zip(targets, marked, strict=True))
+        are_written = await all_of(*(self._write(request, target, made, looked_at) for target, made in rolls))
+        old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
+        if not all(are_written) or is_old(looked_at):
+            return [], old
+        until = looked_at if request.step.companions else None
+        rolled = await all_of(*(self._restart(request, target, made, until) for target, made in rolls))
+        begun = [one for one in rolled if one is not None]
+        return begun, None if begun else old
+
+    async def _finish(self, request: StepRequest, target: Target, mark: RollMark) -> Rolled | None:
+        """What an attempt has stopped is finished, by itself: it waits for nobody who was to go along."""
+        marked = await resume_roll(request, target, mark, self._ports)
+        await self._write(request, target, marked, None)
+        return await self._restart(request, target, marked, None)
+
+    async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Why a node's configuration management would write its file back; nothing has been written yet."""
+        whys = await all_of(*(self._why_one_not_paused(request, target) for target in targets))
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_one_not_paused(self, request: StepRequest, target: Target) -> str | None:
+        return await why_not_paused(request, target, await target.file(), self._ports)
 
     async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
         """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""
@@ -134,18 +169,25 @@ class Rolling:
         await target.driver.write_file(path, marked.wanted)
         return True
 
-    async def _restart(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
-        """Stop the process that the mark names, start a new one. True when a new process runs because of this roll."""
+    async def _restart(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> Rolled | None:
+        """Stop the process that the mark names, start a new one. `None`: the look that allows it has grown old, and it runs on.
+
+        That is asked of a wave, whose other nodes may have been stopped by then: an attempt that follows finishes those alone,
+        and whoever goes on beside it must not stop what has been decided anew meanwhile.
+        """
+        mark = marked.mark
         await ensure_not_superseded(request, self._ports)
         process = await target.driver.process()
         if process.identity is not None and process.identity == mark.before_identity:
+            if looked_at is not None and is_old(looked_at):
+                return None
             await self._stop(request, target, process.identity)
             await self._ensure_not_superseded_for_sure(request)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
             await target.driver.start()
-            return True
-        return process.identity != mark.before_identity
+            return Rolled(target, marked, did_restart=True)
+        return Rolled(target, marked, did_restart=process.identity != mark.before_identity)
 
     async def _stop(self, request: StepRequest, target: Target, identity: str) -> None:
         """Stop it cleanly. A controller is killed if that takes long, a broker never.
@@ -177,34 +219,28 @@ class Rolling:
         except Transient as error:
             activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
 
-    async def _prove(self, request: StepRequest, target: Target, mark: RollMark) -> str | None:
-        """Look until the node is proven k times in a row, one has died, or the deadline is over: why it is not proven.
 
-        Nothing is proven while another node is dead: that is the next decision's to tell, and an order may be waiting for it.
-        """
-        good, why = 0, ""
-        deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
-        while time.monotonic() < deadline:
-            observation = await observe(target.cluster, self._ports)
-            process = observation.node(target.node.id).process
-            if process is not None and not process.is_running:
-                return await self._epitaph(target)
-            what = (observation, target.cluster.spec, request.policy, target.node.id, request.step.stage)
-            if dead := dead_besides(*what):
-                return f"{target.name} was restarted and cannot be proven well: {WAIT_MEANS[WaitReason.NODE_DOWN]} ({dead})"
-            why = why_not_proven(*what)
-            good = good + 1 if not why else 0
-            if good >= request.policy.stable_samples:
-                proven = mark.model_copy(update={"is_proven": True})
-                await ensure_not_superseded(request, self._ports)
-                await write_mark(target.driver, target.node.properties_file, proven, await target.file())
-                return None
-            await asyncio.sleep(request.policy.poll_interval.total_seconds())
-        return f"{target.name} was restarted and is not proven well: {why}"
-
-    async def _epitaph(self, target: Target) -> str:
-        lines = await target.driver.output_tail(LOG_LINES)
-        return f"{target.name} does not run after its restart. It printed last:\n" + "\n".join(lines)
+def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, tuple[str, ...]], seconds: float) -> StepOutcome:
+    """What became of each. Who is not among the rolled was to go along, and has not been touched since."""
+    found = {one.target.node.id: one for one in rolled}
+    each = [
+        CompanionOutcome(
+            node_id=node_id,
+            is_done=one is not None and proof.why_not[node_id] is None,
+            blocked=proof.why_not[node_id] if one is not None else LEFT_OUT,
+            did_restart=one is not None and one.did_restart,
+            changes=(*one.marked.mark.changes, *pauses[node_id]) if one is not None else (),
+        )
+        for node_id in step.nodes
+        for one in [found.get(node_id)]
+    ]
+    return StepOutcome(
+        **each[0].model_dump(exclude={"node_id"}),
+        seconds=seconds,
+        attempt=activity.info().attempt,
+        companions=tuple(each[1:]),
+        leadership=proof.leadership,
+    )
 
 
 def seconds_since_boot() -> float:
@@ -229,6 +265,3 @@ CONTROLLER_STOP_DEADLINE = timedelta(seconds=30)
 
 KILL_DEADLINE = timedelta(seconds=10)
 """A killed process is gone at once, unless it hangs in the kernel."""
-
-LOG_LINES = 12
-"""Lines of a dead node's output that are shown to people."""

@@ -74,6 +74,7 @@ class Starting:
                 if await may_start(member) or not await self._is_final(cluster, member):
                     await _ensure_flag(member)
                 await ensure_not_superseded(request, self._ports)
+                await _forget_proven(member)
                 await revive(member)
                 did_start = True
             blocked = await self._why_silent(request, member)
@@ -102,7 +103,8 @@ class Starting:
             blocked = await self._why_not_cured(request, cluster, member)
             if blocked is None:
                 await ensure_not_superseded(request, self._ports)
-                await _write_mark(member, mark.model_copy(update={"is_proven": True}))
+                proven = {"is_proven": True, "proven_identity": (await member.driver.process()).identity}
+                await _write_mark(member, mark.model_copy(update=proven))
             return _outcome(blocked, begun, did_restart=True)
 
     async def _why_not_standing(self, cluster: ClusterRecord) -> str | None:
@@ -232,6 +234,13 @@ async def _file(member: Member) -> FileContent:
 
 async def _write_mark(member: Member, mark: RollMark) -> None:
     await write_mark(member.driver, member.node.properties_file, mark, await _file(member))
+
+
+async def _forget_proven(member: Member) -> None:
+    """The process that was proven is gone, and the one that we start is no stranger's."""
+    mark = await read_mark(member.driver, member.node.properties_file)
+    if mark is not None and mark.proven_identity is not None:
+        await _write_mark(member, mark.model_copy(update={"proven_identity": None}))
 
 
 def _blocked(why: str, begun: float) -> StepOutcome:

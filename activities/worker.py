@@ -6,10 +6,13 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
+from activities.adapters.four_letter_words import FourLetterWords
 from activities.adapters.listeners import TcpListeners
 from activities.adopting import Adopting
 from activities.assessing import Assessing
+from activities.blocking import Blocking
 from activities.canaries import Canaries
+from activities.configuration_management import ConfigurationManaging
 from activities.leaving import Leaving
 from activities.observe import Ports
 from activities.planning import Planning
@@ -40,6 +43,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,
         Wiping(ports).wipe_kraft,
+        ConfigurationManaging(ports).release_configuration,
         Recording(ports).claim_cluster,
         Recording(ports).record_progress,
         Adopting(ports, settings.signal_approvals).adopt_message,
@@ -56,6 +60,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
         Planning(ports).review_plan,
+        Blocking(ports, FourLetterWords()).find_blockers,
     ]
 
 

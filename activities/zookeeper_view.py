@@ -42,6 +42,16 @@ async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
     )
 
 
+async def assigned_to(tree: ZooKeeperTree, broker_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """The partitions that are assigned to each of these brokers, by name."""
+    found: dict[int, list[str]] = {broker_id: [] for broker_id in broker_ids}
+    for name, topic in (await _topics(tree)).items():
+        for partition, replicas in _mapping(topic.get("partitions")).items():
+            for broker_id in set(replicas if isinstance(replicas, list) else ()) & set(found):
+                found[broker_id].append(f"{name}-{partition}")
+    return {broker_id: tuple(sorted(partitions)) for broker_id, partitions in found.items()}
+
+
 async def claim_and_offset(tree: ZooKeeperTree) -> dict[str, ControllerZnode | MigrationZnode | None]:
     """Of a view only what dual write is judged by: two znodes, to be had within moments."""
     controller, migration = await tree.get_many((CONTROLLER, MIGRATION))

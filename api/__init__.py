@@ -8,7 +8,7 @@ runs       a migration's run in Temporal: start it, find who holds a cluster
 starting   `POST /migrations`, whatever crashed in between
 commands   what people ask a running migration for: delivered in order, and until it has arrived
 observing  one look at a cluster, by a worker
-runbook_page  the way by hand, as a page
+runbook_page   plan_page   the way by hand, and a plan, as pages
 checking   planning   a check, a plan that a person asks for
 standing   where something stands that was asked for, and that nobody waits for
 findings   pages through the rows of a report

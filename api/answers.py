@@ -125,6 +125,7 @@ class GateAnswer(Outgoing):
 class MigrationLinks(Outgoing):
     self: str
     cluster: str
+    blockers: str
     events: str
     reports: str
     commands: str
@@ -248,6 +249,7 @@ def _links(record: MigrationRecord, wiring: Wiring) -> MigrationLinks:
     return MigrationLinks(
         self=url,
         cluster=cluster_url(record.cluster),
+        blockers=f"{url}/blockers",
         events=f"{url}/events",
         reports=f"{url}/reports",
         commands=f"{url}/commands",

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from api.description import describe_outputs
 from api.edge import Edge
 from api.problems import ProblemBody
-from api.routes import checks, clusters, commands, events, health, migrations, plans, reports, way_back
+from api.routes import blockers, checks, clusters, commands, events, health, migrations, plans, reports, way_back
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from api.translation import register_translation
@@ -38,7 +38,7 @@ def create_app(
     )
     app.state.wiring = wiring
     app.state.is_closing = is_closing
-    for module in (clusters, plans, migrations, commands, way_back, reports, checks, events, health):
+    for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events, health):
         app.include_router(module.router)
     register_translation(app)
     app.add_middleware(Edge, audit=wiring.audit)

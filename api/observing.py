@@ -1,7 +1,7 @@
 """One look at a cluster, by a worker: a standalone activity, so that Temporal's list of workflows stays readable.
 
-Who asks while a look is under way gets the same one. What the look is for: to see, to preview the way back, or to write down
-the way by hand.
+Who asks while a look is under way gets the same one. What the look is for: to see, to preview the way back, to write down
+the way by hand, or to say why nothing happens.
 """
 
 from datetime import timedelta
@@ -9,13 +9,15 @@ from typing import TypeGuard, TypeVar
 
 from temporalio.client import ActivityFailureError
 from temporalio.common import ActivityIDConflictPolicy, RetryPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from api.links import cluster_url, migration_url
 from api.temporal import Temporal
 from domain.contracts import (
     ActivityName,
+    BlockersRequest,
+    BlockersSeen,
     ClusterSight,
     ObserveRequest,
     Payload,
@@ -36,10 +38,22 @@ LOOK_LIMIT = timedelta(seconds=30)
 """For the look itself. Every part of it has a shorter limit of its own, and is unknown after that."""
 
 
-class NoWorker(Transient):
-    """No activity worker took the task in time, or the one that did is gone."""
+CAUSE_LIMIT = timedelta(seconds=13)
+"""In which a cause is named, all in all: who asks why nothing happens is told before a quarter of a minute is over."""
 
-    def __init__(self) -> None:
+SOON = timedelta(seconds=4)
+"""Until a worker takes that task: there are threads enough, so that one who does not is not there."""
+
+
+TEMPORALS_OWN = timedelta(seconds=1)
+"""For Temporal itself to find out that a limit is over."""
+
+
+class NoWorker(Transient):
+    """No activity worker took the task in time, or the one that did is gone (`was_taken`)."""
+
+    def __init__(self, *, was_taken: bool = False) -> None:
+        self.was_taken = was_taken
         super().__init__("No activity worker answered on the task queue `watch`. Start keeperless-activities, and ask again.")
 
 
@@ -68,10 +82,28 @@ async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
     return await look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
 
 
+async def blockers(temporal: Temporal, migration: MigrationRecord, in_hand: tuple[str, ...]) -> BlockersSeen:
+    """Why nothing happens, within the time in which a cause must be named."""
+    asked = BlockersRequest(migration_id=migration.id, cluster=migration.cluster, policy=migration.policy, in_hand=in_hand)
+    call = f"{migration_url(migration.id)}/blockers"
+    limits = (SOON, CAUSE_LIMIT - SOON)
+    return await look(temporal, ActivityName.FIND_BLOCKERS, asked, BlockersSeen, f"blockers/{migration.id}", call, limits)
+
+
 async def look(
-    temporal: Temporal, activity: ActivityName, asked: Payload, result_type: type[Seen], activity_id: str, call: str
+    temporal: Temporal,
+    activity: ActivityName,
+    asked: Payload,
+    result_type: type[Seen],
+    activity_id: str,
+    call: str,
+    limits: tuple[timedelta, timedelta] | None = None,
 ) -> Seen:
-    """The answer of an activity that looks. `call`: what asks for it. Raises as `observe` does."""
+    """The answer of an activity that looks. `call`: what asks for it. `limits`: until a worker takes it, and for the look.
+
+    Raises as `observe` does.
+    """
+    until_taken, of_look = limits or (WORKER_LIMIT, LOOK_LIMIT)
     async with temporal.answering() as client:
         handle = await client.start_activity(
             activity.value,
@@ -80,13 +112,13 @@ async def look(
             id_conflict_policy=ActivityIDConflictPolicy.USE_EXISTING,
             task_queue=TaskQueue.WATCH,
             result_type=result_type,
-            schedule_to_start_timeout=WORKER_LIMIT,
-            start_to_close_timeout=LOOK_LIMIT,
+            schedule_to_start_timeout=until_taken,
+            start_to_close_timeout=of_look,
             retry_policy=RetryPolicy(maximum_attempts=1),
             summary=f"GET {call}",
         )
     try:
-        async with temporal.answering(WORKER_LIMIT + LOOK_LIMIT):
+        async with temporal.answering(until_taken + of_look + TEMPORALS_OWN):
             seen: Seen = await handle.result()
             return seen
     except ActivityFailureError as error:
@@ -98,14 +130,18 @@ def _names_below(kind: type[Exception]) -> set[str]:
     return {kind.__name__}.union(*(_names_below(child) for child in kind.__subclasses__()))
 
 
+OWN_ERRORS = frozenset(_names_below(KeeperlessError))
+"""Types of failures that are worded for people."""
+
+
 def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     """Whether it is one of our own errors, worded for people. Others are bugs, whose text may hold anything."""
-    return isinstance(cause, ApplicationError) and cause.type in _names_below(KeeperlessError)
+    return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
-        return NoWorker()
+        return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
     if is_worded(cause):
         return ObservationFailed(cause.message)
     return ObservationFailed("The activity failed in a way that nobody foresaw: the activity worker's log has the cause.")

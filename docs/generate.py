@@ -11,10 +11,16 @@ from pydantic import BaseModel
 
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
+from docs.checks_page import checks
+from domain.blocker import docs_of
 from domain.cluster import Role
-from domain.decisions import NodeStage
+from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.policy import MigrationPolicy
+from domain.standing import CODES
+from domain.zk_to_kraft.blockers import EXPECTED
+from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
+from domain.zk_to_kraft.log_lines import DEATHS, RUNNING, Told
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from playground.broker_properties import BrokerAddresses, render
@@ -188,7 +194,94 @@ def _means(rule: Rule) -> str:
     raise LookupError(rule)
 
 
-PAGES = {"node-stages.md": node_stages, "configuration.md": configuration, "drift-kinds.md": drift_kinds}
+GUARDS_HEAD = """\
+# Guards in flight
+
+Made from `domain/zk_to_kraft/guard_catalogue.py` by `make docs`. Do not edit.
+
+What holds while a migration is under way, after the [preflight](checks.md) has let it begin. Each guard says where in the
+code it is held, and what people see of it: a wait's reason, or the code of an entry of [`GET
+/migrations/{id}/blockers`](blockers.md). What a guard does not do is said as well.
+"""
+
+
+def guards() -> str:
+    """The registry of guards."""
+    return "\n".join([GUARDS_HEAD, *(_guard(each) for each in CATALOGUE)])
+
+
+def _guard(guard: Guard) -> str:
+    places = ", ".join(f"`{place.replace(':', '.')}`" for place in guard.held_in) or "nowhere"
+    shown = ", ".join(_linked(code) for code in guard.shows) or "nothing of its own: the step is not taken yet"
+    parts = [f"## {guard.code}\n", f"**{guard.title}.** {guard.what}\n", f"- Held in: {places}"]
+    parts += [f"- Shows: {shown}"] if guard.held_in else []
+    parts += [f"- Not there: {guard.lacks}"] if guard.lacks else []
+    return "\n".join(parts) + "\n"
+
+
+def _linked(code: str) -> str:
+    return f"[`{code}`]({docs_of(code).removeprefix('docs/')})"
+
+
+BLOCKERS_HEAD = """\
+# Why is nothing happening?
+
+Made from the registries of waits, guards and log lines by `make docs`. Do not edit.
+
+```sh
+curl -s http://127.0.0.1:8080/migrations/$ID/blockers
+```
+
+One entry for each cause, from a look at the cluster that is made when you ask: `code`, `object` (what it is about),
+`observed`, `expected`, `fix` (what to do), `since`, and `docs`, a place on one of these pages. All causes at once: what a
+dead broker makes lag is no entry beside it. An empty list says that nothing is in the way. The answer comes within fifteen
+seconds, also where a process of ours is missing: then that is an entry, `observed_at` is `null`, and the rest is what the
+ledger knows. `unlooked` names what could not be looked up, so that a cause may be missing. A migration that was refused lists
+the preflight's findings; one that has ended, nothing.
+
+What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes
+that are dead or not ready, and of brokers that do not register. For that the driver's output file has to be the log, or have
+the same lines. Only lines that are known are quoted.
+
+`since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
+this look.
+"""
+
+
+def blockers() -> str:
+    """Every code of an entry, and every line of a log that is known."""
+    waits = [f"### {reason}\n\n{WAIT_MEANS[reason]} Ends with: {EXPECTED[reason][1]}.\n" for reason in WaitReason]
+    others = [f"### {code}\n\n{words}\n" for code, words in CODES.items()]
+    parts = [
+        BLOCKERS_HEAD,
+        "## Waits\n",
+        "The same words as `waiting.reason` of the migration.\n",
+        *waits,
+        "## Ourselves\n",
+        *others,
+        "## Guards and checks\n",
+        "`GF..` is explained among the [guards](guards.md), `PF..` among the [checks](checks.md).\n",
+        "## Lines of a running node's log\n",
+        _lines(RUNNING),
+        "## Last words of a node that has died\n",
+        _lines(DEATHS),
+    ]
+    return "\n".join(parts)
+
+
+def _lines(kinds: tuple[Told, ...]) -> str:
+    rows = [f"| {kind.name} | {kind.expected} | {kind.fix} |" for kind in kinds]
+    return "\n".join(["| what it tells | what would be right | what to do |", "|---|---|---|", *rows]) + "\n"
+
+
+PAGES = {
+    "node-stages.md": node_stages,
+    "configuration.md": configuration,
+    "drift-kinds.md": drift_kinds,
+    "guards.md": guards,
+    "blockers.md": blockers,
+    "checks.md": checks,
+}
 
 
 def main() -> None:

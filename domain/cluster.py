@@ -48,11 +48,33 @@ class PlainProcess(SpecModel):
     output_file: AbsolutePath = Field(description="Standard output and error of the process are appended here.")
 
 
+HookCommand = Annotated[tuple[Annotated[str, Field(pattern=r"^[^\x00]+$")], ...], Field(min_length=1)]
+
+
+class ConfigurationManagement(SpecModel):
+    """What would write a node's files back, such as Puppet, Chef or a timer that runs Ansible, and how it is kept from it.
+
+    Three programs with their arguments (no shell), run on the node as the user that reaches it, any number of times. `pause`
+    and `resume` end within a minute, `is_paused` within ten seconds: every look at the cluster asks it.
+    """
+
+    pause: HookCommand = Field(description="Keeps it from writing files, e.g. `puppet agent --disable`.")
+    is_paused: HookCommand = Field(
+        description="Exit code 0: it is paused, and no run of it is under way. 1: it is not. Anything else: unknown, which "
+        "never counts as paused."
+    )
+    resume: HookCommand = Field(description="Lets it write files again, e.g. `puppet agent --enable`.")
+
+
 class NodeDriverSpec(SpecModel):
     """How a node is reached (`transport`) and how its process is started and stopped (`service`)."""
 
     transport: LocalTransport = LocalTransport()
     service: PlainProcess
+    configuration_management: ConfigurationManagement | None = Field(
+        default=None,
+        description="Paused before the node's file first changes, released at the end. Without it nothing is paused.",
+    )
 
 
 class JolokiaEndpoint(SpecModel):

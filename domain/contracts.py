@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.blocker import Blocker
 from domain.decisions import Decision, Finding, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
@@ -40,9 +41,11 @@ class ActivityName(StrEnum):
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"
     WIPE = "wipe_kraft"
+    RELEASE_CONFIGURATION = "release_configuration"
     RUN_CHECK = "run_check"
     MAKE_PLAN = "make_plan"
     REVIEW_PLAN = "review_plan"
+    FIND_BLOCKERS = "find_blockers"
 
 
 WORKFLOW_TYPE = "ZkToKraftMigration"
@@ -76,6 +79,13 @@ class Silence(Payload):
     seen_at: datetime
 
 
+class Standstill(Payload):
+    """Since when nothing measurable has moved, and the measure, in words."""
+
+    measure: str
+    since: datetime
+
+
 class CarriedState(Payload):
     """What a run hands to the next one when it continues as new.
 
@@ -99,6 +109,8 @@ class CarriedState(Payload):
     gate: OpenGate | None = None
     untold: tuple[EventDraft, ...] = ()
     silence: Silence | None = None
+    standstill: Standstill | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class MigrationInput(Payload):
@@ -131,7 +143,8 @@ class Claim(Payload):
 
 class AssessRequest(Payload):
     """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
-    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`: what the last look knew of it.
+    `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`, `standstill`: what the last
+    look knew of them.
     `unchecked_since`: when a comparison that was asked for was not taken by any worker.
     """
 
@@ -144,6 +157,7 @@ class AssessRequest(Payload):
     seen: str | None = None
     revert: RevertOrder | None = None
     silence: Silence | None = None
+    standstill: Standstill | None = None
     unchecked_since: datetime | None = None
     plan_id: str | None = None
 
@@ -181,6 +195,8 @@ class Assessment(Payload):
     steps_total: int = 0
     unknown: tuple[str, ...] = ()
     silence: Silence | None = None
+    standstill: Standstill | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class StepRequest(Payload):
@@ -203,9 +219,20 @@ class StepRequest(Payload):
     plan_id: str | None = None
 
 
+class CompanionOutcome(Payload):
+    """What became of a node that was rolled together with its step's. As in `StepOutcome`."""
+
+    node_id: int
+    is_done: bool
+    blocked: str | None = None
+    did_restart: bool = False
+    changes: tuple[str, ...] = ()
+
+
 class StepOutcome(Payload):
     """`blocked` says why a guard did not hold, right before the effect: then nothing was touched.
 
+    `companions`: one for each that the step names; none where nothing was touched. `leadership`: what became of it afterwards.
     `client_pause_seconds`: the longest that a write of ours waited during the restart; `None` where it was not measured.
     `hold_because`: the step is done, and a person has to look before the next one.
     """
@@ -218,6 +245,13 @@ class StepOutcome(Payload):
     changes: tuple[str, ...] = ()
     client_pause_seconds: float | None = None
     hold_because: str | None = None
+    companions: tuple[CompanionOutcome, ...] = ()
+    leadership: str = ""
+
+    @property
+    def is_all_done(self) -> bool:
+        """With everybody who went along."""
+        return self.is_done and all(companion.is_done for companion in self.companions)
 
 
 class RecordRequest(Payload):
@@ -468,3 +502,24 @@ class PlanReview(Payload):
     moved: tuple[Finding, ...] = ()
     blockers: tuple[Finding, ...] = ()
     unknown: tuple[str, ...] = ()
+
+
+class BlockersRequest(Payload):
+    """Why nothing happens, from a fresh look. `in_hand`: the node that a step was working on when it was asked."""
+
+    migration_id: str
+    cluster: str
+    policy: MigrationPolicy = MigrationPolicy()
+    in_hand: tuple[str, ...] = ()
+
+
+class BlockersSeen(Payload):
+    """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
+    up.
+    """
+
+    observed_at: datetime
+    phase: str | None
+    blockers: tuple[Blocker, ...]
+    explained: tuple[str, ...] = ()
+    unlooked: tuple[str, ...] = ()

@@ -36,6 +36,8 @@ class StepAction(StrEnum):
     """The revert window, of no single node: fence and kill the controllers, give `/controller` back to ZooKeeper."""
     WIPE = "wipe"
     """Of no single node: remove what our controllers kept, and the brokers' copies of the quorum's log."""
+    RELEASE_CONFIGURATION = "release-configuration"
+    """Of no single node: resume the configuration management that a migration has paused. The last step of both ways."""
     COMPARE_METADATA = "compare-metadata"
     """Of no single node, and without any effect: compare all that ZooKeeper and KRaft say, and publish the report."""
     CAPTURE_BASELINE = "capture-baseline"
@@ -67,6 +69,7 @@ class WaitReason(StrEnum):
     NODE_DOWN = "node-down"
     NODE_NOT_READY = "node-not-ready"
     FILE_CHANGED = "file-changed"
+    CONFIGURATION_RUNS = "configuration-runs"
     CONTROLLERS_NOT_READY = "controllers-not-ready"
     BROKERS_NOT_REGISTERED = "brokers-not-registered"
     PARTITIONS_NOT_IN_SYNC = "partitions-not-in-sync"
@@ -98,6 +101,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.NODE_NOT_READY: "A node runs and does not serve yet.",
     WaitReason.FILE_CHANGED: "Somebody changed a file that this migration wrote. It is not overwritten. "
     "Put it back, or start again from the new file.",
+    WaitReason.CONFIGURATION_RUNS: "Configuration management that was paused for this migration runs again, or does not say "
+    "whether it does: it may write files back. Pause it there, and it goes on by itself; or ask for a rollback.",
     WaitReason.CONTROLLERS_NOT_READY: "The controller quorum is not ready for the migration yet.",
     WaitReason.BROKERS_NOT_REGISTERED: "A hybrid broker has not registered with the controller quorum. "
     "A wrong inter.broker.protocol.version is the usual cause: the broker's log names it.",
@@ -153,13 +158,17 @@ class NodeStage(StrEnum):
 
 
 class Step(DecisionModel):
-    """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone."""
+    """Do this to that node, or to the cluster. `gate`: the approval that the step needs, because it cannot be undone.
+
+    `companions`: brokers to which the same is done at the same time.
+    """
 
     decision: Literal["step"] = "step"
     action: StepAction
     node_id: int | None = None
     stage: NodeStage
     gate: GateName | None = None
+    companions: tuple[int, ...] = ()
 
     @property
     def node(self) -> int:
@@ -167,6 +176,11 @@ class Step(DecisionModel):
         if self.node_id is None:
             raise ValueError(f"step {self.action} is about no single node")
         return self.node_id
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The node with all that go along; none where the step is of the whole cluster."""
+        return () if self.node_id is None else (self.node_id, *self.companions)
 
 
 class Wait(DecisionModel):

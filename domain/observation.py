@@ -7,7 +7,12 @@ Property values are kept only for the keys in `OBSERVED_PROPERTIES`, none of whi
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from domain.observed import ObservedPart as ObservedPart
+from domain.observed import Suspect as Suspect
+from domain.observed import Unanswered as Unanswered
+from domain.survey import Survey
 
 OBSERVED_PROPERTIES = frozenset(
     {
@@ -32,19 +37,6 @@ OBSERVED_PROPERTIES = frozenset(
         "metadata.log.dir",
     }
 )
-
-
-class ObservedPart(BaseModel):
-    """Frozen, comparable, and tolerant of fields that an older observation has and we no longer know."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class Unanswered(ObservedPart):
-    """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret."""
-
-    what: str
-    why: str
 
 
 class ControllerZnode(ObservedPart):
@@ -89,11 +81,20 @@ class PartitionFault(ObservedPart):
     missing: tuple[int, ...]
 
 
+class SharedPartitions(ObservedPart):
+    """Two brokers (ascending) that both have replicas of the same partitions: of how many, and one of them by name."""
+
+    brokers: tuple[int, int]
+    count: int
+    example: str
+
+
 class KafkaView(ObservedPart):
     """What brokers say through the Kafka protocol.
 
     `under_replicated`: partitions with replicas out of sync. `offline`: without a leader.
     `needs`: for each broker the partitions that would fall below `min.insync.replicas` if it stopped now.
+    `shared`: every pair of brokers that share a partition; `None`: nobody looked. `racks`: of the brokers that have one.
     """
 
     cluster_id: str | None
@@ -103,6 +104,8 @@ class KafkaView(ObservedPart):
     under_replicated: tuple[PartitionFault, ...]
     offline: tuple[str, ...]
     needs: dict[int, tuple[str, ...]]
+    shared: tuple[SharedPartitions, ...] | None = None
+    racks: dict[int, str] = Field(default_factory=dict)
 
 
 class MigrationGauge(IntEnum):
@@ -137,16 +140,21 @@ class NodeMetrics(ObservedPart):
     raft_log_end: int | None = None
     raft_high_watermark: int | None = None
     under_replicated_partitions: int | None = None
+    metadata_error_count: int | None = None
     kafka_version: str | None = None
 
 
 class Process(ObservedPart):
-    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not."""
+    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not.
+
+    `is_paused`: it is there, and does not run on: stopped by a signal or a debugger.
+    """
 
     is_running: bool
     identity: str | None
     last_identity: str | None
     started_at: datetime | None
+    is_paused: bool = False
 
 
 class RollMark(ObservedPart):
@@ -156,8 +164,9 @@ class RollMark(ObservedPart):
     `original_sha256`: the archived file as it was before this product first changed it. `changes`: what the roll changed in
     the file, key by key, for people.
     `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
-    earlier roll of ours, so that it is this one's to start even before the file is written. `are_canaries_due`: clients' ways
-    have not been tried since, or what was made for that may still be there.
+    earlier roll of ours, so that it is this one's to start even before the file is written. `proven_identity`: the process that
+    was proven; `None` where it is not known, as after a start of ours that no roll made. `are_canaries_due`:
+    clients' ways have not been tried since, or what was made for that may still be there.
     """
 
     step_id: str
@@ -172,6 +181,20 @@ class RollMark(ObservedPart):
     has_edits: bool = False
     was_stopped: bool = False
     are_canaries_due: bool = False
+    proven_identity: str | None = None
+
+
+class PauseMark(ObservedPart):
+    """What lies beside a node's file as long as a migration counts on its configuration management being paused.
+
+    `step_id`: of the step that needed it. `is_ours`: it ran until then; where it did not, whoever paused it resumes it.
+    `is_proven`: it was seen paused after this mark was written.
+    """
+
+    step_id: str
+    generation: int
+    is_ours: bool
+    is_proven: bool = False
 
 
 class PropertiesFile(ObservedPart):
@@ -215,34 +238,28 @@ class NodeDisk(ObservedPart):
 
     file: PropertiesFile | None
     log_dirs: tuple[LogDir, ...]
+    pause: PauseMark | None = None
 
 
 class NodeView(ObservedPart):
-    """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more."""
+    """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more.
+
+    `is_configuration_paused`: whether its configuration management is; `None` also where its specification names none.
+    """
 
     id: int
     process: Process | None = None
     disk: NodeDisk | None = None
     metrics: NodeMetrics | None = None
     last_output: tuple[str, ...] = ()
-
-
-class Suspect(ObservedPart):
-    """A znode that Kafka's copy cannot read, or what a failover would choke on: what it is, and why.
-
-    `is_mended_by_window`: the revert window mends it by itself.
-    """
-
-    what: str
-    why: str
-    is_mended_by_window: bool = False
+    is_configuration_paused: bool | None = None
 
 
 class Observation(ObservedPart):
     """Everything that one look saw, between `started_at` and `ended_at`.
 
     `failover_hazards`, `poisoned_znodes`: looked for only when dual write has died, or the copy cannot finish. `None`: not
-    looked for, or not to be had.
+    looked for, or not to be had. `survey`: taken only before the start.
     """
 
     cluster: str
@@ -255,6 +272,7 @@ class Observation(ObservedPart):
     unanswered: tuple[Unanswered, ...]
     failover_hazards: tuple[Suspect, ...] | None = None
     poisoned_znodes: tuple[Suspect, ...] | None = None
+    survey: Survey | None = None
 
     def node(self, node_id: int) -> NodeView:
         return next(node for node in self.nodes if node.id == node_id)

@@ -31,20 +31,28 @@ class FileAtStage(PlanPart):
 
 
 class PlannedNode(PlanPart):
-    """What becomes of one node. `restarts`: until the end; a controller's first start is none."""
+    """What becomes of one node. `restarts`: until the end; a controller's first start is none. `configuration_management`:
+    whether and how it is paused."""
 
     name: str
     role: str
     path: str
     restarts: int
     files: tuple[FileAtStage, ...]
+    configuration_management: str = ""
 
 
 class PlannedWave(PlanPart):
-    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each."""
+    """Nodes that restart together, and why these; as far as it can be said today: waves are made anew before each.
+
+    `cannot_spare`: partitions that would fall below `min.insync.replicas`, so that this wave would not begin. `without`: the
+    same where the policy gives them up while their broker restarts.
+    """
 
     nodes: tuple[str, ...]
     reason: str
+    cannot_spare: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class PlannedRoll(PlanPart):

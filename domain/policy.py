@@ -60,6 +60,12 @@ class MigrationPolicy(BaseModel):
         "A broker that has not stopped by then is left alone and reported: it is never killed. A controller is, after half a "
         "minute, because that costs it nothing; only a failover waits for it.",
     )
+    max_parallel: int = Field(
+        default=1,
+        ge=1,
+        description="How many brokers may restart together on the way forward: such as share no partition, of one rack, and "
+        "never the first of a roll. After each wave the partitions' preferred leaders lead again. One is one at a time.",
+    )
     max_offset_distance: int = Field(
         default=16,
         ge=2,
@@ -142,6 +148,12 @@ class MigrationPolicy(BaseModel):
         gt=timedelta(0),
         description="The longest that a client's write may wait for its acknowledgement while a broker restarts. It is "
         "measured by writes of ours; a longer one holds the migration once that broker is well. `null`: it is not measured.",
+    )
+    stage_deadline: timedelta = Field(
+        default=timedelta(minutes=15),
+        gt=timedelta(0),
+        description="How long nothing measurable may move (no step done, no replica caught up, no broker registered) before an "
+        "alert says so. Waiting for a person, a hold and the soak do not count. Nothing else happens at the deadline.",
     )
     accepted_findings: tuple[AcceptedFinding, ...] = Field(
         default=(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from domain.blocker import Blocker
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, GateName, Intent
 from domain.policy import MigrationPolicy
@@ -89,7 +90,11 @@ class Waiting(Record):
 
 
 class NodeStatus(Record):
-    """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered."""
+    """One node as people see it. `stage` is its file's, `mode` its running process's. `unknown` where nothing answered.
+
+    `configuration_management`: `runs`, `paused`, `paused-by-us` (by a migration, which resumes it at its end) or `unknown`;
+    `None` where the specification names none.
+    """
 
     name: str
     role: str
@@ -97,6 +102,7 @@ class NodeStatus(Record):
     stage: str
     is_ready: bool
     restarts: int = 0
+    configuration_management: str | None = None
 
 
 class OpenGate(Record):
@@ -121,6 +127,7 @@ class Progress(Record):
     steps_total: int = 0
     findings: tuple[Finding, ...] = ()
     outcome: str | None = None
+    alerts: tuple[Blocker, ...] = ()
 
 
 class MigrationRecord(Record):

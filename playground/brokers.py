@@ -55,11 +55,19 @@ class NodePlan:
         return JolokiaEndpoint(url=f"http://{LOOPBACK}:{self.metrics_port}/jolokia")
 
 
-def plan_brokers(directory: Path, ports: PortLease, count: int, prometheus: Collection[int]) -> tuple[NodePlan, ...]:
-    """Ids from 1, each in a rack of its own: `rack-1`, `rack-2`, …"""
+def plan_brokers(
+    directory: Path, ports: PortLease, count: int, prometheus: Collection[int], racks: int | None = None
+) -> tuple[NodePlan, ...]:
+    """Ids from 1, in turn in `rack-1`, `rack-2`, …: as many racks as are asked for, or each in one of its own."""
     return tuple(
         NodePlan(
-            id_, f"broker-{id_}", f"rack-{id_}", ports.take(), ports.take(), directory / f"broker-{id_}", id_ in prometheus
+            id_,
+            f"broker-{id_}",
+            f"rack-{(id_ - 1) % (racks or count) + 1}",
+            ports.take(),
+            ports.take(),
+            directory / f"broker-{id_}",
+            id_ in prometheus,
         )
         for id_ in range(1, count + 1)
     )

@@ -96,6 +96,19 @@ class ByHand:
             f"broker-{broker_id} back, every replica in sync",
         )
 
+    def configure_client_metrics(self, name: str, setting: str) -> None:
+        """Sets `key=value`, or deletes `key`, with Kafka's own tool: at the controllers, for hybrid brokers refuse it."""
+        spec = self._cluster.spec
+        broker = spec.brokers[0]
+        tool = ("-cp", f"{broker.kafka_home}/libs/*", "kafka.admin.ConfigCommand")
+        controllers = ",".join(f"{c.host}:{c.port}" for c in spec.controllers)
+        where = ("--bootstrap-controller", controllers, "--alter", "--entity-type", "client-metrics")
+        how = "--add-config" if "=" in setting else "--delete-config"
+        command = (f"{broker.environment['JAVA_HOME']}/bin/java", *tool, *where, "--entity-name", name, how, setting)
+        done = subprocess.run(command, env=broker.environment, capture_output=True, timeout=60, check=False)
+        if done.returncode != 0 or b"Error" in done.stdout + done.stderr:
+            raise RuntimeError(f"{how} {setting}: {(done.stdout + done.stderr).decode()[-500:]}")
+
     # --- ZooKeeper ---------------------------------------------------------------------------------------------------
 
     @contextmanager

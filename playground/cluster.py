@@ -38,7 +38,10 @@ SPEC_FILE = "cluster.json"
 
 
 class PlaygroundCluster:
-    """Not running until `start` (or `with`). `prometheus` names the nodes that get that exporter instead of Jolokia."""
+    """Not running until `start` (or `with`). `prometheus` names the nodes that get that exporter instead of Jolokia.
+
+    Brokers are spread over `rack_count` racks; without it each has one of its own.
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class PlaygroundCluster:
         *,
         name: str = "playground",
         broker_count: int = 3,
+        rack_count: int | None = None,
         prometheus: Collection[int] = (),
         announce: Announce = silent,
     ) -> None:
@@ -55,7 +59,7 @@ class PlaygroundCluster:
         self._runtime = prepared_runtime(self.directory, announce)
         self._ports = PortLease(3 * ZOOKEEPERS + 2 * broker_count + 2 * CONTROLLERS)
         self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS)
-        self._brokers = brokers.plan_brokers(self.directory, self._ports, broker_count, prometheus)
+        self._brokers = brokers.plan_brokers(self.directory, self._ports, broker_count, prometheus, rack_count)
         self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus)
         self.bootstrap_servers = tuple(f"{LOOPBACK}:{plan.port}" for plan in self._brokers)
         self._admin = admin_client(self.bootstrap_servers)

@@ -6,7 +6,6 @@ No Temporal, no ledger: a step's activity runs in this process, on the real adap
 import asyncio
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -374,18 +373,7 @@ class Field:
             await tree.close()
 
     async def configure_client_metrics(self, name: str, setting: str) -> None:
-        """Sets `key=value`, or deletes `key`, with Kafka's own tool: at the controllers, for hybrid brokers refuse it."""
-        await asyncio.to_thread(self._configure, name, "--add-config" if "=" in setting else "--delete-config", setting)
-
-    def _configure(self, name: str, how: str, setting: str) -> None:
-        broker = self.cluster.spec.brokers[0]
-        tool = ("-cp", f"{broker.kafka_home}/libs/*", "kafka.admin.ConfigCommand")
-        controllers = ",".join(f"{c.host}:{c.port}" for c in self.cluster.spec.controllers)
-        where = ("--bootstrap-controller", controllers, "--alter", "--entity-type", "client-metrics")
-        command = (f"{broker.environment['JAVA_HOME']}/bin/java", *tool, *where, "--entity-name", name, how, setting)
-        done = subprocess.run(command, env=broker.environment, capture_output=True, timeout=60, check=False)
-        if done.returncode != 0 or b"Error" in done.stdout + done.stderr:
-            raise RuntimeError(f"{how} {setting}: {(done.stdout + done.stderr).decode()[-500:]}")
+        await asyncio.to_thread(self.hand.configure_client_metrics, name, setting)
 
 
 def once(hook: Hook) -> Hook:

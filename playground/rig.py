@@ -99,6 +99,22 @@ class Rig:
     def by_hand(self) -> ByHand:
         return ByHand(self.cluster)
 
+    def plan(self, **policy: object) -> dict[str, Any]:
+        """POST a plan; the plan once it is made."""
+        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": POLICY | policy}
+        url = str(self.answer("POST", "/plans", body)["links"]["self"])
+        wait_until(lambda: self.answer("GET", url)["state"] != "running", "the plan", 120, every_seconds=0.2)
+        made = self.answer("GET", url)
+        if made["plan"] is None:
+            raise Transient(f"the plan was not made: {made['detail']}")
+        return dict(made["plan"])
+
+    def migrate_as_planned(self, plan: dict[str, Any]) -> httpx.Response:
+        """POST a migration that names the plan."""
+        self.seen = []
+        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "plan_id": plan["id"]}
+        return self.call("POST", "/migrations", body)
+
     def migrate(self, *, hold: bool = False, **policy: object) -> str:
         """POST a migration; its id. `hold`: it looks, and waits for somebody to say where to go."""
         body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": POLICY | policy}

@@ -5,7 +5,15 @@ from typing import Any
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-from domain.contracts import Assessment, CarriedState, CheckOutcome, MigrationInput, MigrationStatus, StepOutcome
+from domain.contracts import (
+    Assessment,
+    CarriedState,
+    CheckOutcome,
+    CompanionOutcome,
+    MigrationInput,
+    MigrationStatus,
+    StepOutcome,
+)
 from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
 from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
 from domain.zk_to_kraft.phases import Phase
@@ -53,6 +61,7 @@ class Board:
         self.phase = carried.phase
         self.gate = carried.gate
         self.waiting = carried.waiting
+        self.alerts = carried.alerts
         self.restarts = dict(carried.restarts)
         self.is_way_back_closed = carried.is_way_back_closed
         self.in_hand: Step | None = None
@@ -92,6 +101,7 @@ class Board:
         self._forget_what_is_over(assessment)
         self._note_gate(assessment.gate)
         self._note_waiting(assessment)
+        self._note_alerts(assessment)
         self._show(
             Progress(
                 state=state_of(assessment, heading),
@@ -102,6 +112,7 @@ class Board:
                 gate=self.gate,
                 steps_done=assessment.steps_done,
                 steps_total=assessment.steps_total,
+                alerts=self.alerts,
             )
         )
         page = details_of(self._request.cluster, assessment, self.waiting, self.restarts, heading)
@@ -112,17 +123,31 @@ class Board:
         self.gate = None
         self._progress = self._progress.model_copy(update={"intent": self._orders.intent})
 
-    def note_outcome(self, step: Step, number: int, node: str, outcome: StepOutcome) -> None:
-        if outcome.did_restart:
-            self.restarts[node] = self.restarts.get(node, 0) + 1
-        told = {"step": number, "action": step.action, "node": node, "stage": step.stage}
-        told |= {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt, "restarted": outcome.did_restart}
+    def note_start(self, step: Step, number: int, nodes: tuple[str, ...]) -> None:
+        """One event for each node, as of its end."""
+        for node in nodes:
+            self._outbox.tell("step-started", _of_node(step, number, node, nodes))
+
+    def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
+        """Each node's part of it. A step that touched nobody tells the same of all of them."""
+        spent: dict[str, Any] = {"seconds": round(outcome.seconds, 2), "attempt": outcome.attempt}
         if self._request.policy.max_client_pause is not None and step.action is StepAction.ROLL_NODE:
-            told["client_pause_seconds"] = outcome.client_pause_seconds
-        if outcome.is_done:
-            self._outbox.tell("step-done", {**told, "changes": list(outcome.changes)})
+            spent["client_pause_seconds"] = outcome.client_pause_seconds
+        said = {"leadership": outcome.leadership} if outcome.leadership else {}
+        self._note_part(nodes[0], outcome, _of_node(step, number, nodes[0], nodes) | spent, said)
+        untouched = CompanionOutcome(node_id=-1, is_done=False, blocked=outcome.blocked)
+        parts = outcome.companions or (untouched,) * len(nodes[1:])
+        for node, part in zip(nodes[1:], parts, strict=True):
+            self._note_part(node, part, _of_node(step, number, node, nodes) | spent, {})
+
+    def _note_part(self, node: str, part: StepOutcome | CompanionOutcome, told: dict[str, Any], said: dict[str, str]) -> None:
+        if part.did_restart:
+            self.restarts[node] = self.restarts.get(node, 0) + 1
+        told = told | {"restarted": part.did_restart}
+        if part.is_done:
+            self._outbox.tell("step-done", {**told, "changes": list(part.changes), **said})
         else:
-            self._outbox.tell("step-blocked", {**told, "why": outcome.blocked})
+            self._outbox.tell("step-blocked", {**told, "why": part.blocked})
 
     def note_check(self, step: Step, number: int, outcome: CheckOutcome) -> None:
         found = {"report": outcome.report_id, "verdict": outcome.verdict, "content_hash": outcome.content_hash}
@@ -211,6 +236,14 @@ class Board:
             waiting = waiting.model_copy(update={"since": before.since})
         self._show_waiting(waiting)
 
+    def _note_alerts(self, assessment: Assessment) -> None:
+        """Tell an alert when it begins; its age goes on while it says the same."""
+        known = {(alert.code, alert.object, alert.observed): alert for alert in self.alerts}
+        self.alerts = tuple(known.get((a.code, a.object, a.observed), a) for a in assessment.alerts)
+        for alert in self.alerts:
+            if (alert.code, alert.object, alert.observed) not in known:
+                self._outbox.tell("alert", alert.model_dump(mode="json"))
+
     def _show_waiting(self, waiting: Waiting | None) -> None:
         """Tell a wait when it begins. The search attribute outlives a run, so it is compared with itself."""
         before, self.waiting = self.waiting, waiting
@@ -222,6 +255,12 @@ class Board:
 
     def _show(self, progress: Progress) -> None:
         self._progress, self._is_progress_known = progress, True
+
+
+def _of_node(step: Step, number: int, node: str, nodes: tuple[str, ...]) -> dict[str, Any]:
+    """`together`: all nodes of a wave, where there is more than one."""
+    together = {"together": list(nodes)} if len(nodes) > 1 else {}
+    return {"step": number, "action": step.action, "node": node, "stage": step.stage, **together}
 
 
 def _of_cluster(step: Step, number: int) -> dict[str, Any]:

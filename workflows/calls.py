@@ -21,6 +21,7 @@ from domain.contracts import (
     RollbackAnswer,
     RollbackRequest,
     Silence,
+    Standstill,
     StepOutcome,
     StepRequest,
     TaskQueue,
@@ -59,6 +60,7 @@ ACTIVITY_OF = {
     StepAction.FAIL_OVER: ActivityName.FAIL_OVER,
     StepAction.LEAVE_KRAFT: ActivityName.LEAVE_KRAFT,
     StepAction.WIPE: ActivityName.WIPE,
+    StepAction.RELEASE_CONFIGURATION: ActivityName.RELEASE_CONFIGURATION,
 }
 
 
@@ -78,6 +80,8 @@ class Calls:
     generation: int
     silence: Silence | None = None
     """As the last look told it."""
+    standstill: Standstill | None = None
+    """Likewise."""
     unchecked_since: datetime | None = None
     """When a comparison was not taken by any worker; nothing since one was."""
 
@@ -238,6 +242,7 @@ class Calls:
             seen=seen,
             revert=orders.revert,
             silence=self.silence,
+            standstill=self.standstill,
             unchecked_since=self.unchecked_since,
             plan_id=self.request.plan_id,
         )

@@ -28,6 +28,8 @@ MAX_NAMED = 100
 """Losses that one rollback can accept by name."""
 MAX_SUMMARY = 200
 """Bytes of a summary; Temporal fails the whole task above 400."""
+MAX_NODES = 120
+"""Characters for the names of nodes in one."""
 
 
 def clean(message: Message) -> Message:
@@ -97,6 +99,7 @@ SUMMARIES: dict[StepAction, str] = {
     StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
     StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",
     StepAction.WIPE: "Remove what the KRaft controllers have left",
+    StepAction.RELEASE_CONFIGURATION: "Resume the configuration management that was paused",
     StepAction.COMPARE_METADATA: "Compare ZooKeeper with KRaft",
     StepAction.CAPTURE_BASELINE: "Look at clients' data before the first broker is restarted",
     StepAction.KEEP_METADATA: "Keep what ZooKeeper has before the last broker's restart starts Kafka's copy",
@@ -106,15 +109,19 @@ SUMMARIES: dict[StepAction, str] = {
 
 
 def summary_of(step: Step, node: str) -> str:
-    """One line for Temporal's UI."""
+    """One line for Temporal's UI. `node`: of a wave all names, as far as there is room."""
     final = ", final" if step.gate is not None else ""
-    return SUMMARIES[step.action].format(node=node, stage=step.stage, final=final)
+    return SUMMARIES[step.action].format(node=_shortened(node, MAX_NODES), stage=step.stage, final=final)
 
 
 def summary_of_record(events: Sequence[EventDraft]) -> str:
     """One line for Temporal's UI: what is recorded, as far as there is room."""
     line = "Record: " + (", ".join(event.kind for event in events) or "progress")
-    return line if len(line) <= MAX_SUMMARY else f"{line[: MAX_SUMMARY - 4]} …"
+    return _shortened(line, MAX_SUMMARY)
+
+
+def _shortened(line: str, most: int) -> str:
+    return line if len(line) <= most else f"{line[: most - 4]} …"
 
 
 def name_of(assessment: Assessment, node_id: int | None) -> str:
@@ -122,6 +129,11 @@ def name_of(assessment: Assessment, node_id: int | None) -> str:
     if node_id is None:
         return CLUSTER
     return next((n.name for n in assessment.nodes if n.name.endswith(f"-{node_id}")), str(node_id))
+
+
+def names_of(assessment: Assessment, step: Step) -> tuple[str, ...]:
+    """Of all nodes of a step, in their order."""
+    return tuple(name_of(assessment, node_id) for node_id in step.nodes) or (CLUSTER,)
 
 
 def with_restarts(nodes: tuple[NodeStatus, ...], restarts: dict[str, int]) -> tuple[NodeStatus, ...]:
@@ -163,7 +175,7 @@ def _doing(assessment: Assessment) -> str:
             found = "; ".join(f"{f.code} {f.object}: {f.observed}" for f in findings)
             return f"**Refused**, nothing was touched: {found}"
         case Step() as step:
-            return f"Working: {summary_of(step, name_of(assessment, step.node_id))}."
+            return f"Working: {summary_of(step, ', '.join(names_of(assessment, step)))}."
         case _:
             return "Working."
 

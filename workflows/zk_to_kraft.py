@@ -42,7 +42,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.orders import Orders
     from workflows.outbox import Outbox
     from workflows.stopping import Stop, Superseded
-    from workflows.telling import name_of, summary_of
+    from workflows.telling import names_of, summary_of
 
 STARTED_HELD = "started held"
 
@@ -65,7 +65,7 @@ class ZkToKraftMigration:
         is_held = request.is_held
         carried = request.carried or CarriedState(generation=0, is_held=is_held, held_because=STARTED_HELD if is_held else "")
         self._request = request
-        self._calls = Calls(request, carried.generation, carried.silence)
+        self._calls = Calls(request, carried.generation, carried.silence, carried.standstill)
         self._orders = Orders.of(carried)
         self._outbox = Outbox(request.cluster, request.migration_id, carried)
         self._board = Board(request, self._orders, self._outbox, carried)
@@ -111,7 +111,7 @@ class ZkToKraftMigration:
             assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
                 continue
-            self._calls.silence = assessment.silence
+            self._calls.silence, self._calls.standstill = assessment.silence, assessment.standstill
             self._board.note_phase(assessment)
             decision = assessment.decision
             if isinstance(decision, Refuse | Done):
@@ -162,9 +162,9 @@ class ZkToKraftMigration:
 
     async def _perform(self, step: Step, assessment: Assessment) -> StepOutcome | None:
         """Carry a step out; `None` after an error. A cancellation waits for its end: half a restart is worse than either."""
-        node = name_of(assessment, step.node_id)
+        nodes = names_of(assessment, step)
         self._step_count += 1
-        self._outbox.tell("step-started", {"step": self._step_count, "action": step.action, "node": node, "stage": step.stage})
+        self._board.note_start(step, self._step_count, nodes)
         self._outbox.send_soon()
         if step.action in CHECK_OF:
             self._is_settled = False
@@ -174,26 +174,28 @@ class ZkToKraftMigration:
         is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples
         self._board.in_hand = step
-        handle = self._calls.perform(step, self._step_count, node, self._orders, looks)
-        finishing = asyncio.create_task(self._finish(handle, step, node))
+        handle = self._calls.perform(step, self._step_count, ", ".join(nodes), self._orders, looks)
+        finishing = asyncio.create_task(self._finish(handle, step, nodes))
         try:
             return await asyncio.shield(finishing)
         except asyncio.CancelledError:
             await finishing
             raise
 
-    async def _finish(self, handle: "workflow.ActivityHandle[StepOutcome]", step: Step, node: str) -> StepOutcome | None:
+    async def _finish(
+        self, handle: "workflow.ActivityHandle[StepOutcome]", step: Step, nodes: tuple[str, ...]
+    ) -> StepOutcome | None:
         try:
             outcome = await handle
         except ActivityError as error:
-            self._stop.after(error, summary_of(step, node))
+            self._stop.after(error, summary_of(step, ", ".join(nodes)))
             return None
         finally:
             self._board.in_hand = None
-        self._is_settled = outcome.is_done and step.action in {StepAction.ROLL_NODE, StepAction.TRY_CANARIES}
+        self._is_settled = outcome.is_all_done and step.action in {StepAction.ROLL_NODE, StepAction.TRY_CANARIES}
         if outcome.is_done:
             self._orders.withdraw(GateName.FAIL_OVER)
-        self._board.note_outcome(step, self._step_count, node, outcome)
+        self._board.note_outcome(step, self._step_count, nodes, outcome)
         if outcome.hold_because is not None:
             self._stop.hold(outcome.hold_because)
         return outcome
@@ -203,7 +205,7 @@ class ZkToKraftMigration:
 
         But for the revert window: until it is done the cluster may be without a controller.
         """
-        if outcome is None or outcome.is_done:
+        if outcome is None or outcome.is_all_done:
             self._refused_in_a_row = 0
             return
         if step.action is StepAction.LEAVE_KRAFT:
@@ -285,6 +287,8 @@ class ZkToKraftMigration:
             gate=self._board.gate,
             untold=self._outbox.untold,
             silence=self._calls.silence,
+            standstill=self._calls.standstill,
+            alerts=self._board.alerts,
         )
 
     async def _record(self, events: tuple[EventDraft, ...]) -> None:

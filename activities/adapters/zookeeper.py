@@ -24,9 +24,9 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
-from kazoo.security import ACL
+from kazoo.security import ACL, Permissions
 
-from activities.ports import CreateZnode, DeleteZnode, SecretStore, SetZnode, Znode, ZnodeChange
+from activities.ports import Access, CreateZnode, DeleteZnode, SecretStore, SetZnode, Znode, ZnodeChange
 from domain.cluster import ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
@@ -38,6 +38,9 @@ IN_FLIGHT = 100
 
 NEVER_THIS_VERSION = 10**6
 """Beyond a znode's version it is none that it has, nor one that it will have soon."""
+
+NOT_WHITELISTED = "is not in the whitelist"
+"""How a server refuses a word (NettyServerCnxn.java, CommandExecutor.java). There is no code for it."""
 
 QUIET = logging.getLogger("keeperless.kazoo")
 """kazoo logs every failed attempt to connect; what matters reaches the caller as an error."""
@@ -67,6 +70,10 @@ class KazooTree:
     async def children(self, path: str) -> tuple[str, ...] | None:
         (names,) = await asyncio.to_thread(self._read, self._client.get_children_async, (path,), _names)
         return names
+
+    async def access(self, path: str) -> tuple[Access, ...] | None:
+        (found,) = await asyncio.to_thread(self._read, self._client.get_acls_async, (path,), _access)
+        return found
 
     async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
         return await asyncio.to_thread(self._commit, changes)
@@ -154,6 +161,21 @@ class KazooEnsembles:
             raise
         return tree
 
+    async def ask(self, server: str, word: str) -> str | None:
+        """In plain text, past kazoo. A server answers and closes the connection (ServerCnxn.java)."""
+        host, _, port = server.rpartition(":")
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                try:
+                    writer.write(word.encode("ascii"))
+                    answer = (await reader.read()).decode(errors="replace")
+                finally:
+                    writer.close()
+        except OSError as error:
+            raise Transient(f"ZooKeeper {server}: no answer to {word} ({type(error).__name__})") from error
+        return None if NOT_WHITELISTED in answer else answer
+
     def _client(self, spec: ZooKeeperSpec) -> KazooClient:
         """kazoo gives one server a session timeout divided by the number of servers: a short one finds a living server in time.
 
@@ -213,3 +235,7 @@ def _is_committed(results: Sequence[object], what: str) -> bool:
 
 def _names(answer: list[str]) -> tuple[str, ...]:
     return tuple(sorted(answer))
+
+
+def _access(answer: tuple[list[ACL], ZnodeStat]) -> tuple[Access, ...]:
+    return tuple(Access(acl.id.scheme, acl.id.id, acl.perms == Permissions.ALL) for acl in answer[0])

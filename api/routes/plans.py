@@ -6,10 +6,13 @@ from uuid import UUID
 
 import uuid_utils
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
 
 from api.audit import PRINCIPAL, call_of
 from api.links import plan_url
+from api.negotiation import preferred
 from api.plan_answers import PlanAnswer, PlanList
+from api.plan_page import page_of
 from api.planning import find_plan, start_plan
 from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Limit, PlanOrder
@@ -20,6 +23,9 @@ from domain.plans import Plan
 
 NamedPlan = Annotated[UUID, Path(alias="plan_id")]
 Before = Annotated[UUID | None, Query(alias="cursor", description="`next_cursor` of the page before.")]
+
+JSON, MARKDOWN = "application/json", "text/markdown"
+VARY = {"Vary": "Accept"}
 
 router = APIRouter(prefix="/plans", tags=["plans"])
 
@@ -58,18 +64,29 @@ async def list_plans(
     return PlanList(items=[PlanAnswer.of(plan) for plan in found[:limit]], next_cursor=next_cursor)
 
 
-@router.get("/{plan_id}")
-async def get_plan(plan_id: NamedPlan, wiring: UsableWiring) -> PlanAnswer:
-    """Where a plan stands: `running`, `failed` with the reason, or `ended` with the plan."""
+@router.get("/{plan_id}", response_model=PlanAnswer, responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}})
+async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -> Response:
+    """Where a plan stands: `running`, `failed` with the reason, or `ended` with the plan.
+
+    A page with `Accept: text/markdown`.
+    """
     plan = await wiring.ledger.plan(str(plan_id))
     if plan is not None:
-        return PlanAnswer.of(plan)
+        return _in_form(request, plan)
     standing = await find_plan(wiring.temporal, str(plan_id))
     if standing is None:
         raise no_such_plan()
     # It may have been published while Temporal was asked.
     published = await wiring.ledger.plan(str(plan_id)) if standing.is_over else None
-    return PlanAnswer.of(published) if published is not None else PlanAnswer.without_plan(str(plan_id), standing)
+    if published is not None:
+        return _in_form(request, published)
+    return JSONResponse(PlanAnswer.without_plan(str(plan_id), standing).model_dump(mode="json"), headers=VARY)
+
+
+def _in_form(request: Request, plan: Plan) -> Response:
+    if preferred(request.headers.get("accept", "*/*"), (JSON, MARKDOWN)) == MARKDOWN:
+        return Response(page_of(plan), media_type=f"{MARKDOWN}; charset=utf-8", headers=VARY)
+    return JSONResponse(PlanAnswer.of(plan).model_dump(mode="json"), headers=VARY)
 
 
 async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence
+from domain.contracts import CHECK_OF, Assessment, ClusterSight, Gauges, Loss, Silence, Standstill
 from domain.decisions import (
     Decision,
     Finding,
@@ -43,14 +44,17 @@ from domain.zk_to_kraft.comparison import (
     objects_of,
     told,
 )
+from domain.zk_to_kraft.configuration import how_to_pause, state_of
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.guards import STAGE_OF_MODE
+from domain.zk_to_kraft.drift_watch import drifts
+from domain.zk_to_kraft.guards import STAGE_OF_MODE, release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
@@ -62,6 +66,7 @@ from domain.zk_to_kraft.situation import (
     situation_of,
     soaked_for,
 )
+from domain.zk_to_kraft.standstill import overdue, standstill
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 
 MAX_OBJECTS = 20
@@ -118,26 +123,36 @@ def assess(
     ruling: Ruling,
     observation_name: str,
     before: Silence | None = None,
+    still: Standstill | None = None,
+    *,
+    needs_survey: bool = False,
 ) -> Assessment:
-    """Decide what to do next. Pure: the observation's own end is the only clock. `before`: as the last look told it."""
+    """Decide what to do next. Pure: the observation's own end is the only clock. `before`, `still`: as the last look told
+    it.
+
+    `needs_survey`: without one nothing starts.
+    """
     silence = zookeeper_silence(observation, before)
     situation = situation_of(observation, spec, policy)
     phase = phase_of(situation)
     evidence = evidence_of(observation, spec, policy, situation, ruling)
     terms = _terms(observation, situation, spec, policy, ruling, hash_of(evidence))
     terms = replace(terms, is_silence_long=silence is None or silence.seen_at - silence.since >= policy.min_zookeeper_silence)
-    decision = _decide(observation, spec, policy, situation, terms, ruling)
+    is_blind = needs_survey and observation.survey is None
+    decision = _decide(observation, spec, policy, situation, terms, ruling) if not is_blind else NO_SURVEY
     stands = _standing(decision, observation, spec, policy, situation, terms, ruling)
     steps_done, steps_total = steps_of(situation, terms.intent)
-    nodes = node_statuses(situation, spec)
+    nodes = node_statuses(situation, spec, observation)
     opened = next((each for each in (decision, stands) if isinstance(each, Gate)), None)
     gate = OpenGate(
         name=opened.name, evidence_hash=terms.evidence_hash, since=observation.ended_at, evidence=evidence
     ) if opened is not None else None  # fmt: skip
+    still = standstill(observation, spec, phase, steps_done, stands or decision, still)
+    alerts = alerts_of(observation, spec, policy, terms.intent, still)
     return Assessment(
         phase=phase,
         decision=decision,
-        digest=digest_of(phase, decision, situation.dual_write, nodes),
+        digest=digest_of(phase, decision, situation.dual_write, nodes, alerts),
         observation=observation_name,
         observed_at=observation.ended_at,
         nodes=nodes,
@@ -148,7 +163,30 @@ def assess(
         steps_total=steps_total,
         unknown=tuple(part.what for part in observation.unanswered),
         silence=silence,
+        standstill=still,
+        alerts=alerts,
     )
+
+
+NO_SURVEY = Wait(
+    reason=WaitReason.PART_UNKNOWN, objects=("survey",), detail="the cluster was not looked at as a start needs it"
+)
+
+
+def is_survey_needed(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, ruling: Ruling) -> bool:
+    """Whether this look could let a migration start: then the whole catalogue is asked, which needs more than the look."""
+    is_held_or_back = ruling.is_held or ruling.accepted_losses is not None
+    if is_held_or_back or observation.unanswered:
+        return False
+    return phase_of(situation_of(observation, spec, policy)) is Phase.PREFLIGHT
+
+
+def alerts_of(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, intent: Intent, still: Standstill | None
+) -> tuple[Blocker, ...]:
+    """What somebody should know though nothing waits for it. On the way back nodes change under us, and that is meant."""
+    moved = drifts(observation, spec, observation.ended_at) if intent is Intent.FORWARD else ()
+    return (*moved, *overdue(still, policy, observation.ended_at))
 
 
 def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> ClusterSight:
@@ -158,13 +196,19 @@ def sight_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolic
         cluster=observation.cluster,
         observed_at=observation.ended_at,
         phase=phase_of(situation),
-        nodes=node_statuses(situation, spec),
+        nodes=node_statuses(situation, spec, observation),
         gauges=gauges_of(observation, spec),
         unknown=tuple(part.what for part in observation.unanswered),
     )
 
 
-def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite, nodes: tuple[NodeStatus, ...]) -> str:
+def digest_of(
+    phase: Phase | None,
+    decision: Decision,
+    dual_write: DualWrite,
+    nodes: tuple[NodeStatus, ...],
+    alerts: tuple[Blocker, ...] = (),
+) -> str:
     """The same for two decisions between which nothing changes but numbers: which partitions lag, what a socket said.
 
     That dual write has died is told at once, whatever is waited for. A hold hides every other wait, so there each node counts:
@@ -174,7 +218,8 @@ def digest_of(phase: Phase | None, decision: Decision, dual_write: DualWrite, no
     if isinstance(decision, Wait) and decision.reason is WaitReason.PARTITIONS_NOT_IN_SYNC:
         told["objects"] = []
     is_held = isinstance(decision, Wait) and decision.reason is WaitReason.HELD
-    seen = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
+    seen: dict[str, Any] = {"phase": phase, "is_dual_write_dead": dual_write is DualWrite.DEAD}
+    seen |= {"alerts": [alert.model_dump(mode="json", exclude={"since"}) for alert in alerts]} if alerts else {}
     return hash_of(seen | {"decision": told, "nodes": [node.model_dump(mode="json") for node in nodes] if is_held else []})
 
 
@@ -271,17 +316,17 @@ def _decide(
     is_preflight = is_forward and phase_of(situation) is Phase.PREFLIGHT and not terms.is_held
     findings = preflight(observation, spec, policy) if is_preflight else ()
     if blockers_in(findings, policy):
-        return Refuse(findings=findings)
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=findings)
     moved = _moved(observation, spec, situation, ruling) if is_preflight else ()
     if moved:
-        return Refuse(findings=moved)
+        return release(situation, NodeStage.ZOOKEEPER) or Refuse(findings=moved)
     # A check that could not look has not passed: before anything is touched, every part has to answer.
     is_blind = is_preflight and observation.unanswered
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
     if not isinstance(decision, Wait | Revert):
-        return decision
+        return in_waves(decision, situation, observation, spec, policy) if is_forward else decision
     explained = _explained(decision, observation, spec, policy)
     report = _report_behind(explained.reason, observation, situation, terms, ruling)
     if report is not None:
@@ -373,6 +418,8 @@ def _explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec,
         names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids)
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
+    elif wait.reason is WaitReason.CONFIGURATION_RUNS:
+        detail = how_to_pause(observation, spec, [int(node_id) for node_id in wait.objects])
     elif wait.reason is WaitReason.NODE_DOWN:
         detail = "\n".join(line for node_id in wait.objects for line in observation.node(int(node_id)).last_output)[-1000:]
     elif wait.reason in {WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.COPY_LEFT_OVER}:
@@ -449,7 +496,7 @@ def hash_of(data: dict[str, Any]) -> str:
 SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})
 
 
-def node_statuses(situation: Situation, spec: ClusterSpec) -> tuple[NodeStatus, ...]:
+def node_statuses(situation: Situation, spec: ClusterSpec, observation: Observation) -> tuple[NodeStatus, ...]:
     """Every node in the words that people see."""
     brokers = tuple(
         NodeStatus(
@@ -467,7 +514,10 @@ def node_statuses(situation: Situation, spec: ClusterSpec) -> tuple[NodeStatus, 
         )
         for c in situation.controllers
     )
-    return brokers + controllers
+    return tuple(
+        status.model_copy(update={"configuration_management": state_of(observation.node(node.id), spec.node(node.id))})
+        for status, node in zip(brokers + controllers, situation.nodes, strict=True)
+    )
 
 
 def gauges_of(observation: Observation, spec: ClusterSpec) -> Gauges:

@@ -14,10 +14,11 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
     10. a node that we stopped was not started          → Step      finish its roll
     11. a node is down or not ready                     → Wait
     12. registrations or replicas do not agree          → Wait
-    13. the end is there                                → Done
-    14. a file is ahead of its process                  → Step      finish that node's roll
-    15. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
-    16. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
+    13. the end is there                                → Step/Done release what was paused
+    14. what was paused runs again                      → Wait      (it may write files back)
+    15. a file is ahead of its process                  → Step      finish that node's roll
+    16. brokers: ZooKeeper → hybrid → (copy) → KRaft    → Step/Wait
+    17. controllers: soak, compare, gate, standbys, leader → Wait/Gate/Step
 
 Back (`way_back.py`):
 
@@ -31,7 +32,7 @@ Back (`way_back.py`):
      8. the window                                      → Step/Wait KRaft gives way to ZooKeeper
      9. brokers outside ZooKeeper mode                  → Step/Wait roll B
     10. what the quorum left                            → Step      wipe
-    11. the end                                         → Done
+    11. the end                                         → Step/Done release what was paused
 
 Once the quorum's log says that the migration is final there is no way back: then the rules forward are asked, whatever the
 intent. What they guarantee: nothing restarts while anything is unknown, down, out of sync or unregistered; a controller

@@ -122,7 +122,15 @@ def _interrupted(s: Situation, terms: Terms) -> Decision | None:
 
 
 def _done(s: Situation, _: Terms) -> Decision | None:
-    return Done(outcome=Phase.KRAFT) if phase_of(s) is Phase.KRAFT else None
+    if phase_of(s) is not Phase.KRAFT:
+        return None
+    return guards.release(s, NodeStage.KRAFT) or Done(outcome=Phase.KRAFT)
+
+
+def _configuration_runs(s: Situation, terms: Terms) -> Decision | None:
+    """What was paused runs again: no node restarts from a file that may be written back. Not in the middle of the end."""
+    is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
+    return wait(WaitReason.CONFIGURATION_RUNS, *s.running_again) if s.running_again and not is_ending else None
 
 
 def _unfinished(s: Situation, terms: Terms) -> Decision | None:
@@ -320,6 +328,7 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     guards.not_serving,
     guards.disagreements,
     _done,
+    _configuration_runs,
     _unfinished,
     _canaries,
     _brokers,

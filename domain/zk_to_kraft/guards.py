@@ -115,6 +115,11 @@ def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
     return not others or sum(c.is_caught_up and c.mode in running for c in others) >= len(s.controllers) // 2 + 1
 
 
+def release(s: Situation, stage: NodeStage) -> Step | None:
+    """The last step of both ways: nobody writes our files back before all is done."""
+    return Step(action=StepAction.RELEASE_CONFIGURATION, stage=stage) if s.is_release_due else None
+
+
 def fenced(s: Situation) -> list[int]:
     """Controllers that the revert window has begun with, also those that it has not killed yet."""
     return [

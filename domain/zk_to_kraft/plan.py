@@ -23,16 +23,19 @@ from domain.plans import (
 )
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
+from domain.waves import Wave
 from domain.zk_to_kraft.assessment import MET_BY_CONTROLLERS, hash_of
+from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.estimate import estimate_of
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED
 from domain.zk_to_kraft.preflight import blockers_in, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
-from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Situation, situation_of
+from domain.zk_to_kraft.roll_waves import planned_waves
+from domain.zk_to_kraft.situation import ControllerSituation, Situation, situation_of
 
 FINALIZE = PointOfNoReturn(
     what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log: "
@@ -40,6 +43,7 @@ FINALIZE = PointOfNoReturn(
     gate=GateName.FINALIZE,
 )
 
+FOREIGN_CLIENTS = "PF19"
 GRAVEST_FIRST = tuple(Severity)
 DONE_PHASES = frozenset({Phase.KRAFT})
 BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
@@ -61,7 +65,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
     findings = findings_of(observation, spec, asked.policy)
-    rolls = rolls_of(situation, spec)
+    rolls = rolls_of(situation, observation, spec, asked.policy)
     nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
     basis = basis_of(observation, spec, situation)
     irreversible = () if phase_of(situation) in DONE_PHASES else (FINALIZE,)
@@ -87,12 +91,18 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
         estimate=estimate_of(rolls, asked.measured),
         not_migrated=NOT_MIGRATED,
-        changes_for_people=CHANGES_FOR_PEOPLE,
+        changes_for_people=(*CHANGES_FOR_PEOPLE, *_foreign_clients(findings)),
         basis=basis,
         unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
         canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
+
+
+def _foreign_clients(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Programs that are connected to ZooKeeper and are no node of the cluster."""
+    found = [finding for finding in findings if finding.code == FOREIGN_CLIENTS and not finding.is_unverifiable]
+    return tuple(f"{finding.object}: {finding.observed}. It loses sight of the cluster at finalize." for finding in found)
 
 
 def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
@@ -105,33 +115,38 @@ def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPo
     return tuple(sorted(found, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.code)))
 
 
-def rolls_of(situation: Situation, spec: ClusterSpec) -> tuple[PlannedRoll, ...]:
+def rolls_of(
+    situation: Situation, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy
+) -> tuple[PlannedRoll, ...]:
     """What is left of the way: controllers are started, brokers rolled twice, controllers rolled once."""
     to_start = [c for c in situation.controllers if c.mode is ControllerMode.ABSENT]
-    to_hybrid = [b for b in situation.brokers if b.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    to_kraft = [b for b in situation.brokers if b.mode is not BrokerMode.KRAFT]
     to_finalize = [c for c in situation.controllers if c.mode is not ControllerMode.FINAL]
+    hybrid, kraft = (
+        _told(planned_waves(stage, observation, spec, policy), spec) for stage in (NodeStage.MIGRATION, NodeStage.KRAFT)
+    )
     rolls = (
         PlannedRoll(what="Start the controllers", stage=NodeStage.MIGRATION, waves=_one_by_one(to_start, spec)),
-        PlannedRoll(what="Roll 1: brokers into hybrid mode", stage=NodeStage.MIGRATION, waves=_brokers(to_hybrid, spec)),
-        PlannedRoll(what="Roll 2: brokers into KRaft mode", stage=NodeStage.KRAFT, waves=_brokers(to_kraft, spec)),
+        PlannedRoll(what="Roll 1: brokers into hybrid mode", stage=NodeStage.MIGRATION, waves=hybrid),
+        PlannedRoll(what="Roll 2: brokers into KRaft mode", stage=NodeStage.KRAFT, waves=kraft),
         PlannedRoll(what="Finalize: controllers without ZooKeeper", stage=NodeStage.KRAFT, waves=_last(to_finalize, spec)),
     )
     return tuple(roll for roll in rolls if roll.waves)
 
 
-def _one_by_one(nodes: Iterable[BrokerSituation | ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
-    return tuple(PlannedWave(nodes=(spec.node_name(node.id),), reason="one at a time") for node in nodes)
+def _one_by_one(controllers: Iterable[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    return tuple(PlannedWave(nodes=(spec.node_name(c.id),), reason="one at a time") for c in controllers)
 
 
-def _brokers(brokers: Sequence[BrokerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
-    last = [b for b in brokers if b.is_zookeeper_controller]
-    first = [b for b in brokers if not b.is_zookeeper_controller]
-    alone = tuple(
-        PlannedWave(nodes=(spec.node_name(b.id),), reason="the ZooKeeper controller goes last, so that it moves once")
-        for b in last
+def _told(waves: Iterable[Wave], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
+    return tuple(
+        PlannedWave(
+            nodes=tuple(spec.node_name(node_id) for node_id in wave.node_ids),
+            reason=wave.reason,
+            cannot_spare=wave.cannot_spare,
+            without=wave.without,
+        )
+        for wave in waves
     )
-    return _one_by_one(first, spec) + alone
 
 
 def _last(controllers: Sequence[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
@@ -152,6 +167,7 @@ def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[Plann
         path=node.properties_file,
         restarts=len(goes) - is_created,
         files=_files(node, spec, files, [roll.stage for roll in goes]),
+        configuration_management=planned(node, is_written=bool(goes)),
     )
 
 

@@ -20,6 +20,7 @@ CHANGES_FOR_PEOPLE = (
     "controllers too.",
     "control.plane.listener.name and inter.broker.protocol.version are gone from brokers' files; metadata.version takes the "
     "second one's place.",
+    "Configuration management that was paused runs again at the end: give it the files of the last stage before finalize.",
     "/controller and the rest of the tree stay in ZooKeeper after finalize, and nothing reads them any more: retire the "
     "ensemble yourself, later.",
 )

@@ -106,6 +106,10 @@ def why_no_way_back(observation: Observation, situation: Situation, spec: Cluste
 
 
 def has_something_to_undo(s: Situation) -> bool:
+    return s.is_release_due or _has_something_but_a_release(s)
+
+
+def _has_something_but_a_release(s: Situation) -> bool:
     has_remains = any(c.mode is not ControllerMode.ABSENT for c in s.controllers) or any(b.has_metadata_log for b in s.brokers)
     return has_remains or s.has_migration_znode or s.claim is not Claim.ZOOKEEPER or not all(map(is_back, s.brokers))
 
@@ -178,13 +182,17 @@ def _stopped_first(broker: BrokerSituation) -> int:
 
 def steps_of(s: Situation, spec: ClusterSpec) -> tuple[PreviewStep, ...]:
     """The way back in words, in its order."""
+    release = [PreviewStep(what="Resume the configuration management that was paused")] if s.is_release_due else []
+    if not _has_something_but_a_release(s):
+        return tuple(release)
     window = "Stop the KRaft controllers for good, and give /controller back to ZooKeeper"
     steps = [_step(spec, c.id, "gets its migration flag back") for c in flags_to_give_back(s)]
     steps += [_start(spec, c.id) for c in controllers_to_start(s)]
     steps += [_step(spec, b.id, "goes back to hybrid mode, with the migration flag kept") for b in brokers_to_hybrid(s)]
     steps += [] if is_window_over(s) else [PreviewStep(what=f"{window}{_expectation(s)}")]
     steps += [_step(spec, b.id, "goes back to ZooKeeper mode, with its original file") for b in brokers_to_zookeeper(s)]
-    return (*steps, PreviewStep(what="Remove what the controllers kept, and the brokers' copies of the quorum's log"))
+    wipe = PreviewStep(what="Remove what the controllers kept, and the brokers' copies of the quorum's log")
+    return (*steps, wipe, *release)
 
 
 def _step(spec: ClusterSpec, node_id: int, what: str) -> PreviewStep:

@@ -1,5 +1,7 @@
 """When a restarted node is proven well, seen from outside: the judgement that `roll_node` polls."""
 
+from collections.abc import Collection
+
 from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observation import Observation
@@ -36,14 +38,16 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
     return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
 
 
-def dead_besides(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage) -> str:
-    """Other nodes that are known not to run, by name; as long as there is one, this node is not proven.
+def dead_besides(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_ids: Collection[int], stage: NodeStage
+) -> str:
+    """Other nodes than these that are known not to run, by name; as long as there is one, none of these is proven.
 
-    Back in ZooKeeper mode it needs no controllers: those have been stopped for good.
+    Back in ZooKeeper mode they need no controllers: those have been stopped for good.
     """
     situation = situation_of(observation, spec, policy)
     needed = situation.brokers if stage is NodeStage.ZOOKEEPER else situation.nodes
-    return ", ".join(spec.node_name(node.id) for node in needed if node.mode in DEAD and node.id != node_id)
+    return ", ".join(spec.node_name(node.id) for node in needed if node.mode in DEAD and node.id not in node_ids)
 
 
 DEAD = frozenset({BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.INTERRUPTED})

@@ -1,10 +1,10 @@
 """The actions that both ways of a runbook are made of: what is done to one node, and how one sees that it worked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from domain.cluster import ClusterSpec, NodeSpec, Role
+from domain.cluster import ClusterSpec, ConfigurationManagement, NodeSpec, Role
 from domain.contracts import RunbookAction
 from domain.decisions import NodeStage
 from domain.observation import Observation
@@ -12,6 +12,7 @@ from domain.policy import MigrationPolicy
 from domain.properties import parse
 from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft import runbook_tools as tools
+from domain.zk_to_kraft.configuration import ConfigurationState, by_hand, state_of
 from domain.zk_to_kraft.preview import Files, wanted_back
 from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.wanted_file import Making, is_in_first_stage
@@ -131,6 +132,49 @@ def give_flag_back(scene: Scene, node_id: int) -> RunbookAction:
         f"{shell.until(tools.quiet(tools.quorum(scene.spec)) + ' | grep -q LeaderId')}; {shell.is_up(node)}",
         "exit code 0: the controller runs, and the quorum has a leader",
     )
+
+
+def pause_actions(scene: Scene) -> tuple[RunbookAction, ...]:
+    """Before any file changes: whoever would write it back is kept from it."""
+    return tuple(
+        on_node(
+            scene,
+            node,
+            f"Pause configuration management of {scene.spec.node_name(node.id)}: it would write the file back",
+            (by_hand(hook.pause),),
+            by_hand(hook.is_paused),
+            "exit code 0: it is paused, and no run of it is under way",
+        )
+        for node, hook in _hooks(scene)
+    )
+
+
+def resume_actions(scene: Scene) -> tuple[RunbookAction, ...]:
+    """The last ones: what was paused for this migration runs again. What somebody else had paused before stays so."""
+    return tuple(
+        on_node(
+            scene,
+            node,
+            f"Give configuration management of {scene.spec.node_name(node.id)} the file as it is now, and resume it",
+            (f"{by_hand(hook.resume)} && rm -f {quote(_pause_mark(node))}",),
+            f"{by_hand(hook.is_paused)}; [ $? -eq 1 ]",
+            "exit code 0: it is not paused any more",
+        )
+        for node, hook in _hooks(scene)
+    )
+
+
+def _hooks(scene: Scene) -> Iterator[tuple[NodeSpec, ConfigurationManagement]]:
+    for node in scene.spec.nodes:
+        hook = node.driver.configuration_management
+        is_anothers = state_of(scene.observation.node(node.id), node) is ConfigurationState.PAUSED
+        if hook is not None and not is_anothers:
+            yield node, hook
+
+
+def _pause_mark(node: NodeSpec) -> str:
+    folder, _, name = node.properties_file.rpartition("/")
+    return f"{folder}/.keeperless/{name}.paused"
 
 
 def unknown_actions(scene: Scene) -> tuple[RunbookAction, ...]:

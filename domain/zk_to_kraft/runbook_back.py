@@ -22,6 +22,8 @@ from domain.zk_to_kraft.runbook_actions import (
     log_dirs,
     on_cluster,
     on_node,
+    pause_actions,
+    resume_actions,
     roll_broker,
     start_node,
 )
@@ -35,6 +37,7 @@ def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     rolled_to_hybrid, mended = brokers_to_hybrid(s), _mend(scene)
     return (
         *(give_flag_back(scene, c.id) for c in flags_to_give_back(s)),
+        *pause_actions(scene),
         *(start_node(scene, spec.node(c.id), "brokers in KRaft mode need the quorum") for c in controllers_to_start(s)),
         *(mended if rolled_to_hybrid else ()),
         *(roll_broker(scene, b.id, NodeStage.MIGRATION) for b in rolled_to_hybrid),
@@ -43,6 +46,7 @@ def back_actions(scene: Scene) -> tuple[RunbookAction, ...]:
         *(roll_broker(scene, b.id, NodeStage.ZOOKEEPER) for b in brokers_to_zookeeper(s)),
         _see_leaders(scene),
         *_wipe(scene),
+        *resume_actions(scene),
     )
 
 

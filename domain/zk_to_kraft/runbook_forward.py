@@ -21,6 +21,8 @@ from domain.zk_to_kraft.runbook_actions import (
     log_dirs,
     on_cluster,
     on_node,
+    pause_actions,
+    resume_actions,
     roll_broker,
     start_node,
 )
@@ -31,9 +33,10 @@ def forward_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     """From this very state to KRaft. Empty where it is reached."""
     s = scene.situation
     if phase_of(s) is Phase.KRAFT:
-        return ()
+        return resume_actions(scene) if s.is_release_due else ()
     if s.quorum is QuorumState.POST_MIGRATION:
-        return (*_roll_to_kraft(scene), *_finalize(scene, is_final_already=True))
+        rest = (*_roll_to_kraft(scene), *_finalize(scene, is_final_already=True))
+        return (*pause_actions(scene), *rest, *resume_actions(scene))
     why_not = _why_not_forward(scene)
     if why_not:
         return (on_cluster(scene, why_not, ()),)
@@ -41,6 +44,7 @@ def forward_actions(scene: Scene) -> tuple[RunbookAction, ...]:
     lost = [] if is_finalizing else [c.id for c in s.controllers if may_finalize_by_itself(c, s.claim)]
     return (
         *(give_flag_back(scene, node_id) for node_id in lost),
+        *pause_actions(scene),
         *(_forget_earlier_copy(scene) if s.is_copy_left_over else ()),
         *_controllers(scene),
         *_half_done(scene),
@@ -49,6 +53,7 @@ def forward_actions(scene: Scene) -> tuple[RunbookAction, ...]:
         *_roll_to_kraft(scene),
         _last_look(scene),
         *_finalize(scene, is_final_already=False),
+        *resume_actions(scene),
     )
 
 

@@ -11,6 +11,7 @@ from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
 from domain.observation import KafkaView, MigrationGauge, NodeMetrics, NodeView, Observation, ZooKeeperView
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.configuration import marked_nodes, running_again
 from domain.zk_to_kraft.modes import (
     BrokerMode,
     CanaryDebt,
@@ -138,6 +139,10 @@ class Situation:
     """A failover could not cure dual write now, or it is not known whether it could."""
     is_mended_by_window: bool = False
     """What makes a failover harmful is all known, and nothing that the revert window would not mend by itself."""
+    is_release_due: bool = False
+    """Once all else is done: a migration has remembered of a node that its configuration management is paused."""
+    running_again: tuple[int, ...] = ()
+    """Nodes whose configuration management was proven to be paused, and is not seen to be so any more."""
 
     @property
     def nodes(self) -> tuple["BrokerSituation | ControllerSituation", ...]:
@@ -194,6 +199,8 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         has_migration_znode=observation.zookeeper is not None and observation.zookeeper.migration is not None,
         is_failover_harmful=dual_write is DualWrite.DEAD and observation.failover_hazards != (),
         is_mended_by_window=dual_write is DualWrite.DEAD and _is_mended_by_window(observation),
+        is_release_due=bool(marked_nodes(observation, spec)),
+        running_again=running_again(observation, spec),
     )
 
 

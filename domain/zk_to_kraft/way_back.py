@@ -151,7 +151,7 @@ def _canaries(s: Situation, _: Terms) -> Decision | None:
 
 
 def _done(s: Situation, _: Terms) -> Decision | None:
-    return _brokers_not_serving(s) or Done(outcome=OUTCOME)
+    return _brokers_not_serving(s) or guards.release(s, NodeStage.ZOOKEEPER) or Done(outcome=OUTCOME)
 
 
 def _ahead(s: Situation) -> list[BrokerSituation]:

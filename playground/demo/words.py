@@ -32,6 +32,7 @@ WORK: dict[str, str] = {
     StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
     "/migration and /controller go in one transaction, a broker takes over",
     StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
+    StepAction.RELEASE_CONFIGURATION: "resume the configuration management that was paused",
     StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say",
     StepAction.CAPTURE_BASELINE: "look at clients' data as it is before the first restart",
     StepAction.KEEP_METADATA: "keep what ZooKeeper has, before the last broker's restart starts Kafka's copy",
@@ -48,6 +49,7 @@ DONE: dict[str, str] = {
     StepAction.FAIL_OVER: "another controller has taken over from {node}",
     StepAction.LEAVE_KRAFT: "a broker is ZooKeeper's controller again",
     StepAction.WIPE: "nothing of the quorum is left",
+    StepAction.RELEASE_CONFIGURATION: "configuration management runs as before",
 }
 """What it has come to."""
 
@@ -93,6 +95,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
         f"report on {data['check']}: {data['says']}",
         Tone.GOOD if data["verdict"] == "clean" else Tone.ALERT,
     ),
+    "alert": _plain("{object}: {observed}", Tone.ALERT),
     "gate-opened": _plain("gate {gate} is open: a person has to approve", Tone.NEWS),
     "approved": _plain("{gate} approved by {by}: {reason}", Tone.NEWS),
     "rejected": _plain("{gate} rejected by {by}: {reason}", Tone.ALERT),

@@ -14,9 +14,11 @@ from domain.errors import Transient
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
+from domain.survey import BrokerLogDir
 from playground.fakes.clients import ClientSide, FakeClient, may_write_now
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
+from playground.fakes.leaders import Leaders
 from playground.fakes.machine import text_file
 from playground.fakes.migration_driver import DriverState, MigrationDriver
 from playground.fakes.node import FakeDriver, FakeNode, Mode
@@ -49,6 +51,7 @@ class FakeCluster:
         self.faults = Faults()
         self.clients = ClientSide()
         self.quorum = Quorum()
+        self.leaders = Leaders()
         ids = tuple(b.id for b in self.spec.brokers)
         self.topics = topics if topics is not None else (spread("orders", 6, ids), spread("payments", 3, ids))
         self.log_ends: dict[tuple[str, int], int] = {}
@@ -133,6 +136,7 @@ class FakeCluster:
             brokers = self._of(self.spec.brokers)
             ready = self.quorum.advance(self._of(self.spec.controllers), self._boot_looks)
             in_sync = self.in_sync()
+            self.leaders.advance(self.topics, self.serving(), in_sync)
             self.migration.advance(self.quorum, ready, self._are_all_hybrid(brokers), self.topics, in_sync)
             if self.side.controller is not None:
                 self.side.write_states(self.topics, in_sync, self.side.controller_epoch)
@@ -152,6 +156,22 @@ class FakeCluster:
             raise Transient(f"ZooKeeper {cluster.spec.zookeeper.connect}: no session")
         self.side.keep_sessions(self._zookeeper_ids())
         return FakeTree(self.znodes, self.faults, self.advance)
+
+    async def ask(self, server: str, word: str) -> str | None:
+        """The first server leads, and has all sessions."""
+        if self.faults.silent_zookeeper or server in self.faults.silent_servers:
+            raise Transient(f"ZooKeeper {server}: no answer to {word}")
+        is_leader = self.spec.zookeeper.connect.startswith(server)
+        answer = self.side.answer(word, is_leader, self.faults.foreign_clients)
+        return answer if word in self.faults.words else None
+
+    async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
+        self._answer_or_silence(cluster)
+        return tuple(
+            BrokerLogDir(broker_id=broker, path=path, is_offline=path in self.faults.offline_dirs)
+            for broker in self.serving()
+            for path in self.nodes[broker].spec.log_dirs
+        )
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()
@@ -178,6 +198,10 @@ class FakeCluster:
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
         self._answer_or_silence(cluster)
         return tuple(sorted(self.groups, key=lambda one: (one.group, one.topic, one.partition)))
+
+    async def elect_preferred(self, cluster: ClusterRecord) -> int:
+        self._answer_or_silence(cluster)
+        return self.leaders.elect_preferred(self.topics, self.in_sync())
 
     def _answer_or_silence(self, cluster: ClusterRecord) -> None:
         if self.faults.silent_kafka or not self.serving():

@@ -11,6 +11,16 @@ class Faults:
     silent_kafka: bool = False
     silent_nodes: set[int] = field(default_factory=set)
     """The node's driver: files and process."""
+    silent_servers: set[str] = field(default_factory=set)
+    """Servers of the ensemble, as `host:port`, each by itself."""
+    words: set[str] = field(default_factory=lambda: {"srvr", "cons"})
+    """Words of four letters on the whitelist of ZooKeeper's servers."""
+    foreign_clients: dict[int, str] = field(default_factory=dict)
+    """Sessions of others in ZooKeeper, and their addresses."""
+    offline_dirs: set[str] = field(default_factory=set)
+    """Log directories that their brokers have given up."""
+    unreachable_hosts: set[str] = field(default_factory=set)
+    """By name, from every node."""
     silent_metrics: set[int] = field(default_factory=set)
     dies_at_start: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The process prints these lines and is gone at once."""
@@ -18,6 +28,11 @@ class Faults:
     """SIGTERM has no effect."""
     survives_kill: set[int] = field(default_factory=set)
     """SIGKILL has no effect yet: a process that hangs in the kernel."""
+    never_pauses: set[int] = field(default_factory=set)
+    """Configuration management goes on, whatever it is told."""
+    never_resumes: set[int] = field(default_factory=set)
+    says_nothing_of_pauses: set[int] = field(default_factory=set)
+    """Asked whether it is paused, its hook fails."""
     loses_commit_answer: bool = False
     """A ZooKeeper transaction happens, and its answer is lost (`Transient`)."""
     forbidden_znodes: set[str] = field(default_factory=set)

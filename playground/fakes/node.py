@@ -14,6 +14,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
+from playground.fakes.node_look import is_look, look
 from playground.fakes.storage_tool import format_storage, write_meta
 
 FLAG = "zookeeper.metadata.migration.enable"
@@ -76,6 +77,7 @@ class FakeNode:
         self.last_identity: str | None = None
         self.starts = 0
         self.output: list[str] = []
+        self.is_configuration_paused = False
         self.metadata_dir = f"{spec.log_dirs[0]}/{METADATA_LOG}"
         """Where its copy of the quorum's log is, by the file that it last started with."""
 
@@ -169,10 +171,25 @@ class FakeDriver:
         self._node.machine.make_dir(path)
 
     async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
-        """Knows one program: `kafka.tools.StorageTool format`."""
+        """Knows `kafka.tools.StorageTool format`, the look that is sent to a node, and the configuration management of
+        `fakes.spec`."""
+        if is_look(arguments):
+            return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
+        if arguments[0] == "configuration":
+            return Completed(self._manage_configuration(arguments[1]), "", "")
         raise Permanent(f"{arguments[0]}: no such program on this simulated machine")
+
+    def _manage_configuration(self, order: str) -> int:
+        """The exit code of a hook."""
+        node, node_id = self._node, self._simulated.spec.id
+        if order == "is-paused":
+            return 3 if node_id in self._faults.says_nothing_of_pauses else int(not node.is_configuration_paused)
+        is_deaf = node_id in (self._faults.never_pauses if order == "pause" else self._faults.never_resumes)
+        if not is_deaf:
+            node.is_configuration_paused = order == "pause"
+        return int(is_deaf)
 
     async def process(self) -> Process:
         process = self._node.process

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from domain.observation import KafkaView, PartitionFault
+from domain.waves import shared_partitions
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collecti
             )
             for broker in sorted(brokers)
         },
+        shared=shared_partitions((name, replicas) for name, replicas, _ in partitions),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from activities.ports import CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
+from activities.ports import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
 from domain.errors import Permanent, Transient
 from playground.fakes.faults import Faults
 
@@ -123,6 +123,14 @@ class FakeTree:
             self._asked.clear()
             self._pass_time()
         self._asked.update(asked)
+
+    async def access(self, path: str) -> tuple[Access, ...] | None:
+        """Everybody may do everything, except with what is forbidden."""
+        self._ensure_open(path)
+        if self._znodes.find(path) is None:
+            return None
+        is_protected = path in self._faults.forbidden_znodes
+        return (Access("digest", "kafka:hash", True),) if is_protected else (Access("world", "anyone", True),)
 
     async def sync(self) -> None:
         self._ensure_open("/")

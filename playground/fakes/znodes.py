@@ -33,6 +33,15 @@ def state_record(isr: Sequence[int], leader_epoch: int, controller_epoch: int) -
     return encoded(state | {"isr": list(isr)})
 
 
+def registration(broker_id: int) -> bytes:
+    """`/brokers/ids/<id>`, of a broker with one listener."""
+    listener = {
+        "endpoints": [f"PLAINTEXT://broker-{broker_id}:9092"],
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+    }
+    return encoded({"version": 5, "host": f"broker-{broker_id}", "port": 9092} | listener)
+
+
 def claim_record(node_id: int, kraft_epoch: int) -> bytes:
     """`/controller`. A claim that is not KRaft's has the epoch -1."""
     return encoded({"version": 2, "brokerid": node_id, "timestamp": "0", "kraftControllerEpoch": kraft_epoch})

@@ -1,7 +1,7 @@
 """What ZooKeeper-mode and hybrid brokers do in ZooKeeper: sessions, the controller's claim, topics and partition states."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from playground.fakes.topics import FakeTopic
 from playground.fakes.tree import Znodes
@@ -14,6 +14,7 @@ from playground.fakes.znodes import (
     TOPICS,
     claim_record,
     encoded,
+    registration,
     state_path,
     state_record,
     topic_record,
@@ -30,6 +31,14 @@ class ZooKeeperSide:
         self.znodes[CONTROLLER_EPOCH] = b"0"
         for path in (BROKER_IDS, TOPICS, DELETE_TOPICS):
             self.znodes[path] = b""
+
+    def answer(self, word: str, is_leader: bool, others: Mapping[int, str]) -> str:
+        """What a server says to a word of four letters (3.8.4)."""
+        if word == "srvr":
+            return f"Latency min/avg/max: 0/0.5/21\nOutstanding: 0\nMode: {'leader' if is_leader else 'follower'}\n"
+        sessions = {SESSION + int(name): f"10.0.0.{name}:40000" for name in self.znodes.children(BROKER_IDS)} | dict(others)
+        lines = [f" /{client}[1](queued=0,recved=9,sent=9,sid={sid:#x},lop=PING)" for sid, client in sessions.items()]
+        return "\n".join([" /127.0.0.1:50000[0](queued=0,recved=1,sent=0)", *(lines if is_leader else ()), ""])
 
     # ---- the controller ----
 
@@ -49,7 +58,7 @@ class ZooKeeperSide:
         for gone in known - set(alive):
             del self.znodes[f"{BROKER_IDS}/{gone}"]
         for new in sorted(set(alive) - known):
-            content = encoded({"version": 5, "host": f"broker-{new}", "port": 9092})
+            content = registration(new)
             self.znodes.create(f"{BROKER_IDS}/{new}", content, SESSION + new)
         if self.controller is not None and self.controller not in alive:
             del self.znodes[CONTROLLER]

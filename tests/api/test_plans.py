@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 
 from api import observing, planning
 from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
-from domain.decisions import Finding
+from domain.decisions import Finding, Severity
 from domain.plans import MOVED, Basis, Estimate, Plan
 from domain.policy import MigrationPolicy
 from ledger.ledger import SqlLedger
@@ -123,6 +123,38 @@ async def test_a_plan_is_asked_for_and_found_where_the_answer_says(api: Any, pla
     assert told["plan"]["id"] == told["id"] == answer.json()["id"]
     assert [asked.policy.stable_samples for asked in planner.asked] == [5]
     assert (await api.http.get("/plans", params={"cluster": spec.name})).json() == {"items": [told], "next_cursor": None}
+
+
+async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
+    wave = {"nodes": ("broker-1", "broker-4"), "reason": "they share no partition"}
+    file = {"stage": "kraft", "sha256": "f" * 64, "diff": ("-a=1", "+b=```")}
+    node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 2, "files": (file,)}
+    odd = DEAD.model_copy(update={"severity": Severity.WARNING, "is_unverifiable": True, "observed": "two\nlines"})
+    plan = await planned(
+        api,
+        is_blocked=True,
+        findings=(DEAD, odd),
+        rolls=({"what": "Roll 1", "stage": "kraft", "waves": (wave,)},),
+        nodes=(node,),
+        irreversible=({"what": "The end.", "gate": "finalize"},),
+        not_migrated=("orphans",),
+        unknown=("kafka: timeout",),
+    )
+    answer = await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})
+    assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
+    page = answer.text
+    for line in (
+        "**Blocked.** A migration would be refused, and nothing touched.",
+        "- kafka: timeout",
+        "- **PF12** broker 9: not live; expected: live. start it",
+        "- **PF12** broker 9 (could not be checked): two lines; expected: live. start it",
+        "- The end. Gate: **finalize**.",
+        "1. broker-1, broker-4: they share no partition",
+        "- orphans",
+    ):
+        assert line in page.splitlines(), line
+    assert "````diff\n-a=1\n+b=```\n````" in page
+    assert (await api.http.get(f"/plans/{plan.id}")).json()["plan"]["plan_hash"] == plan.plan_hash
 
 
 async def test_plans_are_listed_page_by_page(api: Any) -> None:

@@ -21,11 +21,12 @@ SPARK = os.environ.get("KEEPERLESS_SPARK", "off")
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     """Everything up, seeded and under load, two of the nodes with the Prometheus exporter instead of Jolokia.
 
-    On a failure the ends of our own logs are printed.
+    A parameter says how large the cluster is. On a failure the ends of our own logs are printed.
     """
+    size: dict[str, int] = getattr(request, "param", {})
     with ExitStack() as stack:
         lease = PortLease(5)
         stack.callback(lease.close)
@@ -39,7 +40,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         )
         stack.callback(services.stop)
         services.start(*Program)  # They come up while the cluster does.
-        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print))
+        cluster = stack.enter_context(PlaygroundCluster(tmp_path / "cluster", prometheus=[2, 3002], announce=print, **size))
         stack.callback(services.stop)  # Before the cluster ends, or a step in hand would start a node again.
         seed(cluster.bootstrap_servers)
         services.await_ready()

@@ -1,5 +1,6 @@
 """The main job on real servers, under continuous writes: from ZooKeeper to KRaft through POST /migrations."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 def test_a_cluster_goes_to_kraft_and_nothing_acknowledged_is_lost(rig: Rig) -> None:
     files = {broker.id: Path(broker.properties_file).read_bytes() for broker in rig.cluster.spec.brokers}
     name = rig.register()
-    migration_id = rig.migrate()
+    plan = rig.plan()
+    assert (plan["is_blocked"], plan["unknown"]) == (False, []), plan["findings"]
+    assert_nothing_starts_that_has_moved_away_from_its_plan(rig, plan)
+    migration_id = rig.migrate_as_planned(plan).json()["id"]
 
     second = rig.call("POST", "/migrations", {"cluster": name, "kind": "zk-to-kraft"})
     assert second.status_code == 409
@@ -38,13 +42,25 @@ def test_a_cluster_goes_to_kraft_and_nothing_acknowledged_is_lost(rig: Rig) -> N
 
     ended = rig.await_end(migration_id)
     assert (ended["state"], ended["phase"]) == ("succeeded", "KRAFT")
-    assert rig.restarts(migration_id) == PLANNED_RESTARTS
+    assert rig.restarts(migration_id) == PLANNED_RESTARTS == plan["restarts"]
     assert_files_are_as_planned(rig, files)
+    planned = {node["path"]: node["files"][-1]["sha256"] for node in plan["nodes"]}
+    assert {path: sha256(file.content).hexdigest() for path, file in rig.files().items()} == planned
     assert_content_survived(admin_client(rig.cluster.bootstrap_servers))
     report = rig.verify()
     assert report.lost == frozenset()
     assert report.acknowledged > 1000
     assert_events_tell_it(rig.events(migration_id))
+
+
+def assert_nothing_starts_that_has_moved_away_from_its_plan(rig: Rig, plan: dict[str, Any]) -> None:
+    file = Path(rig.cluster.spec.brokers[1].properties_file)
+    as_planned = file.read_bytes()
+    file.write_bytes(as_planned + b"num.partitions=7\n")
+    refused = rig.migrate_as_planned(plan)
+    assert (refused.status_code, refused.json()["code"]) == (422, "plan-outdated"), refused.text
+    assert [finding["object"] for finding in refused.json()["findings"]] == ["broker-2: properties file"]
+    file.write_bytes(as_planned)
 
 
 def assert_files_are_as_planned(rig: Rig, originals: dict[int, bytes]) -> None:

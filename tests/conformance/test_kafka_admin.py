@@ -156,18 +156,49 @@ async def test_a_dead_broker_shows_until_its_replicas_are_back(subject: Subject)
     assert (healthy.broker_ids, healthy.under_replicated, healthy.offline) == ((1, 2), (), ())
 
 
+async def test_who_shares_partitions_is_told_whether_they_run_or_not(subject: Subject) -> None:
+    """Four of the six partitions have both brokers."""
+    shared = (await subject.view()).shared
+    assert shared is not None
+    (pair,) = shared
+    assert (pair.brokers, pair.count) == ((1, 2), 4)
+    assert pair.example in {"pair-0", "pair-1", "tight-0", "impossible-0"}
+    await subject.stop()
+    assert (await look_until(subject, lambda v: v.broker_ids == (1,))).shared == shared
+
+
+async def test_racks_are_those_of_the_brokers_that_have_one(subject: Subject) -> None:
+    racks = (await subject.view()).racks
+    assert racks in ({}, {1: "rack-1", 2: "rack-2"}), "simulated brokers say nothing"
+    assert bool(racks) is not isinstance(subject.admin, FakeCluster)
+
+
+async def test_preferred_leaders_are_elected_where_others_lead(subject: Subject) -> None:
+    """Broker 2 was away: the second partition of `pair` and `impossible` are led by broker 1, until somebody asks."""
+    await subject.stop()
+    await look_until(subject, lambda v: v.broker_ids == (1,))
+    await subject.start()
+    await settle(subject)
+    elected = [await subject.admin.elect_preferred(subject.record) for _ in range(5)]
+    assert sum(elected) == 2
+    assert elected[-1] == 0
+    await settle(subject)
+
+
 async def test_a_silent_fake_is_transient() -> None:
     cluster = FakeCluster()
     cluster.faults.silent_kafka = True
-    with pytest.raises(Transient):
-        await cluster.view(cluster.record())
+    for asked in (cluster.view, cluster.elect_preferred):
+        with pytest.raises(Transient):
+            await asked(cluster.record())
 
 
 @pytest.mark.parametrize("port", [1, 2])
 async def test_nobody_there_is_transient(as_record: AsRecord, port: int) -> None:
     admin = BrokerAdmin(EnvironmentAndFileSecrets(), seconds=1.0)
-    with pytest.raises(Transient):
-        await admin.view(as_record(at(f"127.0.0.1:{port}")))
+    for asked in (admin.view, admin.elect_preferred):
+        with pytest.raises(Transient):
+            await asked(as_record(at(f"127.0.0.1:{port}")))
 
 
 @pytest.mark.parametrize("line", ["security.protocol = hunter2", "hunter.2 = hunter2"])

@@ -1,5 +1,6 @@
 """The pages say what the code says."""
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -9,18 +10,23 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from domain.blocker import docs_of
 from domain.canaries import PREFIX, Canary
-from domain.decisions import GateName, WaitReason
+from domain.cluster import ConfigurationManagement
+from domain.decisions import GateName, StepAction, WaitReason
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
+from domain.standing import CODES
+from domain.zk_to_kraft.configuration import ConfigurationState
+from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import METADATA_CHANGES
 from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
-PREFLIGHT = REPOSITORY / "domain" / "zk_to_kraft" / "preflight.py"
+CHECKS = REPOSITORY / "domain" / "zk_to_kraft" / "checks"
 LOSSES = REPOSITORY / "domain" / "zk_to_kraft" / "losses.py"
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))
 PARTS = ["Context", "Decision", "Rejected", "Consequences"]
@@ -32,10 +38,35 @@ def test_a_generated_page_is_what_would_be_written(name: str) -> None:
 
 
 def test_every_preflight_code_is_explained_and_no_other() -> None:
-    raised = set(re.findall(r'"(PF\d\d)"', PREFLIGHT.read_text(encoding="utf-8")))
-    explained = re.findall(r"^\| (PF\d\d) \|", (REPOSITORY / "docs" / "checks.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert raised
-    assert explained == sorted(raised)
+    sources = "".join(path.read_text(encoding="utf-8") for path in CHECKS.glob("*.py"))
+    page = (REPOSITORY / "docs" / "checks.md").read_text(encoding="utf-8")
+    raised = sorted(set(re.findall(r'"(PF\d\d)"', sources)))
+    assert len(raised) == 40
+    assert re.findall(r"^## (PF\d\d)$", page, re.MULTILINE) == raised
+    assert re.findall(r"^\| \[(PF\d\d)\]\(#pf\d\d\) \|", page, re.MULTILINE) == raised
+
+
+@pytest.mark.parametrize("guard", CATALOGUE, ids=lambda guard: guard.code)
+def test_a_guard_is_where_the_page_says(guard: Guard) -> None:
+    """Every place that is named is there, and a guard that is nowhere says so."""
+    for place in guard.held_in:
+        module, _, name = place.partition(":")
+        found: object = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    assert guard.held_in or guard.lacks == "The whole guard."
+    assert set(guard.shows) <= {*WaitReason, *CODES, guard.code}
+
+
+def test_the_guards_are_all_there() -> None:
+    assert [guard.code for guard in CATALOGUE] == [f"GF{number:02}" for number in range(1, 23)]
+
+
+@pytest.mark.parametrize("code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE)])
+def test_a_blockers_docs_are_there(code: str) -> None:
+    page, _, anchor = docs_of(code).partition("#")
+    headings = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
 def test_every_canary_is_explained_in_its_order() -> None:
@@ -119,3 +150,11 @@ def test_the_comparisons_calls_and_bodies_are_what_the_api_takes() -> None:
     assert CheckOrder.model_validate_json(order).check is CheckName.METADATA
     (toleration,) = re.findall(r"^\{.*\}$", page, re.MULTILINE)
     assert Toleration.model_validate_json(toleration).record in KINDS
+
+
+def test_the_page_of_configuration_management_has_a_hook_that_is_taken_and_every_word_that_is_told() -> None:
+    page = (REPOSITORY / "docs" / "configuration-management.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert ConfigurationManagement.model_validate(json.loads(example)["configuration_management"])
+    told = (*ConfigurationState, WaitReason.CONFIGURATION_RUNS, WaitReason.FILE_CHANGED, StepAction.RELEASE_CONFIGURATION)
+    assert [word for word in told if f"`{word}`" not in page] == []

@@ -149,13 +149,13 @@ GAUGE = {
 LOG_END = 5000
 
 
-def broker_metrics(stage: NodeStage) -> NodeMetrics:
+def broker_metrics(stage: NodeStage, *, is_controller: bool = False) -> NodeMetrics:
     """A broker that serves, in the mode that a file of this stage gives it."""
     has_raft = stage is not NodeStage.ZOOKEEPER
     return NodeMetrics(
         broker_state=3,
         migration_gauge=None if stage is NodeStage.KRAFT else MigrationGauge.ZK,
-        active_controller_count=None if stage is NodeStage.KRAFT else 0,
+        active_controller_count=None if stage is NodeStage.KRAFT else int(is_controller),
         zookeeper_session=None if stage is NodeStage.KRAFT else "CONNECTED",
         raft_leader=LEADER if has_raft else None,
         raft_epoch=7 if has_raft else None,
@@ -197,7 +197,8 @@ def broker_view(spec: ClusterSpec, node_id: int, stage: NodeStage) -> NodeView:
         file=seen_file(text_at(spec, node_id, stage)),
         log_dirs=(LogDir(path=f"/data/{node_id}", state=StorageState.OURS, cluster_id=CLUSTER_ID, node_id=node_id),),
     )
-    return NodeView(id=node_id, process=running(node_id), disk=disk, metrics=broker_metrics(stage))
+    is_controller = stage is NodeStage.ZOOKEEPER and node_id == ZOOKEEPER_CONTROLLER
+    return NodeView(id=node_id, process=running(node_id), disk=disk, metrics=broker_metrics(stage, is_controller=is_controller))
 
 
 def controller_view(spec: ClusterSpec, node_id: int, point: Point) -> NodeView:

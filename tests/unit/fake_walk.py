@@ -13,6 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
 from activities.canaries import Canaries
+from activities.configuration_management import ConfigurationManaging
 from activities.observe import Ports
 from activities.provisioning import Provisioning
 from activities.rolling import Rolling
@@ -63,14 +64,14 @@ class WatchedKafka(Watched):
 
 
 class Drivers:
-    """Only the target's driver is watched: a look at other nodes changes nothing, and every look is watched by `kafka view`."""
+    """Only the targets' drivers are watched: a look at others changes nothing, and every look is watched by `kafka view`."""
 
-    def __init__(self, cluster: FakeCluster, node_id: int, after: Callable[[str], Awaitable[None]]) -> None:
-        self._cluster, self._node_id, self._after = cluster, node_id, after
+    def __init__(self, cluster: FakeCluster, node_ids: tuple[int, ...], after: Callable[[str], Awaitable[None]]) -> None:
+        self._cluster, self._node_ids, self._after = cluster, node_ids, after
 
     def driver(self, node: Any) -> Any:
         found = self._cluster.driver(node)
-        return Watched(found, "node", self._after) if node.id == self._node_id else found
+        return Watched(found, "node", self._after) if node.id in self._node_ids else found
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Scene:
         """One attempt at the step by a worker of its own."""
         ports = Ports(
             ledger=cast("Any", Watched(self.ledger, "ledger", after)),
-            drivers=Drivers(cluster, self.request.step.node_id, after),
+            drivers=Drivers(cluster, self.request.step.nodes, after),
             zookeepers=cluster,
             kafka=cast("Any", WatchedKafka(cluster, "kafka", after)),
             metrics=cluster,
@@ -276,6 +277,9 @@ class Walk:
                 await wipe(self.cluster)
             case action if action in CHECK_OF:
                 await FakeChecks(self.ports).publish("orders", request.step_id, "m1", check=CHECK_OF[action])
+            case StepAction.RELEASE_CONFIGURATION:
+                released = await ActivityEnvironment().run(ConfigurationManaging(self.ports).release_configuration, request)
+                assert released.is_done, released.blocked
             case StepAction.START_NODE:
                 await start_node(self.cluster, request.step.node)
             case _:

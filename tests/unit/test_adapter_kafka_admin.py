@@ -20,7 +20,7 @@ def answer(brokers: list[int], *partitions: tuple[list[int], list[int], int], er
     ]
     return SimpleNamespace(
         cluster_id="abc",
-        brokers=[SimpleNamespace(node_id=b) for b in brokers],
+        brokers=[SimpleNamespace(node_id=b, rack=f"rack-{b}" if b > 1 else None) for b in brokers],
         topics=[SimpleNamespace(name="orders", error_code=error, partitions=found)],
     )
 
@@ -50,6 +50,22 @@ def test_a_broker_that_is_not_listed_is_neither_in_sync_nor_leading() -> None:
     assert view.under_replicated == tuple(PartitionFault(partition=f"orders-{n}", missing=(2,)) for n in range(3))
     assert view.offline == ("orders-1", "orders-2")
     assert view.needs == {1: ("orders-0", "orders-1"), 3: ("orders-0",)}
+
+
+def test_who_shares_partitions_is_told_of_the_assignment_in_sync_or_not() -> None:
+    view = view_of(answer([1, 3], ([1, 2, 3], [1], 1), ([2, 3], [3], 3)), {"orders": 2})
+    assert view.shared is not None
+    assert [(pair.brokers, pair.count, pair.example) for pair in view.shared] == [
+        ((1, 2), 1, "orders-0"),
+        ((1, 3), 1, "orders-0"),
+        ((2, 3), 2, "orders-0"),
+    ]
+    assert view.racks == {3: "rack-3"}
+
+
+def test_who_is_displaced_is_alive_in_sync_and_first_of_the_replicas() -> None:
+    seen = answer([1, 3], ([3, 1], [3, 1], 1), ([1, 3], [3, 1], 1), ([3, 1], [1], 1), ([2, 1], [2, 1], 1), ([], [], -1))
+    assert kafka_admin.displaced(seen) == [("orders", 0)]
 
 
 def test_a_topic_that_cannot_be_read_makes_the_view_unknown() -> None:

@@ -23,6 +23,8 @@ from domain.contracts import (
     ApprovalMessage,
     Assessment,
     AssessRequest,
+    BlockersRequest,
+    BlockersSeen,
     CheckOutcome,
     CheckRequest,
     Claim,
@@ -32,8 +34,12 @@ from domain.contracts import (
     MigrationInput,
     MigrationStatus,
     ObserveRequest,
+    PlanOutcome,
+    PlanRequest,
+    PlanReview,
     PreviewRequest,
     RecordRequest,
+    ReviewRequest,
     RollbackAnswer,
     RollbackMessage,
     RollbackPreview,
@@ -49,8 +55,18 @@ from workflows.telling import SUMMARIES, summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
+WATCHING = {
+    ActivityName.WATCH,
+    ActivityName.OBSERVE,
+    ActivityName.PREVIEW,
+    ActivityName.RUNBOOK,
+    ActivityName.FIND_BLOCKERS,
+    ActivityName.MAKE_PLAN,
+    ActivityName.REVIEW_PLAN,
+}
 CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.CLAIM: (ClaimRequest, Claim),
+    ActivityName.FIND_BLOCKERS: (BlockersRequest, BlockersSeen),
     ActivityName.ASSESS: (AssessRequest, Assessment),
     ActivityName.WATCH: (AssessRequest, Assessment),
     ActivityName.PROVISION_CONTROLLER: (StepRequest, StepOutcome),
@@ -66,7 +82,10 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),
     ActivityName.WIPE: (StepRequest, StepOutcome),
+    ActivityName.RELEASE_CONFIGURATION: (StepRequest, StepOutcome),
     ActivityName.RUN_CHECK: (CheckRequest, CheckOutcome),
+    ActivityName.MAKE_PLAN: (PlanRequest, PlanOutcome),
+    ActivityName.REVIEW_PLAN: (ReviewRequest, PlanReview),
 }
 
 
@@ -93,7 +112,7 @@ def test_an_activity_takes_and_gives_what_the_contract_says(name: ActivityName) 
 
 def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
     watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS)}
-    assert watching == {ActivityName.WATCH, ActivityName.OBSERVE, ActivityName.PREVIEW, ActivityName.RUNBOOK}
+    assert watching == WATCHING
 
 
 def test_every_action_has_its_activity() -> None:
@@ -137,6 +156,9 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "AdoptRequest": {"migration_id", "command_id"},
     "ApprovalMessage": set(),
     "AssessRequest": {"migration_id", "cluster", "generation"},
+    "BlockersRequest": {"migration_id", "cluster"},
+    "BlockersSeen": {"observed_at", "phase", "blockers"},
+    "Standstill": {"measure", "since"},
     "Assessment": {"phase", "decision", "digest", "observation", "observed_at"},
     "CarriedState": {"generation"},
     "CheckOutcome": {"report_id", "verdict", "content_hash"},
@@ -144,6 +166,7 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "Claim": {"is_ours", "generation"},
     "ClaimRequest": {"migration_id", "first_run_id"},
     "ClusterSight": {"cluster", "observed_at", "phase", "nodes", "gauges", "unknown"},
+    "CompanionOutcome": {"node_id", "is_done"},
     "FileRestoration": {"node", "path", "how", "sha256"},
     "Gauges": set(),
     "HoldMessage": set(),
@@ -151,9 +174,13 @@ FIRST_FIELDS: dict[str, set[str]] = {
     "MigrationInput": {"migration_id", "cluster"},
     "MigrationStatus": {"migration_id", "progress", "generation"},
     "ObserveRequest": {"cluster"},
+    "PlanOutcome": {"plan_id", "plan_hash", "is_blocked"},
+    "PlanRequest": {"plan_id", "cluster", "kind", "requested_by", "requested_at"},
+    "PlanReview": set(),
     "PreviewRequest": {"cluster"},
     "PreviewStep": {"what"},
     "RecordRequest": {"migration_id", "cluster", "generation"},
+    "ReviewRequest": {"plan_id", "cluster"},
     "RevertOrder": {"command_id", "because", "cluster"},
     "RollbackAnswer": set(),
     "RollbackMessage": set(),

@@ -1,6 +1,6 @@
 """What `decide` promises on the way forward, over whole products of `Situation` and `Terms`; see `walk_of_situations`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from itertools import product
 from typing import Any
@@ -388,35 +388,42 @@ def check_none_is_owed(s: Any) -> None:
     assert not any(b.canaries is CanaryDebt.DUE for b in s.brokers), "clients' ways have still to be tried"
 
 
+def check_release(s: Any, step: Step) -> None:
+    """The very last: without it the end would be there."""
+    assert step == Step(action=StepAction.RELEASE_CONFIGURATION, stage=NodeStage.KRAFT)
+    assert s.is_release_due
+    check_end(s)
+
+
+def check_nothing_is_written_back(s: Any, terms: Any, step: Step) -> None:
+    """No node restarts that has not been stopped already, as long as a file may be written back; but for the end once begun."""
+    is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
+    if step.action is StepAction.ROLL_NODE and not is_ending and s.running_again:
+        assert subject(s, step).mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}
+
+
 def check_step(s: Any, terms: Any, step: Step) -> None:
     if gives_flag_back(s, step):
         check_flag_back(s, step)
         return
     check_nothing_decisive_is_open(s, terms, step)
     check_begun_first(s, step)
-    if step.action is StepAction.PROVISION_CONTROLLER:
-        check_provisioning(s, step)
-    elif step.action is StepAction.START_NODE:
-        check_start(s, step)
-    elif step.action is StepAction.FAIL_OVER:
-        check_failover(s, terms, step)
-    elif step.action in {StepAction.COMPARE_METADATA, StepAction.COMPARE_MESSAGES}:
-        check_comparison(s, terms, step)
-    elif step.action is StepAction.CAPTURE_BASELINE:
-        check_baseline(s, terms, step)
-    elif step.action is StepAction.KEEP_METADATA:
-        check_kept(s, terms, step)
-    elif step.action is StepAction.COMPARE_COPY:
-        check_copy(s, terms, step)
-    elif step.action is StepAction.TRY_CANARIES:
-        check_canary(s, terms, step)
-    else:
-        check_roll(s, terms, step)
-    assert not terms.is_held or terms.has_begun_to_finalize or is_final_too_early(s), "held means that nothing happens"
-
-
-def check_roll(s: Any, terms: Any, step: Step) -> None:
-    if is_controller(step):
+    check_nothing_is_written_back(s, terms, step)
+    checks: dict[StepAction, Callable[[], None]] = {
+        StepAction.PROVISION_CONTROLLER: lambda: check_provisioning(s, step),
+        StepAction.START_NODE: lambda: check_start(s, step),
+        StepAction.FAIL_OVER: lambda: check_failover(s, terms, step),
+        StepAction.COMPARE_METADATA: lambda: check_comparison(s, terms, step),
+        StepAction.COMPARE_MESSAGES: lambda: check_comparison(s, terms, step),
+        StepAction.CAPTURE_BASELINE: lambda: check_baseline(s, terms, step),
+        StepAction.KEEP_METADATA: lambda: check_kept(s, terms, step),
+        StepAction.COMPARE_COPY: lambda: check_copy(s, terms, step),
+        StepAction.RELEASE_CONFIGURATION: lambda: check_release(s, step),
+        StepAction.TRY_CANARIES: lambda: check_canary(s, terms, step),
+    }
+    if step.action in checks:
+        checks[step.action]()
+    elif is_controller(step):
         assert (step.action, step.stage) == (StepAction.ROLL_NODE, NodeStage.KRAFT)
         check_irreversible(s, terms, step)
         check_standbys_first(s, step)
@@ -453,6 +460,11 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
 
 def check_done(s: Any, done: Done) -> None:
     assert done == Done(outcome=Phase.KRAFT)
+    assert not s.is_release_due
+    check_end(s)
+
+
+def check_end(s: Any) -> None:
     assert phase_of(s) is Phase.KRAFT
     assert s.quorum is QuorumState.POST_MIGRATION
     assert all(b.mode is BrokerMode.KRAFT for b in s.brokers)

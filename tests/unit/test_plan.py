@@ -1,13 +1,14 @@
 """What a plan says of a cluster, what it rests on, and that nothing starts that has moved away from it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from domain.decisions import GateName, NodeStage, Refuse, Step, Wait
-from domain.observation import ControllerZnode, Observation, Unanswered
+from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
 from domain.plans import MOVED, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.properties import parse, unified
@@ -67,7 +68,7 @@ def test_it_names_every_restart_in_its_order_with_the_zookeeper_controller_last(
     assert told(made) == [
         ("Start the controllers", [("controller-3001",), ("controller-3002",), ("controller-3003",)]),
         ("Roll 1", [("broker-1",), ("broker-3",), (f"broker-{ZOOKEEPER_CONTROLLER}",)]),
-        ("Roll 2", [("broker-1",), ("broker-3",), (f"broker-{ZOOKEEPER_CONTROLLER}",)]),
+        ("Roll 2", [("broker-1",), ("broker-2",), ("broker-3",)]),
         ("Finalize", [("controller-3001",), ("controller-3002",), ("controller-3003",)]),
     ]
     assert made.restarts == {name: 2 if name.startswith("broker") else 1 for name in ALL}
@@ -82,6 +83,23 @@ def test_it_announces_what_will_be_made_to_try_clients_ways() -> None:
     assert any("keeperless-canary-<migration>-<broker> " in line and "broker-1" in line for line in made.canaries)
     assert any("-pause" in line and "5 s" in line for line in made.canaries)
     assert made.plan_hash != plan().plan_hash, "who has read the one has not read the other"
+
+
+def test_brokers_that_share_no_partition_go_together_where_the_policy_allows_it() -> None:
+    spec = cluster_spec(brokers=4)
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    across = tuple(SharedPartitions(brokers=pair, count=3, example="orders-0") for pair in ((1, 3), (1, 4), (2, 3), (2, 4)))
+    seen = with_kafka(observation(Point.BEFORE, brokers=4), shared=across, racks=racks)
+    asked = Asked("plan-1", "zk-to-kraft", MigrationPolicy(max_parallel=2), "ann", NOW)
+    made = plan_of(seen, spec, {}, asked, "observation")
+    roll_2 = made.rolls[2]
+    assert [wave.nodes for wave in roll_2.waves] == [("broker-1",), ("broker-3", "broker-4"), ("broker-2",)]
+    assert "share no partition" in roll_2.waves[1].reason
+    assert made.rolls[1].waves[-1].nodes == (f"broker-{ZOOKEEPER_CONTROLLER}",)
+    assert made.estimate.seconds < plan_of(seen, spec, {}, replace(asked, policy=POLICY), "observation").estimate.seconds
+    needing = with_kafka(seen, needs={1: (), 2: (), 3: ("clicks-1",), 4: ()})
+    waves = plan_of(needing, spec, {}, asked, "observation").rolls[2].waves
+    assert [wave.cannot_spare for wave in waves if "broker-3" in wave.nodes] == [("clicks-1",)]
 
 
 def test_its_files_are_what_the_rolls_will_write() -> None:

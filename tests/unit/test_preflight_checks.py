@@ -1,7 +1,5 @@
 """Each check fires on a cluster made for it, with its own code and nothing else, and none fires on a healthy one."""
 
-from collections.abc import Callable
-
 import pytest
 
 from domain.decisions import Finding, NodeStage, Refuse, Severity, Wait, WaitReason
@@ -17,6 +15,7 @@ from domain.observation import (
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.checks.seen import Check, OfLook
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.preflight import CHECKS, Seen, blockers_in, preflight
 from tests.unit.conftest import (
@@ -110,6 +109,11 @@ CASES: dict[str, tuple[Observation, set[str]]] = {
         with_setting(1, "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9095"),
         {"PF28"},
     ),
+    "a map that says otherwise of the controllers' listener": (
+        with_setting(1, "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"),
+        {"PF28"},
+    ),
+    "two patch releases": (with_metrics(HEALTHY, 2, kafka_version="3.9.3"), {"PF01"}),
     "a replica out of sync": (
         with_kafka(HEALTHY, under_replicated=(PartitionFault(partition="t-0", missing=(2,)),)),
         {"PF22"},
@@ -123,13 +127,24 @@ CASES: dict[str, tuple[Observation, set[str]]] = {
 }
 
 
+def every_broker_of(version: str) -> Observation:
+    seen = HEALTHY
+    for broker in SPEC.brokers:
+        seen = with_metrics(seen, broker.id, kafka_version=version)
+    return seen
+
+
+WARNED: dict[str, tuple[Observation, str]] = {
+    "an old patch release": (every_broker_of("3.9.0"), "PF01"),
+    "other names for the servers": (with_setting(1, "zookeeper.connect=other-name:2181/kafka/"), "PF20"),
+}
+
+
 def test_a_healthy_cluster_has_no_findings() -> None:
     assert found(HEALTHY) == ()
     assert found(with_setting(1, "broker.id=1 ")) == (), "blanks at the end of a line are no part of an id"
     bare = with_file(HEALTHY, 1, broker_text(1).replace("inter.broker.protocol.version=3.9\n", ""))
     assert found(bare) == (), "without the key it is the release"
-    chroot = with_setting(1, "zookeeper.connect=other-name:2181/kafka/")
-    assert found(chroot) == (), "only the chroot has to be the same"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -140,15 +155,35 @@ def test_a_check_fires_with_its_code_and_no_other(case: str) -> None:
     assert all(f.object and f.observed and f.expected and f.fix for f in findings)
 
 
-@pytest.mark.parametrize("check", CHECKS)
-def test_every_check_has_a_case_in_which_it_fires(check: Callable[..., object]) -> None:
-    """A check that no case needs could be deleted unnoticed."""
-    fired = 0
-    for seen, _ in CASES.values():
+FUNCTIONS = [(check, function) for check in CHECKS for function in check.of_look]
+
+
+@pytest.mark.parametrize(("check", "function"), FUNCTIONS, ids=lambda value: getattr(value, "code", None))
+def test_every_function_of_a_check_has_a_case_in_which_it_fires(check: Check, function: OfLook) -> None:
+    """One that no case needs could be deleted unnoticed."""
+    fired: list[Finding] = []
+    for seen, _ in (*CASES.values(), *WARNED.values()):
         assert seen.zookeeper is not None
         assert seen.kafka is not None
-        fired += bool(list(check(Seen(SPEC, POLICY, seen, seen.zookeeper, seen.kafka))))  # type: ignore[call-overload]
-    assert fired
+        fired += function(Seen(SPEC, POLICY, seen, seen.zookeeper, seen.kafka))
+    assert {f.code for f in fired} == {check.code}
+
+
+def test_the_catalogue_is_whole_in_order_and_says_what_each_check_means() -> None:
+    assert [check.code for check in CHECKS] == [f"PF{number:02}" for number in range(1, 41)]
+    for check in CHECKS:
+        assert check.of_look or check.of_survey
+        assert check.holds
+        assert check.because
+        assert check.source
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_a_warning_is_told_and_stops_nothing(case: str) -> None:
+    seen, code = WARNED[case]
+    findings = found(seen)
+    assert {f.code for f in findings} == {code}
+    assert blockers_in(findings, POLICY) == ()
 
 
 def test_topics_that_the_policy_gives_up_are_no_finding() -> None:

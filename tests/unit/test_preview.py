@@ -191,10 +191,15 @@ situations = st.builds(
     is_copy_stale=st.booleans(),
     is_copy_failed=st.booleans(),
     has_migration_znode=st.booleans(),
+    is_release_due=st.booleans(),
 ).map(
     lambda s: s if s.claim is Claim.KRAFT and s.has_migration_znode else replace(s, is_copy_stale=False, is_copy_failed=False)
 )
-STEP_WORDS = {StepAction.LEAVE_KRAFT: WINDOW[1], StepAction.WIPE: WIPE[1]}
+STEP_WORDS = {
+    StepAction.LEAVE_KRAFT: WINDOW[1],
+    StepAction.WIPE: WIPE[1],
+    StepAction.RELEASE_CONFIGURATION: "Resume the configuration management",
+}
 
 
 @settings(max_examples=600, deadline=None, phases=[Phase.explicit, Phase.generate])

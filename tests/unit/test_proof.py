@@ -29,16 +29,20 @@ def test_a_healthy_cluster_proves_its_nodes() -> None:
 def test_a_node_that_died_meanwhile_is_named_and_the_rolled_one_itself_is_not() -> None:
     for node_id, name in ((3, "broker-3"), (3002, "controller-3002")):
         dead = with_part(observation(Point.SOAK), node_id, process=stopped("old"), metrics=None)
-        assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.KRAFT) == name
-        assert dead_besides(dead, SPEC, MigrationPolicy(), node_id, NodeStage.KRAFT) == ""
-    assert dead_besides(observation(Point.SOAK), SPEC, MigrationPolicy(), 1, NodeStage.KRAFT) == ""
+        assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.KRAFT) == name
+        assert dead_besides(dead, SPEC, MigrationPolicy(), {node_id}, NodeStage.KRAFT) == ""
+    both = with_part(
+        with_part(observation(Point.SOAK), 1, process=stopped("a"), metrics=None), 2, process=stopped("b"), metrics=None
+    )
+    assert dead_besides(both, SPEC, MigrationPolicy(), {1, 2}, NodeStage.KRAFT) == ""
+    assert dead_besides(observation(Point.SOAK), SPEC, MigrationPolicy(), {1}, NodeStage.KRAFT) == ""
 
 
 def test_back_in_zookeeper_mode_nobody_misses_a_controller() -> None:
     dead = with_part(observation(Point.SOAK), 3002, process=stopped("old"), metrics=None)
-    assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.ZOOKEEPER) == ""
+    assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.ZOOKEEPER) == ""
     dead = with_part(dead, 2, process=stopped("old"), metrics=None)
-    assert dead_besides(dead, SPEC, MigrationPolicy(), 1, NodeStage.ZOOKEEPER) == "broker-2"
+    assert dead_besides(dead, SPEC, MigrationPolicy(), {1}, NodeStage.ZOOKEEPER) == "broker-2"
 
 
 def test_a_broker_that_runs_and_does_not_register_is_the_registrations_affair() -> None:

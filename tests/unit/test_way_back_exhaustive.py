@@ -180,6 +180,18 @@ def check_wipe(s: Any) -> None:
 
 def check_done(s: Any, done: Done) -> None:
     assert done == Done(outcome=OUTCOME)
+    assert not s.is_release_due
+    check_end(s)
+
+
+def check_release(s: Any, step: Step) -> None:
+    """The very last: without it the end would be there."""
+    assert step == Step(action=StepAction.RELEASE_CONFIGURATION, stage=NodeStage.ZOOKEEPER)
+    assert s.is_release_due
+    check_end(s)
+
+
+def check_end(s: Any) -> None:
     check_wipe(s)
     assert all(c.mode is ControllerMode.ABSENT for c in s.controllers)
     assert not any(b.has_metadata_log for b in s.brokers)
@@ -207,6 +219,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         StepAction.START_NODE: lambda: check_start(s, step),
         StepAction.FAIL_OVER: lambda: check_failover(s, step),
         StepAction.WIPE: lambda: check_wipe(s),
+        StepAction.RELEASE_CONFIGURATION: lambda: check_release(s, step),
     }
     checks[step.action]()
     assert is_emergency(s) or all(node.mode != BrokerMode.UNKNOWN for node in s.nodes), "unknown is never healthy"

@@ -9,7 +9,7 @@ from domain.plans import MOVED, Basis
 
 async def test_what_was_planned_is_what_is_done(world: Any) -> None:
     plan = await world.plan()
-    assert (plan.is_blocked, plan.findings, plan.unknown) == (False, (), ())
+    assert (plan.is_blocked, plan.unknown) == (False, ()), plan.findings
     await world.begin()
     await world.approve_gate()
     assert await world.result() == "succeeded"

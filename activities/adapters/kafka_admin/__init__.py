@@ -20,7 +20,10 @@ from typing import Any
 from kafka.errors import (
     AuthorizationError,
     ClusterAuthorizationFailedError,
+    ElectionNotNeededError,
     KafkaError,
+    KafkaStorageError,
+    PreferredLeaderNotAvailableError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
     for_code,
@@ -28,7 +31,13 @@ from kafka.errors import (
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    ListGroupsRequest,
+)
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
@@ -40,6 +49,8 @@ from domain.errors import Permanent, Transient
 from domain.observation import KafkaView, PartitionFault
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
+from domain.survey import BrokerLogDir
+from domain.waves import shared_partitions
 
 logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
 
@@ -50,6 +61,9 @@ EARLIEST, LATEST = -2, -1
 OFFSETS_BATCH = 5000
 """Partitions whose offsets are asked for in one request."""
 GROUPS_BATCH = 200
+ELECTIONS_BATCH = 1000
+"""Partitions whose leaders are elected by one request."""
+NO_ELECTION = frozenset({ElectionNotNeededError.errno, PreferredLeaderNotAvailableError.errno})
 GROUP_COORDINATION = "__consumer_offsets"
 NO_TOPIC_ID = bytes(16)
 TOPIC_RESOURCE = 2
@@ -107,11 +121,29 @@ class BrokerAdmin:
             client = stack.enter_context(_connected(spec, settings, min(self._seconds, CLIENT_SECONDS)))
             return RequestingClient(client.send, partial(_errors, spec), stack.pop_all().close)
 
+    async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
+        return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
+
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         return await asyncio.to_thread(self._offsets, cluster.spec.kafka)
 
     async def group_offsets(self, cluster: ClusterRecord) -> tuple[GroupOffset, ...]:
         return await asyncio.to_thread(self._group_offsets, cluster.spec.kafka)
+
+    async def elect_preferred(self, cluster: ClusterRecord) -> int:
+        return await asyncio.to_thread(self._elect_preferred, cluster.spec.kafka)
+
+    def _elect_preferred(self, spec: KafkaClientSpec) -> int:
+        """In KRaft mode metadata names any broker as controller: each passes it on."""
+        with self._agreed(spec) as (client, metadata):
+            wanted = displaced(metadata)
+            batches = [wanted[start : start + ELECTIONS_BATCH] for start in range(0, len(wanted), ELECTIONS_BATCH)]
+            return sum(client.elect_preferred(metadata.controller_id, batch) for batch in batches)
+
+    def _log_dirs(self, spec: KafkaClientSpec) -> tuple[BrokerLogDir, ...]:
+        with self._agreed(spec) as (client, metadata):
+            brokers = sorted(broker.node_id for broker in metadata.brokers)
+            return tuple(found for broker in brokers for found in client.log_dirs(broker))
 
     def _offsets(self, spec: KafkaClientSpec) -> tuple[PartitionOffsets, ...]:
         with self._agreed(spec) as (client, metadata):
@@ -236,6 +268,36 @@ class _Client:
             for one in topic.partitions
         }
 
+    def elect_preferred(self, controller: int, partitions: Sequence[tuple[str, int]]) -> int:
+        """How many have got their preferred leader. One that led already, or cannot lead any more, is no error."""
+        asked: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            asked.setdefault(topic, []).append(number)
+        request = ElectLeadersRequest(
+            election_type=ElectionType.PREFERRED,
+            topic_partitions=[
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in asked.items()
+            ],
+            timeout_ms=self._limit,
+        )
+        answer = _told(self._manager.run(self._manager.send, request, controller), "election of preferred leaders")
+        found = [
+            one.partition_id
+            for topic in answer.replica_election_results
+            for one in topic.partition_result
+            if one.error_code not in NO_ELECTION and _told(one, f"leader of {topic.topic}-{one.partition_id}")
+        ]
+        return len(found)
+
+    def log_dirs(self, broker: int) -> Iterator[BrokerLogDir]:
+        """Of each log directory its error tells whether it is online. No partition's size is asked for."""
+        answer = self._manager.run(self._manager.send, DescribeLogDirsRequest(topics=[]), broker)
+        for found in _told(answer, f"log directories of broker {broker}").results:
+            is_offline = found.error_code == KafkaStorageError.errno
+            if not is_offline:
+                _told(found, f"{found.log_dir} of broker {broker}")
+            yield BrokerLogDir(broker_id=broker, path=found.log_dir, is_offline=is_offline)
+
     def groups(self, broker: int) -> list[str]:
         """Groups that this broker coordinates."""
         answer = _told(self._manager.run(self._manager.send, ListGroupsRequest(), broker), f"groups of broker {broker}")
@@ -279,6 +341,18 @@ def leaders_of(metadata: MetadataResponse, is_wanted: Callable[[str], bool]) -> 
                 raise Transient(f"partition {topic.name}-{partition.partition_index}: has no leader now; look again")
             found.setdefault(partition.leader_id, []).append((topic.name, partition.partition_index))
     return found
+
+
+def displaced(metadata: MetadataResponse) -> list[tuple[str, int]]:
+    """Partitions whose preferred leader, the first of their replicas, is alive and in sync, and does not lead."""
+    _, alive = _brokers(metadata)
+    return [
+        (topic.name, partition.partition_index)
+        for topic in sorted(metadata.topics, key=lambda found: found.name)
+        for partition in sorted(topic.partitions, key=lambda found: found.partition_index)
+        for preferred in partition.replica_nodes[:1]
+        if preferred in alive and preferred in partition.isr_nodes and partition.leader_id != preferred
+    ]
 
 
 def _ask_leaders(client: _Client, metadata: MetadataResponse, when: int) -> dict[tuple[str, int], int]:
@@ -404,6 +478,8 @@ def view_of(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> KafkaView
         ),
         offline=tuple(p.name for p in partitions if not p.has_leader),
         needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(alive)},
+        shared=shared_partitions((p.name, p.replicas) for p in partitions),
+        racks={broker.node_id: broker.rack for broker in metadata.brokers if broker.rack},
     )
 
 

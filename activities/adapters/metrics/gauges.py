@@ -18,6 +18,7 @@ GAUGES = {
     "active_broker_count": f"{CONTROLLER}ActiveBrokerCount",
     "fenced_broker_count": f"{CONTROLLER}FencedBrokerCount",
     "write_behind_lag": f"{CONTROLLER}ZkWriteBehindLag",
+    "metadata_error_count": f"{CONTROLLER}MetadataErrorCount",
     "under_replicated_partitions": "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
 }
 """Field of `NodeMetrics` → MBean with one attribute, `Value`."""

@@ -63,6 +63,7 @@ class PidFileProcess:
             identity=running.identity,
             last_identity=running.identity,
             started_at=running.started_at(parse_boot_time(await self._proc("stat") or b"")),
+            is_paused=running.is_paused,
         )
 
     async def start(self) -> None:

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 TICKS_PER_SECOND = 100
@@ -10,6 +10,9 @@ TICKS_PER_SECOND = 100
 
 GONE = frozenset("ZXx")
 """States of a process that has ended and waits for its parent."""
+
+PAUSED = frozenset("Tt")
+"""States of a process that a signal, or a debugger, has stopped."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Stat:
     pid: int
     is_alive: bool
     start_ticks: int
+    is_paused: bool = field(default=False, compare=False)
 
     @property
     def identity(self) -> str:
@@ -32,7 +36,8 @@ def parse_stat(content: bytes) -> Stat:
     """`/proc/<pid>/stat`. The second field is the program's name in brackets and may itself hold spaces and brackets."""
     pid, rest = content[: content.index(b" ")], content[content.rindex(b")") + 2 :]
     fields = rest.split()
-    return Stat(int(pid), fields[0].decode() not in GONE, int(fields[19]))
+    state = fields[0].decode()
+    return Stat(int(pid), state not in GONE, int(fields[19]), state in PAUSED)
 
 
 def parse_boot_time(content: bytes) -> datetime:

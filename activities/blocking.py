@@ -1,0 +1,224 @@
+"""`find_blockers`: why nothing happens, from a fresh look and from what only logs, ZooKeeper's servers and assignments tell.
+
+Looks only, and within the time in which somebody waits for an answer: what does not come in time is named, and left out.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from temporalio import activity
+
+from activities.assessing import registered, ruling_of
+from activities.heartbeat import heartbeating
+from activities.observe import Ports, observe
+from activities.poison import unreadable_znodes
+from activities.ports import ZooKeeperServers
+from activities.suspects import stray_configs
+from activities.zookeeper_view import assigned_to
+from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen
+from domain.decisions import Decision, GateName, Intent, WaitReason
+from domain.errors import KeeperlessError, Permanent
+from domain.observation import Observation, Suspect
+from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
+from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked, Serving
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import phase_of
+from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Situation, quorum_leader, situation_of
+
+T = TypeVar("T")
+
+NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
+NO_SUSPECT: tuple[Suspect, ...] = ()
+
+LOG_LINES = 2000
+"""Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
+
+HINT_SECONDS = 4.0
+"""For each thing that is looked up besides the look itself."""
+
+PART_SECONDS = 6.0
+"""For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
+
+POISON_SECONDS = 4.0
+"""For the search for znodes that kill the copy, which the watch makes too, with more patience."""
+
+
+class Blocking:
+    """The activity that answers why nothing happens."""
+
+    def __init__(self, ports: Ports, servers: ZooKeeperServers) -> None:
+        self._ports, self._servers = ports, servers
+
+    @activity.defn(name=ActivityName.FIND_BLOCKERS)
+    async def find_blockers(self, request: BlockersRequest) -> BlockersSeen:
+        """All causes at once. For people."""
+        async with heartbeating():
+            cluster = await registered(request.cluster, self._ports)
+            record = await self._ports.ledger.migration(request.migration_id)
+            if record is None:
+                raise Permanent(f"migration {request.migration_id} is not in the ledger")
+            ruling = await self._ruling(request, record)
+            observation, servers = await asyncio.gather(
+                observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._ask_servers(cluster)
+            )
+            situation = situation_of(observation, cluster.spec, request.policy)
+            hints = replace(await self._hints(cluster, observation, situation), servers=servers)
+            return self._told(request, record, ruling, cluster, observation, hints)
+
+    def _told(
+        self,
+        request: BlockersRequest,
+        record: MigrationRecord,
+        ruling: Ruling,
+        cluster: ClusterRecord,
+        observation: Observation,
+        hints: Hints,
+    ) -> BlockersSeen:
+        situation = situation_of(observation, cluster.spec, request.policy)
+        assessment = assess(observation, cluster.spec, request.policy, ruling, "")
+        looked = Looked(
+            observation=observation,
+            spec=cluster.spec,
+            policy=request.policy,
+            situation=situation,
+            hints=hints,
+            waiting=record.progress.waiting,
+            alerts=record.progress.alerts,
+            in_hand=frozenset(request.in_hand),
+        )
+        decisions = [d for d in (assessment.decision, assessment.stands) if not _is_doubtful(d, record)]
+        found, explained = blockers_of(looked, *decisions)
+        return BlockersSeen(
+            observed_at=observation.ended_at,
+            phase=phase_of(situation),
+            blockers=found,
+            explained=tuple(sorted(explained)),
+            unlooked=hints.silent,
+        )
+
+    async def _ruling(self, request: BlockersRequest, record: MigrationRecord) -> Ruling:
+        """What people have ruled, but for the hold: what lies behind it is wanted as well."""
+        commands = [c for c in await self._ports.ledger.commands(record.id) if c.refused_because is None and c.delivered_at]
+        asked = AssessRequest(
+            migration_id=record.id,
+            cluster=record.cluster,
+            generation=record.generation or 0,
+            approvals=_approvals(commands),
+            policy=request.policy,
+        )
+        ruling = await ruling_of(asked, self._ports)
+        is_back = record.progress.intent is Intent.REVERT
+        accepted = {name for c in commands if c.kind is CommandKind.ROLLBACK for name in c.accept_loss}
+        return replace(ruling, accepted_losses=tuple(sorted(accepted))) if is_back else ruling
+
+    async def _ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
+        addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
+        asked = (a.rpartition(":") for a in addresses)
+        answers = await asyncio.gather(*(self._servers.serving(host.strip("[]"), int(port)) for host, _, port in asked))
+        return dict(zip(addresses, answers, strict=True))
+
+    async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
+        silent: list[str] = []
+        logs, assigned, strays, unreadable, serving = await asyncio.gather(
+            self._logs(cluster, worth_reading(cluster, observation, situation), silent),
+            _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
+            _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
+            _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
+            self._serving(cluster, situation),
+        )
+        return Hints(logs=logs, assigned=assigned, strays=strays, unreadable=unreadable, serving=serving, silent=tuple(silent))
+
+    async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
+        """Who answers though its pid file names no process."""
+
+        async def is_serving(node_id: int) -> bool:
+            try:
+                await self._ports.metrics.read(cluster.spec.node(node_id).metrics)
+            except KeeperlessError:
+                return False
+            return True
+
+        dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
+        answers = await asyncio.gather(*map(is_serving, dead))
+        return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
+
+    async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
+        """What would kill the copy, or be lost in it, as long as it has not begun."""
+        is_claimed = observation.zookeeper is None or situation.claim is not Claim.ZOOKEEPER
+        if is_claimed or situation.quorum is not QuorumState.PRE_MIGRATION:
+            return ()
+        tree = await self._ports.zookeepers.connect(cluster)
+        try:
+            return await unreadable_znodes(tree)
+        finally:
+            await tree.close()
+
+    async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
+        async def read(node_id: int) -> tuple[str, ...]:
+            tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
+            return await _in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
+
+        wanted = list(nodes)
+        return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
+
+    async def _assigned(
+        self, cluster: ClusterRecord, observation: Observation, situation: Situation
+    ) -> dict[int, tuple[str, ...]]:
+        """Where ids are assigned that nobody is registered with, before the copy: Kafka waits for them for ever."""
+        zookeeper = observation.zookeeper
+        if zookeeper is None or situation.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.ABSENT}:
+            return {}
+        gone = set(zookeeper.assigned_broker_ids) - set(zookeeper.broker_ids) - {b.id for b in cluster.spec.brokers}
+        if not gone:
+            return {}
+        tree = await self._ports.zookeepers.connect(cluster)
+        try:
+            return await assigned_to(tree, gone)
+        finally:
+            await tree.close()
+
+    async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
+        """What a failover would choke on, before there is one."""
+        if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
+            return ()
+        return await stray_configs(observation, cluster, self._ports.drivers)
+
+
+def _is_doubtful(decision: Decision | None, record: MigrationRecord) -> bool:
+    """On the way back: a wait for a loss that may have been accepted by a preview's hash, of which only the migration knows."""
+    waiting = record.progress.waiting
+    is_waited_for = waiting is not None and waiting.reason == getattr(decision, "reason", None)
+    is_of_loss = getattr(decision, "reason", None) in {WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT}
+    return record.progress.intent is Intent.REVERT and is_of_loss and not is_waited_for
+
+
+async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T) -> T:
+    """The answer, or `default` with the reason noted."""
+    try:
+        async with asyncio.timeout(HINT_SECONDS):
+            return await asked
+    except TimeoutError:
+        silent.append(f"{what}: no answer within {HINT_SECONDS:g} s")
+    except KeeperlessError as error:
+        silent.append(f"{what}: {error}")
+    return default
+
+
+def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
+    """The newest of each gate, as the workflow has accepted it."""
+    return {c.gate: c.id for c in commands if c.kind is CommandKind.APPROVE and c.gate is not None}
+
+
+def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
+    """Whose log may tell a cause: the active controller's, those of dead and unready nodes, and of brokers not registered."""
+    leader = quorum_leader(observation, cluster.spec)
+    unready = {*DOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
+    wanted = [node.id for node in situation.nodes if node.mode in unready]
+    wanted += [leader.id] if leader is not None else []
+    if situation.registration is Registration.DIFFERS:
+        wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
+    return list(dict.fromkeys(wanted))

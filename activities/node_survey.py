@@ -1,0 +1,134 @@
+"""What the preflight asks of one node: its settings, and what a program that is run there once says. Writes nothing.
+
+The program is handed over as an argument of `python3 -c`, so that nothing has to be put on the node.
+"""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from activities.ports import NodeDriver
+from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
+from domain.errors import Permanent, Transient
+from domain.observation import OBSERVED_PROPERTIES
+from domain.properties import ENCODING, parse
+from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
+
+PROGRAM = Path(__file__).parent / "on_node" / "look_at_node.py"
+LOOK_TIME = timedelta(seconds=60)
+MOST_NAMED = 200
+PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
+"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""
+CLASS_PATH_OPTIONS = ("-cp", "-classpath", "--class-path")
+
+
+class CannotLook(Exception):
+    """This machine cannot say anything, and why."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A node's settings as its file has them; of a controller that is to be made, its `base_properties`."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def survey(self, node_id: int, key: bytes) -> NodeSurvey:
+        shown = {name: value for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
+        hidden = self.properties.keys() - SURVEYED_PROPERTIES - OBSERVED_PROPERTIES
+        return NodeSurvey(
+            id=node_id,
+            settings=shown,
+            digests={name: _digest(key, name, self.properties[name]) for name in sorted(hidden)},
+            principal=principal_of(self.properties),
+        )
+
+
+def _digest(key: bytes, name: str, value: str) -> str:
+    return hmac.new(key, f"{name}={value}".encode(), "sha256").hexdigest()[:16]
+
+
+async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
+    path = node.base_properties if isinstance(node, ControllerSpec) else node.properties_file
+    file = await driver.read_file(path) if path is not None else None
+    return Files(parse(file.content.decode(ENCODING)) if file is not None else {})
+
+
+async def look_at_node(
+    driver: NodeDriver, node: NodeSpec, pid: int | None, request: Mapping[str, object], topic_ids: Mapping[str, str]
+) -> NodeLook:
+    """Run the program. `topic_ids`: as ZooKeeper has them; those on disk are held against them here, for there may be many."""
+    asked = {
+        "log_dirs": node.log_dirs,
+        "archive": str(Path(node.properties_file).parent),
+        "kafka_home": node.kafka_home,
+        "pid": pid,
+        "class_path": class_path_of(node),
+        **request,
+    }
+    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
+    answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)]))
+    on_disk: dict[str, str] = answer.pop("topic_ids")
+    wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
+    answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
+    return NodeLook.model_validate(answer)
+
+
+def _topic_of(path: str) -> str:
+    return path.rpartition("/")[2].rpartition("-")[0]
+
+
+async def _run(driver: NodeDriver, arguments: Sequence[str]) -> str:
+    try:
+        ran = await driver.run(arguments, {}, LOOK_TIME)
+    except Permanent as error:
+        raise CannotLook(f"python3 cannot be run there: {error}") from error
+    if ran.exit_code:
+        last = (ran.errors.strip().splitlines() or ["without a word"])[-1]
+        raise CannotLook(f"python3 has ended with {ran.exit_code}: {last[:300]}")
+    if not ran.output.rstrip().endswith("}"):
+        raise Transient("the answer of the look at a node is not whole")
+    return ran.output
+
+
+def class_path_of(node: NodeSpec) -> list[str]:
+    """Besides the jars of `kafka_home`: what environment and start command name, as Kafka's scripts take them."""
+    command = node.driver.service.start_command
+    given = [after for option, after in pairwise(command) if option in CLASS_PATH_OPTIONS]
+    return [entry for part in (node.environment.get("CLASSPATH", ""), *given) for entry in part.split(":") if entry]
+
+
+def request_of(
+    spec: ClusterSpec, node: NodeSpec, registrations: Sequence[Registration], broker: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, Any]:
+    """What this node is asked. `broker`: the settings of the broker whose file controllers are made from; `own`: the node's."""
+    hosts: list[dict[str, Any]] = [
+        {"what": f"host {c.host} of {spec.node_name(c.id)}", "host": c.host, "port": None, "protocol": ""}
+        for c in spec.controllers
+    ]
+    if isinstance(node, BrokerSpec):
+        return {"classes": [], "own_port": None, "reach": hosts}
+    assert isinstance(node, ControllerSpec)  # noqa: S101 - there are two roles
+    settings = {**broker, **own}
+    listener = inter_broker_listener(settings)
+    plugins = sorted({settings[name].strip() for name in PLUGINS if settings.get(name, "").strip()})
+    found = [_target(r, listener, r.protocols.get(listener, protocol_of(settings, listener))) for r in registrations]
+    return {
+        "classes": plugins,
+        "own_port": [node.host, node.port],
+        "reach": [*hosts, *(target for target in found if target)],
+    }
+
+
+def _target(registration: Registration, listener: str, protocol: str) -> dict[str, Any] | None:
+    host, _, port = registration.addresses.get(listener, "").rpartition(":")
+    if not port.isdecimal():
+        return None
+    what = f"{listener} of broker-{registration.broker_id} at {host}:{port}"
+    return {"what": what, "host": host.strip("[]"), "port": int(port), "protocol": protocol}

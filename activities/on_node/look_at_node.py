@@ -1,0 +1,250 @@
+"""Runs on a node's machine, before a migration: says what only the machine itself knows. Writes nothing.
+
+    python3 -c PROGRAM '{"log_dirs": […], "archive": "/etc/kafka", "kafka_home": "/opt/kafka", "pid": 4711, …}'
+
+The answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later, one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import ssl
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
+PARTITION = re.compile(r"(.+)-\d+")
+"""Not one that is being deleted, moved or found astray: those have a suffix (LocalLog.scala)."""
+METADATA_LOG = "__cluster_metadata-0"
+PROBE_SECONDS = 2.0
+ESTABLISHED = "01"
+V4_IN_V6 = bytes(10) + b"\xff\xff"
+UTC_TIME, GENERALIZED_TIME, VERSION = 0x17, 0x18, 0xA0
+
+
+def look(request: dict[str, Any]) -> dict[str, Any]:
+    without_id, topic_ids = partition_ids(request["log_dirs"])
+    with ThreadPoolExecutor(16) as threads:
+        reached = list(threads.map(reach, request["reach"]))
+    return {
+        "kafka_versions": versions(request["kafka_home"]),
+        "log_dirs": [directory(path) for path in request["log_dirs"]],
+        "archive": directory(request["archive"]),
+        "memory": memory(),
+        **limits(request["pid"]),
+        "without_id": without_id,
+        "topic_ids": topic_ids,
+        "absent_classes": absent(request["classes"], request["kafka_home"], request["class_path"]),
+        "is_port_taken": is_taken(*request["own_port"]) if request["own_port"] else None,
+        "reached": reached,
+    }
+
+
+def text(path: str) -> str | None:
+    """A file's content, or `None` where there is none or it may not be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return None
+
+
+def names(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def versions(kafka_home: str) -> list[str]:
+    found = (KAFKA_JAR.fullmatch(name) for name in names(os.path.join(kafka_home, "libs")))  # noqa: PTH118
+    return sorted({match.group(1) for match in found if match})
+
+
+def directory(path: str) -> dict[str, Any]:
+    """Where it is not there yet: of the nearest one above, which it would be made in."""
+    while not os.path.isdir(path) and path != "/":  # noqa: PTH112
+        path = os.path.dirname(path)  # noqa: PTH120
+    sizes = os.statvfs(path)
+    return {
+        "path": path,
+        "filesystem": filesystem(os.path.realpath(path)),
+        "free": sizes.f_bavail * sizes.f_frsize,
+        "total": sizes.f_blocks * sizes.f_frsize,
+        "is_writable": os.access(path, os.W_OK | os.X_OK),
+    }
+
+
+def filesystem(path: str) -> str | None:
+    """By `/proc/self/mounts`: the longest mount point that the path lies below; of several on one, the last."""
+    best, kind = -1, None
+    for line in (text("/proc/self/mounts") or "").splitlines():
+        fields = line.split()
+        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), fields[1])
+        if (path + "/").startswith(point.rstrip("/") + "/") and len(point) >= best:
+            best, kind = len(point), fields[2]
+    return kind
+
+
+def memory() -> int | None:
+    found = re.search(r"^MemTotal:\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def limits(pid: int | None) -> dict[str, Any]:
+    process = f"/proc/{pid}"
+    most = re.search(r"^Max open files\s+(\d+)", text(f"{process}/limits") or "", re.MULTILINE) if pid else None
+    maps = text(f"{process}/maps") if pid else None
+    most_maps = text("/proc/sys/vm/max_map_count")
+    return {
+        "open_files": len(names(f"{process}/fd")) or None if pid else None,
+        "most_open_files": int(most.group(1)) if most else None,
+        "maps": maps.count("\n") if maps else None,
+        "most_maps": int(most_maps) if most_maps else None,
+        "sockets": sockets(pid) if pid else None,
+    }
+
+
+def sockets(pid: int) -> list[str] | None:
+    """The process's own ends of established TCP connections, by the inodes of its open files (proc(5))."""
+    open_files = names(f"/proc/{pid}/fd")
+    if not open_files:
+        return None
+    inodes = {inode_of(f"/proc/{pid}/fd/{name}") for name in open_files}
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/{pid}/net/{kind}") or "").splitlines()[1:]]
+    return sorted({address(fields[1]) for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes})
+
+
+def inode_of(path: str) -> str | None:
+    try:
+        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))  # noqa: PTH115
+    except OSError:
+        return None
+    return found.group(1) if found else None
+
+
+def address(field: str) -> str:
+    """`0100007F:1F90`: words of four bytes in the machine's order, then the port. IPv4 within IPv6 is shown as IPv4."""
+    packed, _, port = field.partition(":")
+    words = [int(packed[at : at + 8], 16) for at in range(0, len(packed), 8)]
+    raw = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
+    if len(raw) == 4 or raw.startswith(V4_IN_V6):
+        host = socket.inet_ntop(socket.AF_INET, raw[-4:])
+    else:
+        host = f"[{socket.inet_ntop(socket.AF_INET6, raw)}]"
+    return f"{host}:{int(port, 16)}"
+
+
+def partition_ids(log_dirs: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Directories of partitions without a topic's id; and of the others the id of each."""
+    without, ids = [], {}
+    for path in (f"{log_dir}/{name}" for log_dir in log_dirs for name in names(log_dir)):
+        name = os.path.basename(path)  # noqa: PTH119
+        if not PARTITION.fullmatch(name) or name == METADATA_LOG or not os.path.isdir(path):  # noqa: PTH112
+            continue
+        found = re.search(r"^topic_id:\s*(\S+)", text(f"{path}/partition.metadata") or "", re.MULTILINE)
+        if found is None:
+            without.append(path)
+        else:
+            ids[path] = found.group(1)
+    return without, ids
+
+
+def absent(classes: list[str], kafka_home: str, class_path: list[str]) -> list[str]:
+    wanted = {name: name.replace(".", "/") + ".class" for name in classes}
+    if not wanted:
+        return []
+    for place in jars([f"{kafka_home}/libs/*", *class_path]):
+        held = contents(place, set(wanted.values()))
+        wanted = {name: file for name, file in wanted.items() if file not in held}
+    return sorted(wanted)
+
+
+def jars(class_path: list[str]) -> list[str]:
+    """As Java expands a class path: `/*` stands for the jars of that folder."""
+    found = []
+    for entry in class_path:
+        folder = entry[:-2] if entry.endswith("/*") else None
+        found += [entry] if folder is None else [f"{folder}/{name}" for name in names(folder) if name.lower().endswith(".jar")]
+    return found
+
+
+def contents(place: str, wanted: set[str]) -> set[str]:
+    if os.path.isdir(place):  # noqa: PTH112
+        return {name for name in wanted if os.path.isfile(f"{place}/{name}")}  # noqa: PTH113
+    try:
+        with zipfile.ZipFile(place) as jar:
+            return wanted.intersection(jar.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return set()
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Whether somebody listens where this node is to listen. An address that is not this machine's is told elsewhere."""
+    try:
+        socket.create_connection((host, port), timeout=PROBE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def reach(wanted: dict[str, Any]) -> dict[str, Any]:
+    """One listener: a connection, and with TLS a handshake. Nobody's certificate is believed here: it is only read.
+
+    Without a port the host's name alone is looked up.
+    """
+    answer = {"what": wanted["what"], "protocol": wanted["protocol"], "problem": None, "certificate_until": None}
+    try:
+        if wanted["port"] is None:
+            socket.getaddrinfo(wanted["host"], None)
+            return answer
+        with socket.create_connection((wanted["host"], wanted["port"]), timeout=PROBE_SECONDS) as plain:
+            if wanted["protocol"].endswith("SSL"):
+                answer["certificate_until"] = expiry(handshake(plain, wanted["host"]))
+    except (OSError, ValueError, IndexError) as error:
+        answer["problem"] = f"{type(error).__name__}: {error}"
+    return answer
+
+
+def handshake(plain: socket.socket, host: str) -> bytes:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with context.wrap_socket(plain, server_hostname=host) as secure:
+        return secure.getpeercert(binary_form=True) or b""
+
+
+def expiry(certificate: bytes) -> str:
+    """ISO 8601 of notAfter (RFC 5280): version, serial number, algorithm, issuer, and then the validity of two times."""
+    (_, body), *_ = children(certificate)
+    fields = children(children(body)[0][1])
+    validity = fields[4 if fields[0][0] == VERSION else 3][1]
+    tag, value = children(validity)[1]
+    digits = value.decode("ascii")
+    if tag == UTC_TIME:
+        digits = ("19" if int(digits[:2]) >= 50 else "20") + digits
+    elif tag != GENERALIZED_TIME:
+        raise ValueError("the certificate has no notAfter that can be read")
+    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}T{digits[8:10]}:{digits[10:12]}:{digits[12:14]}+00:00"
+
+
+def children(data: bytes) -> list[tuple[int, bytes]]:
+    """Tag and content of each DER element."""
+    found, at = [], 0
+    while at < len(data):
+        tag, length, at = data[at], data[at + 1], at + 2
+        if length & 0x80:
+            size = length & 0x7F
+            length, at = int.from_bytes(data[at : at + size], "big"), at + size
+        found.append((tag, data[at : at + length]))
+        at += length
+    return found
+
+
+if __name__ == "__main__":
+    json.dump(look(json.loads(sys.argv[1])), sys.stdout)

@@ -1,0 +1,100 @@
+"""`with_survey`: adds to an observation what only an assessment before the start looks at. Small clusters take it in a second.
+
+What does not answer joins `unanswered`, so that it is waited for. What we may never have is named in `missing`: then the
+checks that need it say `unverifiable`.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
+from activities.observe import Ports
+from activities.zookeeper_survey import survey_servers, survey_zookeeper
+from domain.cluster import NodeSpec
+from domain.errors import KeeperlessError, Permanent
+from domain.observation import Observation, Process
+from domain.observed import Unanswered
+from domain.records import ClusterRecord
+from domain.survey import NodeSurvey, Registration, Survey, ZooKeeperSurvey
+
+T = TypeVar("T")
+
+KEY_BYTES = 32
+
+
+@dataclass
+class Gaps:
+    """What a survey did not get."""
+
+    unanswered: list[Unanswered] = field(default_factory=list)
+    missing: list[Unanswered] = field(default_factory=list)
+
+    async def part(self, what: str, asked: Awaitable[T]) -> T | None:
+        try:
+            return await asked
+        except (CannotLook, Permanent) as error:
+            self.missing.append(Unanswered(what=what, why=str(error)))
+        except KeeperlessError as error:
+            self.unanswered.append(Unanswered(what=what, why=str(error)))
+        return None
+
+
+async def with_survey(observation: Observation, cluster: ClusterRecord, ports: Ports) -> Observation:
+    """The observation with the survey that it lacks, and with whatever of that did not answer."""
+    gaps = Gaps()
+    servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
+    found, log_dirs = await asyncio.gather(
+        gaps.part("survey of zookeeper", _zookeeper(cluster, ports)),
+        gaps.part("log directories", ports.kafka.log_dirs(cluster)),
+    )
+    zookeeper, topic_ids = found if found is not None else (None, {})
+    nodes = await _nodes(observation, cluster, ports, zookeeper.registrations if zookeeper else (), topic_ids, gaps)
+    survey = Survey(nodes=nodes, zookeeper=zookeeper, servers=servers, log_dirs=log_dirs, missing=_sorted(gaps.missing))
+    unanswered = (*observation.unanswered, *gaps.unanswered)
+    return observation.model_copy(update={"survey": survey, "unanswered": _sorted(unanswered)})
+
+
+def _sorted(parts: list[Unanswered] | tuple[Unanswered, ...]) -> tuple[Unanswered, ...]:
+    return tuple(sorted(parts, key=lambda part: part.what))
+
+
+async def _zookeeper(cluster: ClusterRecord, ports: Ports) -> tuple[ZooKeeperSurvey, dict[str, str]]:
+    tree = await ports.zookeepers.connect(cluster)
+    try:
+        return await survey_zookeeper(tree)
+    finally:
+        await tree.close()
+
+
+async def _nodes(
+    observation: Observation,
+    cluster: ClusterRecord,
+    ports: Ports,
+    registrations: tuple[Registration, ...],
+    topic_ids: dict[str, str],
+    gaps: Gaps,
+) -> tuple[NodeSurvey, ...]:
+    """All settings first: controllers are asked about what they will take over from the first broker."""
+    spec, key = cluster.spec, secrets.token_bytes(KEY_BYTES)
+    read = (gaps.part(f"settings of {spec.node_name(n.id)}", read_settings(ports.drivers.driver(n), n)) for n in spec.nodes)
+    files = dict(zip((n.id for n in spec.nodes), await asyncio.gather(*read), strict=True))
+    first = files[spec.brokers[0].id] or Files()
+
+    async def survey(node: NodeSpec) -> NodeSurvey:
+        own = files[node.id] or Files()
+        request = request_of(spec, node, registrations, first.properties, own.properties)
+        pid = _pid(observation.node(node.id).process)
+        looked = look_at_node(ports.drivers.driver(node), node, pid, request, topic_ids)
+        look = await gaps.part(f"look at {spec.node_name(node.id)}", looked)
+        return own.survey(node.id, key).model_copy(update={"look": look})
+
+    return tuple(await asyncio.gather(*map(survey, spec.nodes)))
+
+
+def _pid(process: Process | None) -> int | None:
+    """`4711@123` is pid and start time; another driver's identity may be neither."""
+    pid = (process.identity or "").partition("@")[0] if process is not None and process.is_running else ""
+    return int(pid) if pid.isdecimal() else None

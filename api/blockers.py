@@ -1,0 +1,220 @@
+"""Why nothing happens: what a worker finds in the cluster, what the ledger knows, and what Temporal says of our own processes.
+
+Each of the three may be missing, and then says so as an entry: an answer that names the missing part is what was asked for.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
+from temporalio.service import RPCStatusCode
+
+from api.answers import Outgoing
+from api.observing import OWN_ERRORS, NoWorker, ObservationFailed, blockers
+from api.runs import MIGRATION_ID
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.wiring import Wiring
+from domain import standing
+from domain.blocker import Blocker, blocker
+from domain.contracts import ActivityName, BlockersSeen, TaskQueue
+from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+
+QUESTION_LIMIT = timedelta(seconds=6)
+"""For a worker to answer for a run. It may have to read the run's history first."""
+
+PAGE = 1000
+"""Events read at a time."""
+
+QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
+"""Of a migration's activities; every other is on the queue of effects."""
+
+
+class BlockersAnswer(Outgoing):
+    """Why nothing happens: one entry for each cause. None, and nothing is in the way.
+
+    `observed_at`: when the cluster was looked at; `null` where no worker could, or the migration has ended. `unlooked`: what
+    could not be looked up for this answer, so that a cause may be missing.
+    """
+
+    migration_id: str
+    state: MigrationState
+    phase: str | None
+    observed_at: datetime | None
+    items: list[Blocker]
+    unlooked: list[str] = Field(description="Parts of the search that gave no answer.")
+
+
+class RunSeen(Outgoing):
+    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
+
+    `is_led`: a worker answers for the run. One that waits has no task that would show that nobody leads it.
+    """
+
+    is_running: bool | None
+    is_led: bool = True
+    tasks: tuple[standing.PendingTask, ...] = ()
+
+
+async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
+    """The answer, in whatever state the migration is."""
+    if record.progress.state not in ACTIVE_STATES:
+        items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
+        return _answer(record, None, items)
+    events = await _events(wiring, record.id)
+    now = datetime.now(UTC)
+    looked, run = await asyncio.gather(_look(wiring.temporal, record, _in_hand(events, record, now), now), _run(wiring, record))
+    seen = looked if isinstance(looked, BlockersSeen) else None
+    commands = await wiring.ledger.commands(record.id)
+    known = _known(record, seen, run, events, commands, now)
+    found = [*(seen.blockers if seen is not None else ()), *([looked] if isinstance(looked, Blocker) else ()), *known]
+    return _answer(record, seen, _once(found))
+
+
+def _answer(record: MigrationRecord, seen: BlockersSeen | None, items: Sequence[Blocker]) -> BlockersAnswer:
+    return BlockersAnswer(
+        migration_id=record.id,
+        state=record.progress.state,
+        phase=(seen.phase if seen is not None else None) or record.progress.phase,
+        observed_at=seen.observed_at if seen is not None else None,
+        items=list(items),
+        unlooked=list(seen.unlooked) if seen is not None else [],
+    )
+
+
+def _known(
+    record: MigrationRecord,
+    seen: BlockersSeen | None,
+    run: RunSeen,
+    events: Sequence[Event],
+    commands: Sequence[Command],
+    now: datetime,
+) -> Iterator[Blocker]:
+    yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
+    yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
+    yield from standing.of_run(run.is_running, record, now)
+    yield from standing.of_tasks(run.tasks, now)
+    if not run.is_led:
+        yield _missing(TaskQueue.MIGRATIONS, "nobody answers a question to the migration's workflow", now)
+    yield from standing.of_steps(events)
+    yield from standing.of_commands(commands, now)
+
+
+def _once(found: Sequence[Blocker]) -> list[Blocker]:
+    """Of those with one code and one object the first."""
+    return list({(entry.code, entry.object): entry for entry in reversed(found)}.values())[::-1]
+
+
+def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> tuple[str, ...]:
+    """The node that a step works on, as long as that may take."""
+    step = standing.in_hand(events)
+    if step is None or now - step.began_at > record.policy.restart_deadline:
+        return ()
+    return (step.node,)
+
+
+async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
+    found: list[Event] = []
+    while page := await wiring.ledger.events(migration_id, found[-1].seq if found else 0, PAGE):
+        found += page
+        if len(page) < PAGE:
+            break
+    return found
+
+
+async def _look(temporal: Temporal, record: MigrationRecord, in_hand: tuple[str, ...], now: datetime) -> BlockersSeen | Blocker:
+    """What a worker finds, or the entry that says why none does."""
+    try:
+        return await blockers(temporal, record, in_hand)
+    except NoWorker as error:
+        took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
+        nobody = "nobody took the task to look at the cluster"
+        return _missing(TaskQueue.WATCH, took if error.was_taken else nobody, now)
+    except ObservationFailed as error:
+        return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
+    except (TemporalUnavailable, TemporalRefused) as error:
+        return _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
+
+
+def _missing(queue: TaskQueue, observed: str, now: datetime) -> Blocker:
+    return standing.no_worker(queue, standing.PROGRAM_OF[queue], observed, now)
+
+
+def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:
+    fix = {
+        standing.OBSERVATION_FAILED: "Mend what is named. The log of keeperless-activities has it whole.",
+        standing.TEMPORAL_UNAVAILABLE: "Start Temporal, or make it reachable. Nothing is lost meanwhile: migrations go "
+        "on where they stood.",
+    }[code]
+    return blocker(code, about, observed=observed, expected=expected, fix=fix, since=now)
+
+
+async def _run(wiring: Wiring, record: MigrationRecord) -> RunSeen:
+    """Temporal's silence is told by the look already."""
+    try:
+        async with wiring.temporal.answering() as client:
+            description = await client.get_workflow_handle(record.workflow_id).describe()
+    except TemporalRefused as error:
+        return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
+    except TemporalUnavailable:
+        return RunSeen(is_running=None)
+    is_own = description.typed_search_attributes.get(MIGRATION_ID) == record.id
+    if not is_own or description.close_time is not None:
+        return RunSeen(is_running=False)
+    return RunSeen(is_running=True, is_led=await _is_led(wiring, record), tasks=tuple(_tasks(description)))
+
+
+async def _is_led(wiring: Wiring, record: MigrationRecord) -> bool:
+    """Whether the run answers a question, whatever it says."""
+    try:
+        async with wiring.temporal.answering(QUESTION_LIMIT) as client:
+            await client.get_workflow_handle(record.workflow_id).query("status")
+    except WorkflowQueryFailedError:
+        return True
+    except (TemporalRefused, TemporalUnavailable):
+        return False
+    return True
+
+
+def _tasks(description: WorkflowExecutionDescription) -> Iterator[standing.PendingTask]:
+    raw = description.raw_description
+    if raw.HasField("pending_workflow_task"):
+        task = raw.pending_workflow_task
+        began_at = task.original_scheduled_time.ToDatetime(UTC)
+        is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
+        yield standing.PendingTask(
+            what="the migration's workflow",
+            queue=TaskQueue.MIGRATIONS,
+            begun_at=began_at,
+            due_at=began_at,
+            taken_at=task.started_time.ToDatetime(UTC) if is_taken else None,
+        )
+    yield from (_task(activity) for activity in raw.pending_activities)
+
+
+def _task(activity: PendingActivityInfo) -> standing.PendingTask:
+    is_taken = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    is_again = activity.HasField("next_attempt_schedule_time")
+    due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
+    return standing.PendingTask(
+        what=activity.activity_type.name,
+        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
+        begun_at=activity.scheduled_time.ToDatetime(UTC),
+        due_at=due.ToDatetime(UTC),
+        taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
+        attempt=activity.attempt,
+        error=_error_of(activity.last_failure) if activity.HasField("last_failure") else "",
+    )
+
+
+def _error_of(failure: Failure) -> str:
+    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error."""
+    if failure.HasField("timeout_failure_info"):
+        return ""
+    if failure.application_failure_info.type in OWN_ERRORS:
+        return failure.message
+    return "in a way that nobody foresaw: the worker's log has the cause"

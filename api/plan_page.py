@@ -1,0 +1,88 @@
+"""A plan as a page of Markdown: what somebody reads before saying yes, in a terminal or in a ticket.
+
+What stands in the way comes first, what cannot be undone next; the files come last, because they are long.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from domain.decisions import Finding, Severity
+from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
+
+SAYS = {
+    Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
+    Severity.WARNING: "Warnings",
+    Severity.INFO: "Worth knowing",
+}
+BACKTICKS = re.compile(r"`{3,}")
+
+
+def page_of(plan: Plan) -> str:
+    parts = [
+        f"# Plan of {plan.kind} for cluster {plan.cluster}",
+        _verdict(plan),
+        f"Made at {plan.made_at:%Y-%m-%d %H:%M:%S %Z} in phase **{plan.phase or 'unknown'}**, for {_line(plan.requested_by)}. "
+        f"Hash `{plan.plan_hash}`.",
+        *_section("Did not answer, so this plan knows nothing of it", [_line(part) for part in plan.unknown]),
+        *_findings(plan.findings),
+        *_section("What cannot be undone", [f"{p.what} Gate: **{p.gate}**." for p in plan.irreversible]),
+        *_rolls(plan.rolls, plan.estimate),
+        f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most.",
+        *_section("What is not migrated", plan.not_migrated),
+        *_section("What changes for people", plan.changes_for_people),
+        "## Files",
+        *[part for node in plan.nodes for part in _files(node)],
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.is_blocked:
+        return "**Blocked.** A migration would be refused, and nothing touched."
+    return f"A migration may start: `POST /migrations` with `plan_id` `{plan.id}`."
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", "\n".join(f"- {line}" for line in lines)] if lines else []
+
+
+def _findings(findings: Sequence[Finding]) -> Iterator[str]:
+    """As they are sorted: the gravest first."""
+    for severity, found in groupby(findings, key=lambda finding: finding.severity):
+        yield from _section(SAYS[severity], [_finding(finding) for finding in found])
+
+
+def _finding(finding: Finding) -> str:
+    cannot = " (could not be checked)" if finding.is_unverifiable else ""
+    told = f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {finding.fix}"
+    return _line(told)
+
+
+def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
+    rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "a guess: this cluster has no history"
+    yield f"## What is restarted, in this order\n\nAbout {estimate.seconds:g} s without soak and people's time ({rests_on})."
+    for roll in rolls:
+        lines = [_wave(wave) for wave in roll.waves]
+        yield f"### {roll.what}"
+        yield "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def _wave(wave: PlannedWave) -> str:
+    stops = f" **Cannot spare it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
+    gone = f" Not available meanwhile: {', '.join(wave.without)}." if wave.without else ""
+    return f"{', '.join(wave.nodes)}: {_line(wave.reason)}{stops}{gone}"
+
+
+def _files(node: PlannedNode) -> Iterator[str]:
+    yield f"### {node.name}: `{node.path}`"
+    if not node.files:
+        yield "No text of it is known: it could not be read, or nothing is written any more."
+    for file in node.files:
+        diff = "\n".join(file.diff)
+        fence = "`" * max([3, *(len(found) + 1 for found in BACKTICKS.findall(diff))])
+        yield f"Stage **{file.stage}**, sha256 `{file.sha256}`:\n\n{fence}diff\n{diff}\n{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,55 @@
+"""The page of the preflight's checks, made from its catalogue."""
+
+from domain.decisions import Severity
+from domain.zk_to_kraft.checks.catalogue import CATALOGUE
+from domain.zk_to_kraft.checks.seen import Check
+
+HEAD = """\
+# Preflight checks
+
+Made from `domain/zk_to_kraft/checks` by `make docs`. Do not edit.
+
+Before anything is touched, the cluster is looked at once, whole, and every check below is asked. Nothing is written and nothing
+restarted for that: on each node one small Python program is run, and it only reads. One finding of severity `blocker` is
+enough: the migration ends in the state `refused`, with each finding's object, what was observed, what was expected, and what to
+do. A `warning` stops nothing, and somebody should have read it; an `info` is worth knowing. A part that does not answer is not
+a finding: the migration waits, says which part, and looks again.
+
+What cannot be looked at with the access given is found as *unverifiable*, with what is missing. That is never a pass: where the
+check's findings are blockers, it stops the migration too, until somebody gives access, or has looked otherwise and accepts the
+finding. Any blocker can be accepted by name, with who and why, in the policy's `accepted_findings`: `{"code": "PF29", "object":
+"*", "by": "ann", "reason": "tried with Kafka's own tools"}`. It is still shown.
+
+Of properties files only harmless values are kept. Everything else is compared between nodes by digests that are keyed with
+a number of that one look, which is never stored.
+
+The codes are stable. Severity below is that of a check's gravest finding.
+"""
+
+
+def checks() -> str:
+    rows = [f"| [{check.code}](#{check.code.lower()}) | {_severity(check)} | {check.holds} |" for check in CATALOGUE]
+    table = "\n".join(["| code | severity | what must hold |", "|---|---|---|", *rows])
+    return "\n".join([HEAD, table + "\n", *map(_section, CATALOGUE)])
+
+
+def _section(check: Check) -> str:
+    lines = [
+        f"## {check.code}\n",
+        f"{_capital(check.holds)}.\n",
+        f"- **Severity**: {_severity(check)}.",
+        f"- **Because otherwise**: {check.because}.",
+        f"- **Looked at**: {check.source}.",
+        f"- **Unverifiable**: {check.unverifiable or 'never: without this part nothing starts'}.",
+        f"- **Asked again** right before the first effect: {'yes' if check.of_look else 'no'}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _severity(check: Check) -> str:
+    return f"`{Severity(check.severity)}`"
+
+
+def _capital(sentence: str) -> str:
+    """Names in backquotes stay as they are."""
+    return sentence[:1].upper() + sentence[1:]

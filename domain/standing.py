@@ -1,0 +1,225 @@
+"""Causes that no look at a cluster finds: what people have said, what the ledger has written down, and who of us is missing.
+Pure.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from domain.blocker import Blocker, blocker
+from domain.contracts import TaskQueue
+from domain.decisions import WaitReason
+from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
+
+APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
+TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
+
+CODES: dict[str, str] = {
+    APPROVAL: "A gate is open: a person has to decide.",
+    STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
+    NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, or cannot reach Temporal.",
+    RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
+    TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
+    OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
+    COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
+}
+"""Codes that are neither a wait's reason, nor a guard, nor a check."""
+
+PROGRAM_OF: dict[str, str] = {
+    TaskQueue.MIGRATIONS: "keeperless-workflows",
+    TaskQueue.CLUSTER: "keeperless-activities",
+    TaskQueue.WATCH: "keeperless-activities",
+    TaskQueue.CHECKS: "keeperless-checks",
+}
+
+UNTAKEN = timedelta(seconds=5)
+"""How long a task may lie before nobody is there to take it. A busy worker takes one within moments."""
+
+SETTLED = timedelta(seconds=20)
+"""An attempt that has been in work for so long goes well so far, whatever the one before came to."""
+
+OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
+"""Waits that only the migration itself knows of; every other one a fresh look finds again, or it is over."""
+
+
+@dataclass(frozen=True)
+class PendingTask:
+    """What Temporal says of one activity of the run, or of its workflow task.
+
+    `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work; `None` while it is not.
+    `error`: of the last attempt; empty where that was the loss of a worker.
+    """
+
+    what: str
+    queue: str
+    begun_at: datetime
+    due_at: datetime
+    taken_at: datetime | None = None
+    attempt: int = 1
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class InHand:
+    """The step that the last events tell of as begun and not ended."""
+
+    node: str
+    began_at: datetime
+
+
+def in_hand(events: Sequence[Event]) -> InHand | None:
+    """The node that a step works on. A person's hold leaves it to be finished; an error of its own ends it."""
+    for event in reversed(events):
+        is_stopped = event.kind == "held" and "error" in event.data
+        if event.kind in {"step-done", "step-blocked"} or is_stopped:
+            return None
+        if event.kind == "step-started":
+            return InHand(str(event.data.get("node", "")), event.at)
+    return None
+
+
+def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
+    """Why it did not start: the preflight's findings."""
+    at = record.ended_at or record.created_at
+    return tuple(
+        blocker(f.code, f.object, observed=f.observed, expected=f.expected, fix=f.fix, since=at)
+        for f in record.progress.findings
+    )
+
+
+def of_waiting(record: MigrationRecord, explained: frozenset[str] | None, blocked: Sequence[Event]) -> Iterator[Blocker]:
+    """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look."""
+    waiting = record.progress.waiting
+    if waiting is None:
+        return
+    is_known = explained is not None and (waiting.reason not in OF_PEOPLE or waiting.reason in explained)
+    if waiting.reason == APPROVAL:
+        yield _approval(record, waiting)
+    elif waiting.reason == WaitReason.HELD:
+        yield _held(waiting, blocked)
+    elif not is_known:
+        yield blocker(
+            waiting.reason,
+            ", ".join(waiting.objects[:5]) or "the migration",
+            observed=waiting.detail or "the migration waits for it",
+            expected="it is over",
+            fix=waiting.means,
+            since=waiting.since,
+        )
+
+
+def _approval(record: MigrationRecord, waiting: Waiting) -> Blocker:
+    gate = record.progress.gate
+    name = gate.name if gate is not None else ", ".join(waiting.objects)
+    evidence = gate.evidence_hash if gate is not None else ""
+    return blocker(
+        APPROVAL,
+        f"gate {name}",
+        observed=f"nobody has decided, on the evidence {evidence[:12]}…",
+        expected="a person approves or rejects",
+        fix=f"POST /migrations/{record.id}/approvals with gate {name}, a decision, a reason and evidence_hash {evidence}.",
+        since=gate.since if gate is not None else waiting.since,
+    )
+
+
+def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
+    """By whom, as the migration itself tells it: a person, or ourselves after an error that trying again cannot mend."""
+    holds = [event for event in events if event.kind == "held"]
+    has_failed = bool(holds) and "error" in holds[-1].data
+    mend = "Mend what is named, then resume it, or ask for a rollback" if has_failed else "Resume it when ready"
+    return blocker(
+        WaitReason.HELD,
+        "the migration",
+        observed=waiting.detail or "it is held, and nobody has said why",
+        expected="nobody holds it",
+        fix=f"{mend}: POST /migrations/{{id}}/resume or /rollback.",
+        since=waiting.since,
+    )
+
+
+def of_steps(events: Sequence[Event]) -> Iterator[Blocker]:
+    """A step that a guard refuses again and again, or that could not be proved: the run of equal refusals at the end."""
+    steps = [event for event in events if event.kind in {"step-done", "step-blocked"}]
+    refused: list[Event] = []
+    for event in reversed(steps):
+        if event.kind != "step-blocked" or (refused and not _is_same_step(event, refused[0])):
+            break
+        refused.append(event)
+    if not refused:
+        return
+    data = refused[0].data
+    yield blocker(
+        STEP_FAILING,
+        f"{data.get('action')} of {data.get('node')}",
+        observed=f"refused {len(refused)} times; the last time: {data.get('why')}"[:1000],
+        expected="the step is taken, and proved",
+        fix="It is tried again by itself, with ever longer pauses. Mend what the reason names.",
+        since=refused[-1].at,
+    )
+
+
+def _is_same_step(one: Event, other: Event) -> bool:
+    return all(one.data.get(key) == other.data.get(key) for key in ("action", "node", "stage"))
+
+
+def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
+    """Tasks that nobody takes, one entry for each program that is missing; and activities that fail again and again."""
+    missing: dict[str, PendingTask] = {}
+    for task in tasks:
+        is_in_work = task.taken_at is not None and now - task.taken_at > SETTLED
+        if task.taken_at is None and now - task.due_at > UNTAKEN:
+            missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
+        elif task.error and task.attempt > 1 and not is_in_work:
+            yield blocker(
+                STEP_FAILING,
+                task.what,
+                observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:1000],
+                expected="it succeeds",
+                fix="It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
+                since=task.begun_at,
+            )
+    for program, task in missing.items():
+        yield no_worker(task.queue, program, f"{task.what} waits there for a worker", task.due_at)
+
+
+def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]:
+    """What was asked for, and has not been taken: a workflow that answers takes it within a moment."""
+    for command in commands:
+        is_open = command.delivered_at is None and command.refused_because is None
+        if is_open and now - command.at > UNTAKEN:
+            yield blocker(
+                COMMAND_PENDING,
+                f"{command.kind} by {command.by}",
+                observed="the migration has not taken it yet",
+                expected="it is taken, or refused with a reason",
+                fix="Start keeperless-workflows; if it runs, the migration is still looking at the cluster before it "
+                "answers. It is "
+                "delivered by itself.",
+                since=command.at,
+            )
+
+
+def no_worker(queue: str, program: str, observed: str, since: datetime) -> Blocker:
+    return blocker(
+        NO_WORKER,
+        f"task queue {queue}",
+        observed=observed,
+        expected=f"{program} takes what is asked there",
+        fix=f"Start {program}; if it runs, its log says why it does not reach Temporal, or what it is busy with.",
+        since=since,
+    )
+
+
+def of_run(is_running: bool | None, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:
+    """`is_running`: whether Temporal has the migration's own run; `None` where that is not known."""
+    if is_running is not False or record.progress.state is MigrationState.PLANNING:
+        return
+    yield blocker(
+        RUN_GONE,
+        "the migration's workflow",
+        observed="Temporal has no running workflow of this migration: it was terminated, or its history is gone",
+        expected=f"a running workflow with the id {record.workflow_id}",
+        fix='The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
+        "can be resumed or led back. This one is then closed.",
+        since=now,
+    )

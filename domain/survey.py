@@ -1,0 +1,176 @@
+"""`Survey`: the deep look that an assessment before the start takes, and a plan. Only the preflight reads it.
+
+A part that we may never have, for want of access, is `None` here and named in `missing` with why. One that just did not answer
+is named in the observation's `unanswered`, as everything else: then it is asked again.
+
+Of properties only those in `SURVEYED_PROPERTIES` are kept with their values. Of all others there is a digest, keyed with a
+number of this one survey that is never stored: two nodes' values can be compared, and nothing can be told from them.
+"""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from domain.observed import ObservedPart, Suspect, Unanswered
+
+SURVEYED_PROPERTIES = frozenset(
+    {
+        "allow.everyone.if.no.acl.found",
+        "alter.config.policy.class.name",
+        "auto.leader.rebalance.enable",
+        "controlled.shutdown.enable",
+        "create.topic.policy.class.name",
+        "default.replication.factor",
+        "leader.imbalance.check.interval.seconds",
+        "leader.imbalance.per.broker.percentage",
+        "log.message.format.version",
+        "min.insync.replicas",
+        "num.partitions",
+        "principal.builder.class",
+        "reserved.broker.max.id",
+        "sasl.enabled.mechanisms",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "security.inter.broker.protocol",
+        "super.users",
+        "unclean.leader.election.enable",
+    }
+)
+"""Values that people have to see to understand a finding. None holds a secret."""
+
+
+class Directory(ObservedPart):
+    """A directory of a node, or where it is not there yet the nearest one above it. Sizes in bytes."""
+
+    path: str
+    filesystem: str | None
+    free: int
+    total: int
+    is_writable: bool
+
+
+class Reached(ObservedPart):
+    """A listener that was tried from a node. `problem`: why it was not reached. `certificate_until`: where it has TLS."""
+
+    what: str
+    protocol: str
+    problem: str | None
+    certificate_until: datetime | None = None
+
+
+class NodeLook(ObservedPart):
+    """What a program on the node's own machine saw. `None`: it may not look there, or there is no such process.
+
+    `open_files`, `maps`: those of the node's process now, with the most that it may have. `sockets`: its ends of TCP
+    connections, as `10.0.0.1:40000`. `without_id`,
+    `with_other_id`: directories of partitions that lack a topic's id, and that have another one than ZooKeeper.
+    `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
+    `is_port_taken`: somebody listens where this controller is to listen.
+    """
+
+    kafka_versions: tuple[str, ...]
+    log_dirs: tuple[Directory, ...]
+    archive: Directory | None
+    memory: int | None
+    open_files: int | None
+    most_open_files: int | None
+    maps: int | None
+    most_maps: int | None
+    sockets: tuple[str, ...] | None
+    without_id: tuple[str, ...]
+    with_other_id: tuple[str, ...]
+    absent_classes: tuple[str, ...]
+    is_port_taken: bool | None
+    reached: tuple[Reached, ...]
+
+
+class NodeSurvey(ObservedPart):
+    """One node. Of a controller that is to be made the settings are those of its `base_properties`.
+
+    `principal`: as whom it logs in to other brokers; `None`: its file does not tell.
+    """
+
+    id: int
+    look: NodeLook | None = None
+    settings: dict[str, str] = Field(default_factory=dict)
+    digests: dict[str, str] = Field(default_factory=dict)
+    principal: str | None = None
+
+
+class ClientSession(ObservedPart):
+    """A session of ZooKeeper's and the address of its client."""
+
+    id: int
+    client: str
+
+
+class EnsembleServer(ObservedPart):
+    """One server's own words. `None`: the word is not on its whitelist. `problem`: it does not answer at all.
+
+    `latency`: on average, in milliseconds.
+    """
+
+    address: str
+    problem: str | None = None
+    mode: str | None = None
+    outstanding: int | None = None
+    latency: float | None = None
+    sessions: tuple[ClientSession, ...] | None = None
+
+
+class Registration(ObservedPart):
+    """`/brokers/ids/<id>`: its session, and its listeners by name, each with address and security protocol."""
+
+    broker_id: int
+    session: int
+    addresses: dict[str, str]
+    protocols: dict[str, str]
+
+
+class ZooKeeperSurvey(ObservedPart):
+    """What the tree holds besides the view. `protected`: znodes that not everybody may change; `refused`: why we may not.
+
+    `broker_configs`: by entity, the names of the keys. `largest`: of the znodes that were read, the one with most bytes.
+    `topics_answer`: bytes of the list of all topics, which a server gives as one answer.
+    """
+
+    registrations: tuple[Registration, ...]
+    protected: tuple[str, ...]
+    refused: str | None
+    suspects: tuple[Suspect, ...]
+    single_replica_topics: tuple[str, ...]
+    broker_configs: dict[str, tuple[str, ...]]
+    throttled_topics: tuple[str, ...]
+    orphan_configs: tuple[str, ...]
+    prefixed_wildcards: tuple[str, ...]
+    client_metrics: tuple[str, ...]
+    tokens: int
+    acls: int
+    largest: str
+    largest_bytes: int
+    topics_answer: int
+
+
+class BrokerLogDir(ObservedPart):
+    """A log directory as its broker tells it."""
+
+    broker_id: int
+    path: str
+    is_offline: bool
+
+
+class Survey(ObservedPart):
+    """All of it. `servers` are those of `zookeeper.connect`, each asked by itself."""
+
+    nodes: tuple[NodeSurvey, ...]
+    zookeeper: ZooKeeperSurvey | None
+    servers: tuple[EnsembleServer, ...]
+    log_dirs: tuple[BrokerLogDir, ...] | None
+    missing: tuple[Unanswered, ...] = ()
+
+    def node(self, node_id: int) -> NodeSurvey:
+        return next((node for node in self.nodes if node.id == node_id), NodeSurvey(id=node_id))
+
+    def why_missing(self, what: str) -> str:
+        """Why a part is not to be had."""
+        return next((part.why for part in self.missing if part.what == what), "it was not looked at")

@@ -1,0 +1,136 @@
+"""`blockers_of`: all causes why nothing happens, at once, not only the first that `decide` waits for. Pure.
+
+One entry for a cause: what a dead broker makes lag, go unregistered or wait is no entry beside it. What `decide` waits for and
+no search explains is told in the wait's own words, so that no wait is ever without an entry.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from domain.blocker import Blocker
+from domain.decisions import WAIT_MEANS, Decision, Revert, Wait, WaitReason
+from domain.observation import Observation
+from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.cluster_causes import kafka_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
+from domain.zk_to_kraft.drift_watch import drift_causes
+from domain.zk_to_kraft.node_causes import flagless, node_causes
+from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.situation import QuorumState
+
+MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})
+"""Checks that controllers in migration mode fail by being there."""
+
+
+def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:
+    """The entries, and the reasons of waits that they explain. `decisions`: what is decided now, and what stands besides.
+
+    While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
+    """
+    causes = list(_unique(_searches(looked)))
+    for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
+        explained = frozenset().union(*(found.explains for found in causes))
+        if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
+            causes += list(_findings(looked))
+        elif wait.reason not in explained:
+            causes += _of_wait(looked, wait)
+    found = list(_unique(causes))
+    reasons = {str(reason) for entry in found for reason in entry.explains}
+    return tuple(entry.blocker for entry in found), frozenset(reasons)
+
+
+def _searches(looked: Looked) -> Iterator[Cause]:
+    yield from node_causes(looked)
+    if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN}:
+        yield from flagless(looked)
+    yield from zookeeper_causes(looked)
+    yield from kafka_causes(looked)
+    yield from pending_causes(looked)
+    yield from quorum_causes(looked)
+    yield from copy_causes(looked)
+    yield from dual_write_causes(looked)
+    yield from drift_causes(looked)
+    yield from _suspects(looked, looked.observation)
+
+
+def _suspects(looked: Looked, observation: Observation) -> Iterator[Cause]:
+    """A search that had to be made and could not be: what a failover would choke on is not known then."""
+    for part in observation.unanswered:
+        if part.what == "suspects":
+            yield cause(
+                looked,
+                WaitReason.PART_UNKNOWN,
+                "what a failover would choke on",
+                WaitReason.FAILOVER_WOULD_HURT,
+                observed=part.why,
+                expected="the leader's log and ZooKeeper's topics can be searched",
+                fix="Mend what is named; it is searched again with the next look.",
+            )
+
+
+def _unique(causes: Iterable[Cause]) -> Iterator[Cause]:
+    """The first of those with one code and one object. Later ones say the same of the same thing, less exactly."""
+    seen: set[tuple[str, str]] = set()
+    for found in causes:
+        if found.key not in seen:
+            seen.add(found.key)
+            yield found
+
+
+def _findings(looked: Looked) -> Iterator[Cause]:
+    """Where somebody else began: the preflight's blockers, each an entry of its own."""
+    for finding in blockers_in(preflight(looked.observation, looked.spec, looked.policy), looked.policy):
+        if finding.code not in MET_BY_CONTROLLERS:
+            yield cause(
+                looked,
+                finding.code,
+                finding.object,
+                WaitReason.PREFLIGHT_BLOCKERS,
+                observed=finding.observed,
+                expected=finding.expected,
+                fix=finding.fix,
+            )
+
+
+def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
+    """A wait in its own words."""
+    about = some(list(wait.objects)) or EXPECTED[wait.reason][0]
+    what, expected = EXPECTED[wait.reason]
+    observed = wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what)
+    return [
+        cause(looked, wait.reason, about, observed=observed[:1000], expected=expected, fix=WAIT_MEANS[wait.reason]),
+    ]
+
+
+EXPECTED: dict[WaitReason, tuple[str, str]] = {
+    WaitReason.HELD: ("the migration is held", "nobody holds it"),
+    WaitReason.PART_UNKNOWN: ("a part of the cluster does not answer", "every part answers"),
+    WaitReason.NODE_DOWN: ("a node does not run", "every node runs"),
+    WaitReason.NODE_NOT_READY: ("a node does not serve yet", "every node serves"),
+    WaitReason.FILE_CHANGED: ("a node's file is not as this migration left it", "files as this migration left them"),
+    WaitReason.CONTROLLERS_NOT_READY: ("the quorum is not ready", "all controllers follow one leader"),
+    WaitReason.BROKERS_NOT_REGISTERED: ("a broker is not registered", "every broker is registered with the controllers"),
+    WaitReason.PARTITIONS_NOT_IN_SYNC: ("replicas lag", "every replica in sync"),
+    WaitReason.PARTITIONS_WOULD_STOP: (
+        "partitions cannot spare this broker",
+        "every partition keeps min.insync.replicas while one broker restarts",
+    ),
+    WaitReason.QUORUM_TOO_THIN: ("no majority would be left without it", "a majority is caught up without this controller"),
+    WaitReason.COPY_LEFT_OVER: ("/migration tells of another copy", "no such znode, or one with offset -1"),
+    WaitReason.COPY_NOT_COMPLETE: ("the copy", "Kafka's copy is complete: ZkMigrationState MIGRATION"),
+    WaitReason.DUAL_WRITE_NOT_CURRENT: ("/migration", "ZooKeeper has what the quorum has"),
+    WaitReason.FAILOVER_WOULD_HURT: ("a failover would hurt", "nothing that a new leader would choke on"),
+    WaitReason.COPY_CANNOT_FINISH: ("the copy kills its controllers", "a copy that every znode lets through"),
+    WaitReason.HALF_REVERTED: ("a way back stands half-done", "controllers that are not fenced"),
+    WaitReason.NO_CONTROLLER: ("the cluster has no controller", "a broker holds /controller"),
+    WaitReason.PREFLIGHT_BLOCKERS: ("the preflight finds blockers", "no blocker, or each accepted by name"),
+    WaitReason.CONTROLLER_LOST_ITS_FLAG: ("a controller without its flag", "every controller has the migration flag"),
+    WaitReason.FINALIZATION_NOT_SEEN: ("the quorum's log", "ZkMigrationState POST_MIGRATION"),
+    WaitReason.SOAK_NOT_OVER: ("the soak", "all brokers in KRaft mode for policy.min_soak"),
+    WaitReason.DRIFT_FOUND: ("ZooKeeper and KRaft differ", "a comparison without drift"),
+    WaitReason.COPY_DIFFERS: ("Kafka's copy", "the copy has all that ZooKeeper had"),
+    WaitReason.MESSAGES_DIFFER: ("clients' data", "clients' data as before the first restart"),
+    WaitReason.CHECK_INCONCLUSIVE: ("a comparison was inconclusive", "a comparison that could read both sides"),
+    WaitReason.CHECKS_WORKER_MISSING: ("task queue checks", "keeperless-checks takes what is asked there"),
+    WaitReason.STATE_NOT_UNDERSTOOD: ("the cluster's state", "a state of this migration"),
+}
+"""For each wait what it is about where it names nothing itself, and what would end it."""

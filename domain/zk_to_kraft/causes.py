@@ -1,0 +1,121 @@
+"""What every search for causes gets, and what it gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from domain.blocker import Blocker, blocker
+from domain.cluster import ClusterSpec, Role
+from domain.decisions import WaitReason
+from domain.observation import Observation, Suspect
+from domain.policy import MigrationPolicy
+from domain.records import Waiting
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import Situation
+
+MAX_NAMED = 5
+"""How many partitions, lines or znodes one entry names; the observation has them all."""
+
+Mode = BrokerMode | ControllerMode
+DOWN_MODES: frozenset[Mode] = frozenset(
+    {BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.INTERRUPTED}
+)
+UNKNOWN_MODES: frozenset[Mode] = frozenset({BrokerMode.UNKNOWN, ControllerMode.UNKNOWN})
+
+
+class Serving(StrEnum):
+    """What one ZooKeeper server says when it is asked whether it serves."""
+
+    YES = "serves"
+    NO = "answers, and serves nobody: it has no quorum"
+    SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
+    REFUSED = "accepts no connection"
+    UNKNOWN = "does not let itself be asked"
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What is looked up only for people, because no decision needs it.
+
+    `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
+    registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
+    the copy could not read. `serving`: nodes without a process by their pid file whose metrics endpoint answers all the same.
+    `silent`: hints that were asked for and did not come, in words.
+    """
+
+    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    servers: Mapping[str, Serving] = field(default_factory=dict)
+    assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    strays: tuple[Suspect, ...] = ()
+    unreadable: tuple[Suspect, ...] = ()
+    serving: frozenset[int] = frozenset()
+    silent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One look with all that it is judged by. `in_hand`: nodes that a step of ours is just working on, which is no blocker."""
+
+    observation: Observation
+    spec: ClusterSpec
+    policy: MigrationPolicy
+    situation: Situation
+    hints: Hints = field(default_factory=Hints)
+    waiting: Waiting | None = None
+    alerts: tuple[Blocker, ...] = ()
+    in_hand: frozenset[str] = frozenset()
+
+    def name(self, node_id: int) -> str:
+        return self.spec.node_name(node_id)
+
+    def ids(self, role: Role, modes: frozenset[Mode]) -> frozenset[int]:
+        return frozenset(n.id for n in self.situation.nodes if n.mode in modes and self.spec.role(n.id) is role)
+
+    @property
+    def absent_brokers(self) -> frozenset[int]:
+        """Dead, silent, or in our hands: what lacks because of them is no cause of its own."""
+        ours = {b.id for b in self.spec.brokers if self.name(b.id) in self.in_hand}
+        return self.ids(Role.BROKER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION})) | ours
+
+    def since(self, code: str, about: str, explains: frozenset[WaitReason]) -> datetime:
+        """When it was first known: by what has been written down, or this look."""
+        known = [alert.since for alert in self.alerts if (alert.code, alert.object) == (code, about)]
+        waiting = self.waiting
+        if waiting is not None and waiting.reason in explains and (not waiting.objects or about in waiting.objects):
+            known.append(waiting.since)
+        return min([*known, self.observation.ended_at])
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One entry, and the waits that need none of their own because of it."""
+
+    blocker: Blocker
+    explains: frozenset[WaitReason] = frozenset()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.blocker.code, self.blocker.object
+
+
+def cause(
+    looked: Looked,
+    code: str,
+    about: str,
+    *explains: WaitReason,
+    observed: str,
+    expected: str,
+    fix: str,
+    since: datetime | None = None,
+) -> Cause:
+    """`code` is a wait's reason or another stable one; a reason explains itself."""
+    reasons = frozenset({*explains, *([WaitReason(code)] if code in set(WaitReason) else [])})
+    begun = since if since is not None else looked.since(code, about, reasons)
+    return Cause(blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun), reasons)
+
+
+def some(names: tuple[str, ...] | list[str]) -> str:
+    """The first few of many, and how many more."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,180 @@
+"""PF28, PF29, PF36: whether controllers and brokers will reach each other, and be let in."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from domain.decisions import Finding
+from domain.survey import Reached, ZooKeeperSurvey
+from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.listener_security import inter_broker_listener, protocol_of
+
+LEAST_VALIDITY = timedelta(days=30)
+"""A certificate has to outlive the migration and its soak."""
+
+
+def _listener_names(seen: Seen) -> Iterator[Finding]:
+    for broker in seen.spec.brokers:
+        listeners = seen.properties(broker.id).get("listeners", "")
+        names = {listener.partition("://")[0].strip().upper() for listener in listeners.split(",")}
+        if seen.spec.controller_listener in names:
+            yield Finding(
+                code="PF28",
+                object=seen.name(broker.id),
+                observed=f"a listener of its own is called {seen.spec.controller_listener}",
+                expected="no listener of a broker has the name of the controllers' listener",
+                fix="Give the controllers' listener another name, controller_listener in the cluster's specification: "
+                "a KRaft broker refuses to start with it.",
+            )
+
+
+def _one_inter_broker_listener(seen: Surveyed) -> Iterator[Finding]:
+    """Controllers take it over from the first broker, and use it to reach all of them."""
+    spoken = {}
+    for broker in seen.spec.brokers:
+        settings = seen.settings(broker.id)
+        listener = inter_broker_listener(settings)
+        spoken[seen.name(broker.id)] = f"{listener} ({protocol_of(settings, listener)})"
+    if len(set(spoken.values())) > 1:
+        yield Finding(
+            code="PF28",
+            object="inter.broker.listener.name",
+            observed=", ".join(f"{name}: {listener}" for name, listener in spoken.items()),
+            expected="one listener with one security protocol on all brokers",
+            fix="Make them the same: a controller refuses a broker without the listener that it speaks on (KAFKA-16468).",
+        )
+
+
+def _advertised(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    settings = seen.controller_settings
+    listener = inter_broker_listener(settings)
+    protocol = protocol_of(settings, listener)
+    for found in tree.registrations:
+        if listener not in found.addresses or found.protocols.get(listener, protocol) != protocol:
+            told = ", ".join(f"{name} ({found.protocols.get(name, '?')})" for name in found.addresses) or "nothing"
+            yield Finding(
+                code="PF28",
+                object=f"/brokers/ids/{found.broker_id}",
+                observed=f"advertises {told}",
+                expected=f"{listener} ({protocol})",
+                fix="Advertise it on every broker: a controller refuses a broker without it (KAFKA-16468).",
+            )
+
+
+def _reachable(seen: Surveyed) -> Iterator[Finding]:
+    for node in seen.spec.nodes:
+        name, look = seen.name(node.id), seen.node(node.id).look
+        if look is None:
+            yield unverifiable(
+                "PF29",
+                f"from {name}",
+                seen.survey.why_missing(f"look at {name}"),
+                "every listener that it needs can be reached from there",
+                "Make python3 available to the driver on the node, or try yourself and accept this finding.",
+            )
+        else:
+            for reached in look.reached:
+                yield from _of_listener(seen, name, reached)
+
+
+def _of_listener(seen: Surveyed, name: str, reached: Reached) -> Iterator[Finding]:
+    if reached.problem is not None:
+        yield Finding(
+            code="PF29",
+            object=f"{reached.what}, from {name}",
+            observed=reached.problem,
+            expected="it can be reached",
+            fix="Open the way from there (names, routes, firewalls): controllers tell brokers through it what they lead.",
+        )
+    elif reached.certificate_until is not None and reached.certificate_until - seen.observation.ended_at < LEAST_VALIDITY:
+        yield Finding(
+            code="PF29",
+            object=reached.what,
+            observed=f"its certificate is valid until {reached.certificate_until:%Y-%m-%d %H:%M}",
+            expected=f"{LEAST_VALIDITY.days} days or more from now",
+            fix="Renew it first: the migration must not end in an expired certificate.",
+        )
+
+
+def _logins(seen: Surveyed) -> Iterator[Finding]:
+    """A login needs the controllers' own file, which is not there yet and is not written to find out."""
+    settings = seen.controller_settings
+    listener = inter_broker_listener(settings)
+    for what, protocol in (
+        (f"{listener}, controllers to brokers", protocol_of(settings, listener)),
+        (f"{seen.spec.controller_listener}, all to controllers", seen.spec.controller_security_protocol),
+    ):
+        if protocol != "PLAINTEXT":
+            yield unverifiable(
+                "PF29",
+                what,
+                f"{protocol}: trust, names in certificates and logins were not tried: that needs the controllers' files",
+                "a login with the settings that controllers get",
+                "Try them from a controller's host with Kafka's own tools and the brokers' settings, and accept this finding.",
+            )
+
+
+def _scram(seen: Surveyed) -> Iterator[Finding]:
+    """Credentials of SCRAM live in the metadata that a new quorum does not have yet."""
+    if not seen.spec.controller_security_protocol.startswith("SASL"):
+        return
+    for controller in seen.spec.controllers:
+        settings = {**seen.controller_settings, **seen.node(controller.id).settings}
+        mechanism = settings.get("sasl.mechanism.controller.protocol", "GSSAPI").strip().upper()
+        enabled = [one.strip().upper() for one in settings.get("sasl.enabled.mechanisms", mechanism).split(",") if one.strip()]
+        if mechanism.startswith("SCRAM") or all(one.startswith("SCRAM") for one in enabled):
+            yield Finding(
+                code="PF36",
+                object=seen.name(controller.id),
+                observed=f"sasl.mechanism.controller.protocol={mechanism}, sasl.enabled.mechanisms={some(enabled)}",
+                expected="a mechanism that needs no stored credentials, such as PLAIN, OAUTHBEARER or GSSAPI",
+                fix="Choose another one for the controllers' listener: with SCRAM alone the new controllers cannot log in to "
+                "each other, because the credentials are in the metadata that they do not have yet.",
+            )
+
+
+def _security_of_map(seen: Seen) -> Iterator[Finding]:
+    """A file may map the controllers' listener already: then the specification is not asked."""
+    name = seen.spec.controller_listener
+    for broker in seen.spec.brokers[:MOST_OBJECTS]:
+        entries = seen.properties(broker.id).get("listener.security.protocol.map", "").upper()
+        protocol = protocol_of(seen.properties(broker.id), name)
+        if f"{name}:" in entries.replace(" ", "") and protocol != seen.spec.controller_security_protocol:
+            yield Finding(
+                code="PF28",
+                object=seen.name(broker.id),
+                observed=f"listener.security.protocol.map says {name}:{protocol}",
+                expected=f"{name}:{seen.spec.controller_security_protocol}, as the specification",
+                fix="Make them the same, or name the controllers' listener otherwise.",
+            )
+
+
+CHECKS = (
+    Check(
+        code="PF28",
+        holds="all brokers advertise one inter-broker listener with one security protocol, and none has a listener with "
+        "the name of the controllers'",
+        because="a controller refuses a broker that does not advertise it (KAFKA-16468), and a KRaft broker does not start "
+        "with a listener of the controllers' name",
+        source="brokers' files and `/brokers/ids`",
+        unverifiable="ZooKeeper may not be read with our identity",
+        of_look=(_listener_names, _security_of_map),
+        of_survey=(_one_inter_broker_listener, of_zookeeper("PF28", _advertised)),
+    ),
+    Check(
+        code="PF29",
+        holds="from every controller's host each broker's inter-broker listener is reached, names of controllers are known on "
+        "all hosts, and certificates are valid for a month",
+        because="a controller that cannot reach a broker, or is not let in, tells it nothing",
+        source="connections, and with TLS handshakes, by a program that the driver runs once on each node",
+        unverifiable="python3 cannot be run on a node; or a listener needs a login or a trusted certificate, which only the "
+        "controllers' own files could try",
+        of_survey=(_reachable, _logins),
+    ),
+    Check(
+        code="PF36",
+        holds="the controllers' listener does not rely on SCRAM alone",
+        because="its credentials are in the metadata, which a new quorum does not have yet: no controller could log in",
+        source="the cluster's specification; the SASL settings that controllers get",
+        of_survey=(_scram,),
+    ),
+)

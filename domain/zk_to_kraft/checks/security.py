@@ -1,0 +1,162 @@
+"""PF30–PF33: who may do what, and with which secrets."""
+
+from collections.abc import Iterator
+
+from domain.decisions import Finding, Severity
+from domain.survey import ZooKeeperSurvey
+from domain.zk_to_kraft.checks.seen import Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.listener_security import ANONYMOUS, inter_broker_listener, protocol_of
+from domain.zk_to_kraft.node_config import AUTHORIZERS_IN_KRAFT
+
+ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a key
+TOKEN_SECRETS = ("delegation.token.secret.key", "delegation.token.master.key")
+PASSWORDS = (
+    "sasl.jaas.config",
+    "ssl.key.password",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+)
+"""Ends of dynamic broker configs of type PASSWORD (kafka.server.DynamicBrokerConfig)."""
+
+
+def _super_users(seen: Surveyed) -> Iterator[Finding]:
+    """With an authorizer, whoever commands brokers and controllers must be allowed to: ACLs do not say so for controllers."""
+    for broker in seen.spec.brokers:
+        settings = seen.settings(broker.id)
+        if not settings.get("authorizer.class.name", "").strip():
+            continue
+        listener = inter_broker_listener(settings)
+        comers = {f"{listener} ({protocol_of(settings, listener)})": seen.node(broker.id).principal}
+        if seen.spec.controller_security_protocol == "PLAINTEXT":
+            comers[f"{seen.spec.controller_listener} (PLAINTEXT)"] = ANONYMOUS
+        for what, principal in comers.items():
+            yield from _super_user(seen.name(broker.id), what, principal, settings)
+
+
+def _super_user(name: str, what: str, principal: str | None, settings: dict[str, str]) -> Iterator[Finding]:
+    users = {user.strip() for user in settings.get("super.users", "").split(";")}
+    expected = "the principal that nodes come with is among super.users"
+    if principal is None:
+        yield unverifiable(
+            "PF30",
+            f"{name} {what}",
+            f"its file does not tell as whom nodes come there; super.users are {some(sorted(users - {''})) or 'not set'}",
+            expected,
+            "See to it that the principals of brokers and controllers are super users, and accept this finding.",
+        )
+    elif principal not in users:
+        is_open = settings.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
+        yield Finding(
+            code="PF30",
+            severity=Severity.WARNING if is_open else Severity.BLOCKER,
+            object=f"{name} {what}",
+            observed=f"{principal} is not among super.users"
+            + (", and is let in because allow.everyone.if.no.acl.found is true" if is_open else ""),
+            expected=expected,
+            fix=f"Add {principal} to super.users on every broker: controllers take it over.",
+        )
+
+
+def _authorizers(seen: Seen) -> Iterator[Finding]:
+    for broker in seen.spec.brokers:
+        name = seen.properties(broker.id).get("authorizer.class.name", "").strip()
+        if name and name not in AUTHORIZERS_IN_KRAFT:
+            yield Finding(
+                code="PF31",
+                object=seen.name(broker.id),
+                observed=f"authorizer.class.name={name}",
+                expected=f"one of {', '.join(AUTHORIZERS_IN_KRAFT)}",
+                fix="This authorizer has no known counterpart in KRaft. Ask its maker, or change it first.",
+            )
+
+
+def _principal_builders(seen: Surveyed) -> Iterator[Finding]:
+    for broker in seen.spec.brokers:
+        name = seen.settings(broker.id).get("principal.builder.class", "").strip()
+        if name and not name.startswith("org.apache.kafka."):
+            yield Finding(
+                code="PF31",
+                severity=Severity.WARNING,
+                object=seen.name(broker.id),
+                observed=f"principal.builder.class={name}",
+                expected="Kafka's own, or one that implements KafkaPrincipalSerde",
+                fix="Ask its maker whether it does: brokers forward requests to controllers, with the principal serialised.",
+            )
+
+
+def _encoder_secret(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    stored = [
+        f"/config/brokers/{name} {key}" for name, keys in tree.broker_configs.items() for key in keys if _is_password(key)
+    ]
+    if stored:
+        yield from _parity(seen, "PF32", (ENCODER_SECRET,), f"{some(stored)} is stored encrypted")
+
+
+def _is_password(key: str) -> bool:
+    return key.endswith(PASSWORDS)
+
+
+def _token_secret(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    if tree.tokens:
+        yield from _parity(seen, "PF33", TOKEN_SECRETS, f"{tree.tokens} delegation tokens exist")
+
+
+def _parity(seen: Surveyed, code: str, keys: tuple[str, ...], why: str) -> Iterator[Finding]:
+    """Every broker has the secret, and all the same; a controller's base file has it too, or leaves it to us to put it in."""
+    found: dict[str, str] = {}
+    for key in reversed(keys):
+        found |= seen.secrets_of(seen.spec.brokers, key)
+    lacking = [seen.name(broker.id) for broker in seen.spec.brokers if seen.name(broker.id) not in found]
+    for controller in seen.spec.controllers:
+        digests = seen.node(controller.id).digests
+        found |= {seen.name(controller.id): digests[key] for key in reversed(keys) if key in digests}
+    if lacking or len(set(found.values())) > 1:
+        yield Finding(
+            code=code,
+            object=keys[0],
+            observed=f"{why}; " + (f"not set on {some(lacking)}" if lacking else f"not the same on {some(sorted(found))}"),
+            expected="one value on every broker, which controllers take over",
+            fix=f"Set {keys[0]} to the same value everywhere: a controller without it copies what it cannot decode.",
+        )
+
+
+UNREADABLE = "ZooKeeper may not be read with our identity"
+
+CHECKS = (
+    Check(
+        code="PF30",
+        holds="where there is an authorizer, the principals that brokers and controllers come with are super users",
+        because="a controller that is not allowed to command brokers, or a broker that may not register, stops the cluster. "
+        "Where everybody is let in for want of an ACL it is a warning",
+        source="`super.users`, listeners and the users' names of logins in brokers' files",
+        unverifiable="nodes come with a certificate, a ticket or a token: a file does not tell whose",
+        of_survey=(_super_users,),
+    ),
+    Check(
+        code="PF31",
+        holds="the authorizer has a known counterpart in KRaft",
+        because="access rules would be gone, or nobody let in. A principal builder of your own is a warning",
+        source="brokers' files",
+        of_look=(_authorizers,),
+        of_survey=(_principal_builders,),
+    ),
+    Check(
+        code="PF32",
+        holds=f"with dynamic passwords in ZooKeeper every broker has the same `{ENCODER_SECRET}`",
+        because="controllers take it over to decode them; without it what they copy is no password",
+        source="`/config/brokers`; keyed digests of the secret in each file, never the secret",
+        unverifiable=UNREADABLE,
+        of_survey=(of_zookeeper("PF32", _encoder_secret),),
+    ),
+    Check(
+        code="PF33",
+        holds=f"with delegation tokens every broker has the same `{TOKEN_SECRETS[0]}`",
+        because="tokens that a controller cannot verify are refused",
+        source="`/delegation_token/tokens`; keyed digests of the secret in each file, never the secret",
+        unverifiable=UNREADABLE,
+        of_survey=(of_zookeeper("PF33", _token_secret),),
+    ),
+)

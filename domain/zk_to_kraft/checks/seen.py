@@ -1,0 +1,123 @@
+"""What checks look at, and what a check is."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from domain.cluster import BrokerSpec, ClusterSpec
+from domain.decisions import Finding, Severity
+from domain.observation import KafkaView, NodeDisk, Observation, ZooKeeperView
+from domain.policy import MigrationPolicy
+from domain.survey import NodeSurvey, Survey, ZooKeeperSurvey
+
+SUPPORTED_RELEASE = "3.9"
+"""The release whose migration this product knows and was proven against, and the last one that has it."""
+
+MOST_OBJECTS = 20
+"""Findings of one kind; the observation has them all."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A complete observation with what people told us: what every check gets."""
+
+    spec: ClusterSpec
+    policy: MigrationPolicy
+    observation: Observation
+    zookeeper: ZooKeeperView
+    kafka: KafkaView
+
+    def name(self, node_id: int) -> str:
+        return self.spec.node_name(node_id)
+
+    def disk(self, node_id: int) -> NodeDisk:
+        disk = self.observation.node(node_id).disk
+        return disk if disk is not None else NodeDisk(file=None, log_dirs=())
+
+    def properties(self, node_id: int) -> dict[str, str]:
+        file = self.disk(node_id).file
+        return file.properties if file is not None else {}
+
+    def release_of(self, broker_id: int) -> str:
+        """The broker's `inter.broker.protocol.version`, which is its release where the file has none."""
+        return self.properties(broker_id).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip()
+
+
+@dataclass(frozen=True)
+class Surveyed(Seen):
+    """With the survey that an assessment takes before the start."""
+
+    survey: Survey
+
+    def node(self, node_id: int) -> NodeSurvey:
+        return self.survey.node(node_id)
+
+    def settings(self, node_id: int) -> dict[str, str]:
+        """All values that we keep of the node's file."""
+        return {**self.properties(node_id), **self.node(node_id).settings}
+
+    @property
+    def controller_settings(self) -> dict[str, str]:
+        """What controllers take over from the first broker, as far as values are kept."""
+        return self.settings(self.spec.brokers[0].id)
+
+    def secrets_of(self, brokers: Iterable[BrokerSpec], key: str) -> dict[str, str]:
+        """Digests of one key's value by node name; nodes without the key are left out."""
+        found = {self.name(broker.id): self.node(broker.id).digests.get(key) for broker in brokers}
+        return {name: digest for name, digest in found.items() if digest is not None}
+
+
+OfLook = Callable[[Seen], Iterator[Finding]]
+OfSurvey = Callable[[Surveyed], Iterator[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """An entry of the catalogue. `severity`: of its gravest finding. `source`: where it looks. `unverifiable`: what it means
+    that it could not look; empty where it always can, once every part of the observation has answered.
+
+    `of_look` needs the observation alone, and is asked again right before the first effect; `of_survey` needs the survey.
+    """
+
+    code: str
+    holds: str
+    because: str
+    source: str
+    severity: Severity = Severity.BLOCKER
+    unverifiable: str = ""
+    of_look: tuple[OfLook, ...] = ()
+    of_survey: tuple[OfSurvey, ...] = ()
+
+
+def of_zookeeper(
+    code: str, check: Callable[[Surveyed, ZooKeeperSurvey], Iterator[Finding]], severity: Severity = Severity.BLOCKER
+) -> OfSurvey:
+    """A check of what ZooKeeper's tree holds; unverifiable where we may not read it."""
+
+    def asked(seen: Surveyed) -> Iterator[Finding]:
+        if seen.survey.zookeeper is not None:
+            yield from check(seen, seen.survey.zookeeper)
+        else:
+            yield unverifiable(
+                code,
+                "ZooKeeper",
+                seen.survey.why_missing("survey of zookeeper"),
+                "all that Kafka's copy reads can be read",
+                "Name an identity that may read everything in digest_auth.",
+                severity,
+            )
+
+    asked.__name__ = check.__name__
+    return asked
+
+
+def unverifiable(code: str, what: str, missing: str, expected: str, fix: str, severity: Severity = Severity.BLOCKER) -> Finding:
+    """It could not be looked at, and why: never a pass."""
+    return Finding(
+        code=code, severity=severity, is_unverifiable=True, object=what, observed=missing, expected=expected, fix=fix
+    )
+
+
+def some(names: Iterable[str], most: int = 5) -> str:
+    """The first of many names, and how many more there are."""
+    found = list(names)
+    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")

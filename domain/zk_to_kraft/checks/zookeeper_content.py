@@ -1,0 +1,280 @@
+"""PF10–PF15, PF17, PF18, PF20: what the cluster keeps in ZooKeeper."""
+
+from collections.abc import Iterator
+
+from domain.decisions import Finding, Severity
+from domain.observed import Suspect
+from domain.survey import ZooKeeperSurvey
+from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some
+
+BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
+THROTTLES = frozenset(
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+
+
+def _migration_znode(seen: Seen) -> Iterator[Finding]:
+    migration = seen.zookeeper.migration
+    if migration is not None:
+        yield Finding(
+            code="PF10",
+            object="/migration",
+            observed=f"offset {migration.offset}" if migration.offset is not None else "content that cannot be parsed",
+            expected="no such znode",
+            fix="It is left over from an earlier attempt, and a new one would delete metadata because of it "
+            "(Strimzi 11262). Make sure that no KRaft controller runs, then delete the znode.",
+        )
+
+
+def _controller_znode(seen: Seen) -> Iterator[Finding]:
+    controller = seen.zookeeper.controller
+    if controller is None or not controller.is_ephemeral or seen.zookeeper.controller_epoch is None:
+        yield Finding(
+            code="PF11",
+            object="/controller",
+            observed="absent" if controller is None else f"owned by {controller.broker_id}, persistent",
+            expected="ephemeral, owned by a live broker, with /controller_epoch beside it",
+            fix="The cluster has no working ZooKeeper controller. Find out why before migrating.",
+        )
+
+
+def _dead_ids(seen: Seen) -> Iterator[Finding]:
+    described = {broker.id for broker in seen.spec.brokers}
+    for broker_id in sorted({*seen.zookeeper.assigned_broker_ids, *seen.zookeeper.broker_ids, *described}):
+        is_live = broker_id in seen.zookeeper.broker_ids and broker_id in seen.kafka.broker_ids
+        if not is_live or broker_id not in described:
+            yield Finding(
+                code="PF12",
+                object=f"broker {broker_id}",
+                observed="not live" if not is_live else "live, and not in the cluster's specification",
+                expected="every broker that is described, registered or assigned to a partition is live and described",
+                fix="Start it, describe it, or reassign its partitions: Kafka waits for it for ever otherwise.",
+            )
+
+
+def _configs_of_the_dead(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    live = set(map(str, seen.zookeeper.broker_ids))
+    for name, keys in tree.broker_configs.items():
+        if name.isdecimal() and name not in live and keys:
+            yield Finding(
+                code="PF12",
+                object=f"/config/brokers/{name}",
+                observed=f"configs of a broker that is not live: {some(keys)}",
+                expected="dynamic configs of live brokers only",
+                fix="Delete them: kafka-configs.sh --alter --entity-type brokers --entity-name "
+                f"{name} --delete-config {','.join(keys)}.",
+            )
+
+
+def _pending_work(code: str, path: str, pending: tuple[str, ...]) -> Iterator[Finding]:
+    if pending:
+        yield Finding(
+            code=code,
+            object=path,
+            observed=some(pending),
+            expected="nothing pending",
+            fix="Let it finish, or cancel it: it is not migrated.",
+        )
+
+
+def _deletions(seen: Seen) -> Iterator[Finding]:
+    yield from _pending_work("PF13", "/admin/delete_topics", seen.zookeeper.pending_deletions)
+
+
+def _reassignments(seen: Seen) -> Iterator[Finding]:
+    election = ("preferred replica election",) if seen.zookeeper.is_preferred_election_pending else ()
+    yield from _pending_work("PF14", "/admin/reassign_partitions", seen.zookeeper.reassignments)
+    yield from _pending_work("PF14", "/admin/preferred_replica_election", election)
+
+
+def _readable(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    """Brokers that are not registered are PF12's, topics and their configs PF17's."""
+    elsewhere = (BROKER_IDS, TOPICS, TOPIC_CONFIGS)
+    for suspect in [s for s in tree.suspects if not s.what.startswith(elsewhere)][:MOST_OBJECTS]:
+        yield _poisoned("PF15", suspect)
+    for path in tree.prefixed_wildcards[:MOST_OBJECTS]:
+        yield Finding(
+            code="PF15",
+            severity=Severity.WARNING,
+            object=path,
+            observed="an ACL whose prefix is the wildcard *",
+            expected="the literal resource *, or a real prefix",
+            fix="It is for names that begin with an asterisk, and nobody means that: give the rule for the literal * instead.",
+        )
+
+
+def _poisoned(code: str, suspect: Suspect) -> Finding:
+    return Finding(
+        code=code,
+        object=suspect.what,
+        observed=suspect.why,
+        expected="content as Kafka writes it",
+        fix="Repair it through Kafka's tools, or delete the znode: the copy dies of it, or drops it in silence.",
+    )
+
+
+def _topic_ids(seen: Seen) -> Iterator[Finding]:
+    for topic in seen.zookeeper.topics_without_id[:MOST_OBJECTS]:
+        yield Finding(
+            code="PF17",
+            object=f"topic {topic}",
+            observed="no topic_id that can be read",
+            expected="a topic_id in /brokers/topics",
+            fix="A controller of Kafka 2.8 or newer adds it when it becomes active: force an election once.",
+        )
+
+
+def _topics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    told = {f"{TOPICS}/{name}" for name in seen.zookeeper.topics_without_id}
+    suspects = [s for s in tree.suspects if s.what.startswith((TOPICS, TOPIC_CONFIGS)) and s.what not in told]
+    for suspect in suspects[:MOST_OBJECTS]:
+        yield _poisoned("PF17", suspect)
+    for name in tree.orphan_configs[:MOST_OBJECTS]:
+        yield Finding(
+            code="PF17",
+            severity=Severity.WARNING,
+            object=f"/config/topics/{name}",
+            observed="configs of a topic that does not exist",
+            expected="configs of topics only",
+            fix="Delete the znode: it is not copied. A topic of this name, made later, would have had them.",
+        )
+
+
+def _throttles(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    brokers = [f"/config/brokers/{name}" for name, keys in tree.broker_configs.items() if THROTTLES.intersection(keys)]
+    topics = [f"/config/topics/{name}" for name in tree.throttled_topics]
+    for path in (*brokers, *topics)[:MOST_OBJECTS]:
+        yield Finding(
+            code="PF18",
+            severity=Severity.WARNING,
+            object=path,
+            observed="a replication throttle",
+            expected="none",
+            fix="Remove it (kafka-reassign-partitions.sh --verify, or kafka-configs.sh): every restart waits for replicas to "
+            "catch up, and a throttle holds them back.",
+        )
+
+
+def _client_metrics(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
+    for name in tree.client_metrics[:MOST_OBJECTS]:
+        yield Finding(
+            code="PF18",
+            object=f"/config/client-metrics/{name}",
+            observed="a subscription of client metrics",
+            expected="none before finalisation",
+            fix="Delete it, and set it again afterwards: dual write cannot write this kind, and stops for good after the next "
+            "failover.",
+        )
+
+
+def _connect_strings(seen: Seen) -> Iterator[Finding]:
+    wanted = seen.spec.zookeeper.connect
+    for broker in seen.spec.brokers:
+        connect = seen.properties(broker.id).get("zookeeper.connect", "").strip()
+        if _chroot(connect) != _chroot(wanted):
+            yield Finding(
+                code="PF20",
+                object=seen.name(broker.id),
+                observed=f"zookeeper.connect={connect or 'not set'}",
+                expected=f"the chroot of {wanted}",
+                fix="Use the same chroot everywhere: a controller would create another one, empty.",
+            )
+        elif _servers(connect) != _servers(wanted):
+            yield Finding(
+                code="PF20",
+                severity=Severity.WARNING,
+                object=seen.name(broker.id),
+                observed=f"zookeeper.connect={connect}",
+                expected=f"the servers of {wanted}",
+                fix="Name the same servers in the cluster's specification and in every file: controllers get those of the "
+                "specification, and whether both are one ensemble cannot be told by their names.",
+            )
+
+
+def _chroot(connect: str) -> str:
+    return connect.partition("/")[2].strip("/")
+
+
+def _servers(connect: str) -> set[str]:
+    return {server.strip() for server in connect.partition("/")[0].split(",")}
+
+
+UNREADABLE = "ZooKeeper may not be read with our identity"
+
+CHECKS = (
+    Check(
+        code="PF10",
+        holds="there is no `/migration` znode",
+        because="one left over makes a new quorum delete metadata from ZooKeeper (Strimzi 11262); one without content stops "
+        "the migration for ever (KAFKA-19480)",
+        source="`/migration`",
+        of_look=(_migration_znode,),
+    ),
+    Check(
+        code="PF11",
+        holds="`/controller` is ephemeral, with `/controller_epoch` beside it",
+        because="the cluster has no working ZooKeeper controller to take over from",
+        source="`/controller`, `/controller_epoch`",
+        of_look=(_controller_znode,),
+    ),
+    Check(
+        code="PF12",
+        holds="every broker described, registered, assigned to a partition, or with dynamic configs is live and described",
+        because="Kafka waits for it for ever before it copies",
+        source="`/brokers/ids`, `/brokers/topics`, `/config/brokers`, a metadata request",
+        unverifiable=UNREADABLE,
+        of_look=(_dead_ids,),
+        of_survey=(of_zookeeper("PF12", _configs_of_the_dead),),
+    ),
+    Check(
+        code="PF13",
+        holds="no topic deletion is pending",
+        because="it is not migrated",
+        source="`/admin/delete_topics`",
+        of_look=(_deletions,),
+    ),
+    Check(
+        code="PF14",
+        holds="no reassignment and no preferred replica election is pending",
+        because="it is not migrated",
+        source="`/admin/reassign_partitions`, `/brokers/topics`, `/admin/preferred_replica_election`",
+        of_look=(_reassignments,),
+    ),
+    Check(
+        code="PF15",
+        holds="ACLs, quotas, credentials, brokers' configs, tokens and producer ids are as Kafka writes them",
+        because="the copy dies of them after it has claimed the cluster, which then has no controller; or drops them silently",
+        source="every znode that the copy reads, by strict parsers. A prefixed ACL for `*` is a warning",
+        unverifiable=UNREADABLE,
+        of_survey=(of_zookeeper("PF15", _readable),),
+    ),
+    Check(
+        code="PF17",
+        holds="every topic has a `topic_id`, and topics, partition states and topics' configs can be read",
+        because="KRaft knows topics by id, and takes defaults for what it cannot read. Configs without a topic are a warning",
+        source="`/brokers/topics`, `/config/topics`",
+        unverifiable=UNREADABLE,
+        of_look=(_topic_ids,),
+        of_survey=(of_zookeeper("PF17", _topics),),
+    ),
+    Check(
+        code="PF18",
+        holds="no replication throttle and no subscription of client metrics is set",
+        because="a throttle makes every restart wait, a warning; a subscription of client metrics stops dual write after the "
+        "next failover",
+        source="`/config/brokers`, `/config/topics`, `/config/client-metrics`",
+        unverifiable=UNREADABLE,
+        of_survey=(of_zookeeper("PF18", _throttles, Severity.WARNING), of_zookeeper("PF18", _client_metrics)),
+    ),
+    Check(
+        code="PF20",
+        holds="every broker's `zookeeper.connect` has the chroot of the specification, and its servers",
+        because="a controller would create another tree, empty. Other names for the servers are a warning",
+        source="brokers' files",
+        of_look=(_connect_strings,),
+    ),
+)

@@ -1,0 +1,183 @@
+"""Causes that lie with no single node: ZooKeeper, replicas, work under way, the quorum, registrations."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from domain.cluster import Role
+from domain.decisions import WaitReason
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, some
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
+
+NOT_WELL = frozenset({Serving.NO, Serving.SILENT, Serving.REFUSED})
+
+
+def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
+    """GF11. Of a quorum that is lost the members that are gone are the cause; who is left serves nobody because of them."""
+    if looked.situation.quorum is QuorumState.POST_MIGRATION:
+        return
+    servers = looked.hints.servers
+    gone = [address for address, serving in servers.items() if serving in {Serving.SILENT, Serving.REFUSED}]
+    idle = [address for address, serving in servers.items() if serving is Serving.NO]
+    is_lost = looked.observation.zookeeper is None
+    explained_idle = 2 * len(gone) >= len(servers)
+    for address in gone + ([] if explained_idle else idle):
+        yield _server(looked, address, is_lost=is_lost)
+    if is_lost and not gone and (explained_idle or not idle):
+        why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
+        yield cause(
+            looked,
+            "GF11",
+            "ZooKeeper",
+            WaitReason.PART_UNKNOWN,
+            observed=why,
+            expected="the ensemble answers",
+            fix="Every server of the ensemble that can be asked serves: look at the credentials, the chroot, and the znode "
+            "that "
+            "is named.",
+        )
+
+
+def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
+    serving = looked.hints.servers[address]
+    risk = "The ensemble has no quorum" if is_lost else "The ensemble still has its quorum"
+    how = {
+        Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
+        Serving.REFUSED: "Start it; its log says why it ended.",
+    }.get(serving, "Look at its log: it finds no leader to follow.")
+    return cause(
+        looked,
+        "GF11",
+        f"zookeeper {address}",
+        *([WaitReason.PART_UNKNOWN] if is_lost else []),
+        observed=f"it {serving}. {risk}.",
+        expected="every member of the ensemble serves, until finalize",
+        fix=f"{how} Without ZooKeeper's quorum there is no way back.",
+    )
+
+
+def kafka_causes(looked: Looked) -> Iterator[Cause]:
+    """Replicas that lag and brokers that nobody lists, but for what a node that is not there explains."""
+    kafka, absent = looked.observation.kafka, looked.absent_brokers
+    if kafka is None:
+        if not absent:
+            why = next((part.why for part in looked.observation.unanswered if part.what == "kafka"), "no answer")
+            yield cause(
+                looked,
+                WaitReason.PART_UNKNOWN,
+                "kafka",
+                observed=why,
+                expected="a broker answers at kafka.bootstrap_servers",
+                fix="Check the bootstrap addresses, the listener and the client properties in the cluster's specification.",
+            )
+        return
+    for broker in looked.spec.brokers:
+        if broker.id not in kafka.broker_ids and broker.id not in absent:
+            yield cause(
+                looked,
+                WaitReason.PARTITIONS_NOT_IN_SYNC,
+                looked.name(broker.id),
+                observed="it runs, and the other brokers do not list it",
+                expected="every broker is listed by the others",
+                fix="Its registration is gone or fenced. Look at its log for `Unable to register broker` or a lost session.",
+            )
+    lagging: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for fault in kafka.under_replicated:
+        left = tuple(sorted(set(fault.missing) - absent))
+        if left or not fault.missing:
+            lagging[left].append(fault.partition)
+    for missing, partitions in lagging.items():
+        names = [looked.name(i) if i in {b.id for b in looked.spec.brokers} else f"broker {i}" for i in missing]
+        yield cause(
+            looked,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            some(names) or some(partitions),
+            observed=f"{len(partitions)} partitions have replicas out of sync there: {some(partitions)}",
+            expected="every replica in sync before a node restarts",
+            fix="It catches up by itself. If it does not, look at that broker's log and disk; a broker that is gone for "
+            "good needs "
+            "its partitions reassigned.",
+        )
+    if kafka.offline and not absent:
+        yield cause(
+            looked,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            some(kafka.offline),
+            observed=f"{len(kafka.offline)} partitions have no leader",
+            expected="every partition has a leader",
+            fix="Bring back a broker that has their data; if all are up, elect leaders with kafka-leader-election.sh.",
+        )
+
+
+def pending_causes(looked: Looked) -> Iterator[Cause]:
+    """GF02: work in flight that keeps replicas moving, or that the copy would not take over."""
+    zookeeper = looked.observation.zookeeper
+    if zookeeper is None or looked.situation.quorum is QuorumState.POST_MIGRATION:
+        return
+    election = ("preferred replica election",) if zookeeper.is_preferred_election_pending else ()
+    for what, names in (
+        ("partition reassignment", zookeeper.reassignments),
+        ("topic deletion", zookeeper.pending_deletions),
+        ("election", election),
+    ):
+        if names:
+            yield cause(
+                looked,
+                "GF02",
+                what,
+                observed=f"under way for {some(names)}",
+                expected="nothing under way while nodes restart, and before the copy",
+                fix="Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker "
+                "that is gone, or a throttle.",
+            )
+
+
+def quorum_causes(looked: Looked) -> Iterator[Cause]:
+    """No leader though all controllers run, a log that was begun without the flag, registrations that do not add up."""
+    situation = looked.situation
+    provisioned = [c for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
+    if situation.quorum is QuorumState.NONE:
+        yield cause(
+            looked,
+            WaitReason.CONTROLLERS_NOT_READY,
+            "the quorum's log",
+            observed="it says NONE: its first controller became active without the migration flag",
+            expected="a log that was begun with zookeeper.metadata.migration.enable",
+            fix="No migration can ever start from it. Ask for a rollback, which wipes the controllers, and begin anew.",
+        )
+    dead = looked.ids(Role.CONTROLLER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, ControllerMode.FENCED}))
+    is_explained = 2 * len(dead) >= len(looked.spec.controllers)
+    is_ours = any(looked.name(c.id) in looked.in_hand for c in provisioned)
+    are_all_there = len(provisioned) == len(looked.spec.controllers)
+    if are_all_there and quorum_leader(looked.observation, looked.spec) is None and not is_explained and not is_ours:
+        yield cause(
+            looked,
+            WaitReason.CONTROLLERS_NOT_READY,
+            "the quorum",
+            observed="no controller is active, although a majority of them runs",
+            expected="one active controller",
+            fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
+        )
+    if situation.registration is Registration.DIFFERS and not looked.absent_brokers:
+        yield from _registrations(looked)
+
+
+def _registrations(looked: Looked) -> Iterator[Cause]:
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None:
+        return
+    hybrid = sum(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
+    in_kraft = sum(b.mode is BrokerMode.KRAFT for b in looked.situation.brokers)
+    metrics = leader.metrics
+    yield cause(
+        looked,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        looked.name(leader.id),
+        WaitReason.COPY_NOT_COMPLETE,
+        observed=f"it counts {metrics.migrating_broker_count} migrating brokers, {metrics.active_broker_count} active, "
+        f"{metrics.fenced_broker_count} fenced",
+        expected=f"{hybrid} migrating, {hybrid + in_kraft} active, none fenced",
+        fix="A broker that serves has not registered. `Unable to register broker` in its log names the controller's "
+        "answer; a wrong "
+        "inter.broker.protocol.version is the usual cause.",
+    )

@@ -1,0 +1,179 @@
+"""Causes that lie with the copy, before it and after it: what it waits for, what would kill it, and dual write."""
+
+from collections.abc import Iterator
+
+from domain.decisions import WAIT_MEANS, WaitReason
+from domain.observation import MigrationGauge, MigrationZnode
+from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.log_lines import (
+    CHECK_OP_FAILED,
+    CLAIM_REFUSED,
+    NO_BROKERS_KNOWN,
+    OUT_OF_PLACE,
+    SUPERSET,
+    UNKNOWN_CONFIG,
+    WAITING_FOR_BROKERS,
+    found_in,
+)
+from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
+
+CONTROLLER, MIGRATION = "/controller", "/migration"
+
+
+def copy_causes(looked: Looked) -> Iterator[Cause]:
+    """What keeps the copy from beginning, or from ending."""
+    if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
+        yield from _awaited_brokers(looked)
+    for suspect in looked.hints.unreadable if looked.observation.poisoned_znodes is None else ():
+        yield cause(
+            looked,
+            WaitReason.COPY_CANNOT_FINISH,
+            suspect.what,
+            WaitReason.COPY_NOT_COMPLETE,
+            observed=f"the copy, which has not begun, will not take it over: {suspect.why}",
+            expected="every znode can be copied",
+            fix="Mend or delete the znode now, before the last broker goes into migration mode: some abort the copy and leave "
+            "the cluster without a controller, some make it wait for ever, some are lost in silence.",
+        )
+    for suspect in looked.observation.poisoned_znodes or ():
+        yield cause(
+            looked,
+            WaitReason.COPY_CANNOT_FINISH,
+            suspect.what,
+            observed=suspect.why,
+            expected="every znode can be copied",
+            fix="Ask for a rollback unless it is under way; then mend or delete the znode before the next attempt.",
+        )
+    is_own = looked.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    if not is_own and (looked.situation.is_copy_left_over or looked.situation.is_copy_stale):
+        znode = looked.observation.zookeeper.migration if looked.observation.zookeeper is not None else None
+        yield cause(
+            looked,
+            WaitReason.COPY_LEFT_OVER,
+            MIGRATION,
+            observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
+            expected="no such znode, or one with offset -1",
+            fix=WAIT_MEANS[WaitReason.COPY_LEFT_OVER],
+        )
+    if looked.situation.quorum is QuorumState.PRE_MIGRATION:
+        for lines in looked.hints.logs.values():
+            yield from _brokers_unknown(looked, lines)
+
+
+def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
+    """Ids in assignments or registrations that no broker of the quorum has: the driver waits for them for ever.
+
+    After the copy they keep nobody waiting, but a stranger that is registered does not belong there.
+    """
+    zookeeper = looked.observation.zookeeper
+    if zookeeper is None:
+        return
+    described = {b.id for b in looked.spec.brokers}
+    is_before = looked.situation.quorum is QuorumState.PRE_MIGRATION
+    gone = {i for i in zookeeper.assigned_broker_ids if is_before and i not in described and i not in zookeeper.broker_ids}
+    strangers = {i for i in zookeeper.broker_ids if i not in described}
+    quotes = {
+        name: found.quote
+        for lines in looked.hints.logs.values()
+        for found in found_in(lines, (WAITING_FOR_BROKERS,))
+        for name in found.named
+    }
+    for broker_id in sorted(gone | strangers):
+        partitions = looked.hints.assigned.get(broker_id, ())
+        where = f": {some(list(partitions))}" if partitions else ""
+        seen = f"assigned to partitions{where}, and no such broker is registered" if broker_id in gone else (
+            "registered in ZooKeeper, and not in the cluster's specification"
+        )  # fmt: skip
+        said = f". The active controller says: {quotes[str(broker_id)]}" if str(broker_id) in quotes else ""
+        yield cause(
+            looked,
+            WaitReason.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
+            f"broker {broker_id}",
+            WaitReason.PREFLIGHT_BLOCKERS,
+            observed=f"{seen}{said}",
+            expected=WAITING_FOR_BROKERS.expected,
+            fix=WAITING_FOR_BROKERS.fix,
+        )
+
+
+def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
+    are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
+    kinds = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE) if are_all_hybrid else (SUPERSET,)
+    for found in found_in(lines, kinds):
+        yield cause(
+            looked,
+            WaitReason.COPY_NOT_COMPLETE,
+            "the copy",
+            observed=f"the active controller says: {found.quote}",
+            expected=found.told.expected,
+            fix=found.told.fix,
+        )
+
+
+def dual_write_causes(looked: Looked) -> Iterator[Cause]:
+    """GF08: whether ZooKeeper gets what KRaft is told, and what a failover would choke on."""
+    situation, zookeeper = looked.situation, looked.observation.zookeeper
+    if situation.quorum is not QuorumState.MIGRATION or zookeeper is None:
+        return
+    named = False
+    for suspect in dict.fromkeys((*(looked.observation.failover_hazards or ()), *looked.hints.strays)):
+        named = True
+        yield cause(
+            looked,
+            WaitReason.FAILOVER_WOULD_HURT,
+            suspect.what,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            observed=suspect.why,
+            expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
+            fix="Delete it, or mend what is named: dual write would not survive the next failover, or has not survived one.",
+        )
+    if situation.dual_write is DualWrite.CURRENT:
+        return
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None:
+        return
+    name = looked.name(leader.id)
+    if situation.claim is not Claim.KRAFT:
+        held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
+        yield cause(
+            looked,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            CONTROLLER,
+            observed=f"{held}, while {name} leads the quorum",
+            expected=f"persistent, naming {name}",
+            fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller: the "
+            "next one "
+            "claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, or ask for a rollback.",
+        )
+        return
+    quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, (CHECK_OP_FAILED, UNKNOWN_CONFIG))]
+    if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
+        return
+    behind = offset_distance(zookeeper, leader)
+    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2])
+    is_dead = situation.dual_write is DualWrite.DEAD
+    lag = leader.metrics.write_behind_lag
+    state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
+    yield cause(
+        looked,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        MIGRATION,
+        WaitReason.FAILOVER_WOULD_HURT,
+        observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
+        f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
+        expected=f"at most {looked.policy.max_offset_distance} records",
+        fix=quotes[0].told.fix
+        if quotes
+        else (CHECK_OP_FAILED.fix if is_dead else WAIT_MEANS[WaitReason.DUAL_WRITE_NOT_CURRENT]),
+    )
+
+
+def _distance(znode: MigrationZnode | None, behind: int | None) -> str:
+    if znode is None:
+        return "there is no such znode: somebody deleted it"
+    if znode.offset is None:
+        return "its content cannot be parsed: somebody wrote it"
+    return (
+        "its distance to the quorum's log is not known" if behind is None else f"it is {behind} records behind the quorum's log"
+    )

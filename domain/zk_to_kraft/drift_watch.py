@@ -1,0 +1,91 @@
+"""GF14, the drift watch: files, versions and processes of nodes that this migration has changed, compared at every look.
+
+What keeps a migration from going on is a wait (`file-changed`, `controller-lost-its-flag`). This is about what does not, and
+what somebody should know all the same: an edit that leaves our keys alone, a node of another Kafka version, a restart that was
+not ours.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from domain.blocker import Blocker, blocker
+from domain.cluster import ClusterSpec
+from domain.observation import NodeView, Observation, RollMark
+from domain.zk_to_kraft.causes import Cause, Looked
+from domain.zk_to_kraft.modes import is_file_ours, stage_of_disk
+
+GF14 = "GF14"
+
+
+def drifts(observation: Observation, spec: ClusterSpec, since: datetime) -> tuple[Blocker, ...]:
+    """All that has moved under us. Only what can be told for certain: what did not answer is a wait of its own."""
+    found = [*_edits(observation, spec, since), *_versions(observation, spec, since), *_restarts(observation, spec, since)]
+    return tuple(sorted(found, key=lambda drift: drift.object))
+
+
+def drift_causes(looked: Looked) -> Iterator[Cause]:
+    """What lasts until somebody mends it. A restart is over when it is seen: it is an event, and no entry."""
+    now = looked.observation.ended_at
+    for found in (*_edits(looked.observation, looked.spec, now), *_versions(looked.observation, looked.spec, now)):
+        yield Cause(found.model_copy(update={"since": looked.since(found.code, found.object, frozenset())}))
+
+
+def _mark(view: NodeView) -> RollMark | None:
+    """Of a roll that has come to its end: while one is under way files and processes differ, as they should."""
+    file = view.disk.file if view.disk is not None else None
+    return file.mark if file is not None and file.mark is not None and file.mark.is_proven else None
+
+
+def _edits(observation: Observation, spec: ClusterSpec, since: datetime) -> Iterator[Blocker]:
+    for view in observation.nodes:
+        mark = _mark(view)
+        is_waited_for = stage_of_disk(view.disk, spec.role(view.id)) is None
+        if mark is None or view.disk is None or view.disk.file is None or is_file_ours(view.disk) or is_waited_for:
+            continue
+        name, path = spec.node_name(view.id), spec.node(view.id).properties_file
+        yield blocker(
+            GF14,
+            f"file of {name}",
+            observed=f"{path} was edited since this migration wrote it: sha256 {view.disk.file.sha256[:12]}…",
+            expected=f"as this migration left it: sha256 {mark.written_sha256[:12]}…",
+            fix="Nothing waits for it, and the edit is kept on the way forward; a way back loses it (see the rollback's "
+            "preview). "
+            "Take it back, or stop the configuration management that makes it.",
+            since=since,
+        )
+
+
+def _versions(observation: Observation, spec: ClusterSpec, since: datetime) -> Iterator[Blocker]:
+    """The version that most nodes run is the cluster's; of two equally many the older one."""
+    versions = {v.id: v.metrics.kafka_version for v in observation.nodes if v.metrics is not None and v.metrics.kafka_version}
+    if len(set(versions.values())) < 2:
+        return
+    counts = Counter(versions.values())
+    usual = min(counts, key=lambda version: (-counts[version], version or ""))
+    for node_id, version in versions.items():
+        if version != usual:
+            yield blocker(
+                GF14,
+                f"version of {spec.node_name(node_id)}",
+                observed=f"it runs Kafka {version}",
+                expected=f"Kafka {usual}, like the others",
+                fix="No software roll during a migration: put the version back and restart that node, or go back first.",
+                since=since,
+            )
+
+
+def _restarts(observation: Observation, spec: ClusterSpec, since: datetime) -> Iterator[Blocker]:
+    for view in observation.nodes:
+        mark, process = _mark(view), view.process
+        if mark is None or mark.proven_identity is None or process is None or not process.is_running:
+            continue
+        if process.identity != mark.proven_identity:
+            yield blocker(
+                GF14,
+                f"process of {spec.node_name(view.id)}",
+                observed=f"it was restarted by somebody else: {process.identity} runs",
+                expected=f"the process that this migration proved: {mark.proven_identity}",
+                fix="Find out who restarts it, and why: a supervisor, configuration management, a crash. Nothing waits for it.",
+                since=since,
+            )

@@ -1,0 +1,254 @@
+"""The guards in flight: what each holds to, where in the code that is, what people see of it, and what of it is not there.
+
+`docs/guards.md` is made from this, and a test looks up every place that is named.
+"""
+
+from dataclasses import dataclass
+
+from domain.decisions import WaitReason
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`held_in`: `module:name`. `shows`: reasons of waits, or codes of blockers. `lacks`: what it does not do."""
+
+    code: str
+    title: str
+    what: str
+    held_in: tuple[str, ...]
+    shows: tuple[str, ...] = ()
+    lacks: str = ""
+
+
+FORWARD, GUARDS, SITUATION = "domain.zk_to_kraft.forward", "domain.zk_to_kraft.guards", "domain.zk_to_kraft.situation"
+ROLLING, ASSESSING = "activities.rolling", "activities.assessing"
+
+CATALOGUE: tuple[Guard, ...] = (
+    Guard(
+        "GF01",
+        "One writer for one cluster",
+        "The workflow's id is the Kafka cluster's, so that Temporal lets one run live, and a generation number that the "
+        "ledger gives out is asked for right before every effect: what an older run left behind does nothing any more.",
+        ("domain.contracts:workflow_id", f"{ASSESSING}:ensure_not_superseded", "activities.recording:Recording.claim_cluster"),
+        ("run-gone",),
+        "A node's driver knows no lease of its own: somebody who restarts nodes past this product is seen (GF14), not kept "
+        "from it.",
+    ),
+    Guard(
+        "GF02",
+        "The cluster is well before each node",
+        "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
+        "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
+        "below `min.insync.replicas`. Looked at afresh right before the effect.",
+        (
+            f"{GUARDS}:not_serving",
+            f"{GUARDS}:disagreements",
+            f"{FORWARD}:_changed_files",
+            f"{FORWARD}:_roll_broker",
+            f"{ASSESSING}:why_not_this_step",
+        ),
+        (
+            WaitReason.NODE_DOWN,
+            WaitReason.NODE_NOT_READY,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            WaitReason.BROKERS_NOT_REGISTERED,
+            WaitReason.CONTROLLERS_NOT_READY,
+            WaitReason.FILE_CHANGED,
+            WaitReason.PARTITIONS_WOULD_STOP,
+        ),
+        "A reassignment that is begun in the middle of a migration is waited for through the replicas that lag, not by itself.",
+    ),
+    Guard(
+        "GF03",
+        "Several good looks in a row, not one",
+        "A restarted node is proven by `stable_samples` looks in a row, and a step that something was waited for is decided "
+        "by as many before it is taken.",
+        (f"{ROLLING}:Rolling._prove", f"{ASSESSING}:why_not_this_step"),
+    ),
+    Guard(
+        "GF04",
+        "A restarted node is proven from outside",
+        "Its process is another one, it runs in the wanted mode, it is registered and unfenced, and every replica is in sync. "
+        "Its own state proves nothing: a broker can serve for ever and never register.",
+        ("domain.zk_to_kraft.proof:why_not_proven", f"{ROLLING}:Rolling._prove", f"{SITUATION}:_registration"),
+        (WaitReason.BROKERS_NOT_REGISTERED, WaitReason.NODE_NOT_READY, "step-failing"),
+    ),
+    Guard(
+        "GF05",
+        "A file changes only right before its own node's restart",
+        "One activity writes and restarts. A look that has grown old allows neither.",
+        (f"{ROLLING}:Rolling._write", f"{ROLLING}:is_old"),
+    ),
+    Guard(
+        "GF06",
+        "No controller restarts without a majority of others",
+        "The others that are caught up are a majority of all; the active controller comes last.",
+        (f"{GUARDS}:is_quorum_healthy_without", f"{FORWARD}:_controllers", f"{FORWARD}:_finalize"),
+        (WaitReason.QUORUM_TOO_THIN,),
+    ),
+    Guard(
+        "GF07",
+        "One active controller, and an absent gauge is unknown",
+        "The controller counts that says it is active and that raft names as leader. A gauge that is absent or -1 says that a "
+        "controller boots, never that all is well.",
+        (f"{SITUATION}:quorum_leader", f"{SITUATION}:_is_caught_up", f"{SITUATION}:_quorum_state"),
+        (WaitReason.CONTROLLERS_NOT_READY,),
+        "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
+    ),
+    Guard(
+        "GF08",
+        "Dual write is proven by the offset",
+        "Current is: the offset in `/migration` keeps up with the quorum's log, `/controller` is persistent and names the "
+        "leader, the gauge is MIGRATION, the session is connected. Otherwise no broker goes on, and finalize is closed. What "
+        "died silently opens the gate `fail-over`.",
+        (f"{SITUATION}:_dual_write", f"{GUARDS}:dual_write_not_current"),
+        (WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.FAILOVER_WOULD_HURT),
+        "The mtime of `/migration` is not looked at on purpose: it moves while nothing is written.",
+    ),
+    Guard(
+        "GF09",
+        "Registrations add up",
+        "`MigratingZkBrokerCount` is the number of hybrid brokers, `ActiveBrokerCount` that of hybrid and KRaft brokers, none "
+        "is fenced.",
+        (f"{SITUATION}:_registration",),
+        (WaitReason.BROKERS_NOT_REGISTERED,),
+    ),
+    Guard(
+        "GF10",
+        "Errors in applying metadata are told",
+        "`MetadataErrorCount` of each controller is read with every look; above 0 it is an entry that lasts until that "
+        "controller restarts. Fenced brokers are waited for (GF09).",
+        ("domain.zk_to_kraft.node_causes:_errors", "activities.adapters.metrics.gauges:GAUGES"),
+        ("GF10",),
+        "It is told, and nothing waits for it. `NewActiveControllersCount` and `TimedOutBrokerHeartbeatCount` are not read.",
+    ),
+    Guard(
+        "GF11",
+        "ZooKeeper is healthy until finalize",
+        "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
+        "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does.",
+        (
+            f"{GUARDS}:unknown",
+            "domain.zk_to_kraft.cluster_causes:zookeeper_causes",
+            "activities.adapters.four_letter_words:FourLetterWords.serving",
+        ),
+        ("GF11", WaitReason.PART_UNKNOWN),
+        "A single member that is lost is told by `GET /migrations/{id}/blockers` only: no event, and nothing waits for it.",
+    ),
+    Guard(
+        "GF12",
+        "Canaries",
+        "There are none: nothing is produced, created or altered to see whether it arrives in both stores. What clients have "
+        "is compared instead, before the first restart and before finalize (`compare_messages`), and so is all metadata "
+        "(GF13).",
+        (),
+        lacks="The whole guard.",
+    ),
+    Guard(
+        "GF13",
+        "Finalize is approved on a clean comparison",
+        "ZooKeeper and KRaft have been compared in this very dual write, the report is no older than `max_report_age` and "
+        "clean, and the approval is bound to the evidence that names it: where the evidence changes, it counts no more. "
+        "Kafka's copy is compared before the second roll.",
+        (
+            f"{FORWARD}:_not_compared",
+            f"{FORWARD}:_not_verified",
+            "domain.zk_to_kraft.assessment:evidence_of",
+            "domain.zk_to_kraft.assessment:_approval",
+        ),
+        (
+            WaitReason.DRIFT_FOUND,
+            WaitReason.COPY_DIFFERS,
+            WaitReason.MESSAGES_DIFFER,
+            WaitReason.CHECK_INCONCLUSIVE,
+            WaitReason.CHECKS_WORKER_MISSING,
+            "approval",
+        ),
+    ),
+    Guard(
+        "GF14",
+        "Drift watch",
+        "With every look of the way forward, the file of each node that this migration has changed is compared with what it "
+        "wrote, its process with the one that was proven, and all nodes' Kafka versions with each other. A controller without "
+        "its flag is given it back at once; a file that fits no stage is waited for; the rest is an `alert` event, and an "
+        "entry while it lasts.",
+        (
+            "domain.zk_to_kraft.drift_watch:drifts",
+            "domain.zk_to_kraft.assessment:alerts_of",
+            f"{GUARDS}:lost_flag",
+            f"{FORWARD}:_changed_files",
+        ),
+        ("GF14", WaitReason.FILE_CHANGED, WaitReason.CONTROLLER_LOST_ITS_FLAG),
+        "Dynamic configuration and the finalized `metadata.version` are not watched. A version is known where Jolokia tells "
+        "it, or by the name of Kafka's jar.",
+    ),
+    Guard(
+        "GF15",
+        "A standstill is told, and nothing follows from it",
+        "Where for `stage_deadline` no step was done, no broker registered and no replica caught up, an `alert` event says "
+        "so. Gates, holds and the soak do not count. Nothing is finalised or led back because of a clock; the one way back "
+        "without asking is a copy that leaves the cluster without any controller (`revert_failed_copy`).",
+        ("domain.zk_to_kraft.standstill:standstill", "domain.zk_to_kraft.standstill:overdue"),
+        ("GF15",),
+        "While one activity is tried again without an end no look is made: then it is `step-failing` that tells it.",
+    ),
+    Guard(
+        "GF16",
+        "The gate of finalize",
+        "It opens when every broker runs in KRaft mode and is registered so, dual write is current, the soak is over and "
+        "everything was compared. A controller restarts without its flag only under an approval that counts.",
+        (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", "domain.zk_to_kraft.situation:soaked_for"),
+        (WaitReason.SOAK_NOT_OVER, "approval"),
+        "One approval is enough, and nobody has to have read the rollback's preview.",
+    ),
+    Guard(
+        "GF17",
+        "The gate of a rollback",
+        "Refused once the log is final, and without ZooKeeper's quorum. It is bound to a preview, or names every loss: "
+        "changes that dual write has not carried over, edits, originals that are not archived.",
+        (
+            "domain.zk_to_kraft.preview:why_no_way_back",
+            "activities.previewing:why_not_accepted",
+            "domain.zk_to_kraft.losses:losses_of",
+        ),
+        (WaitReason.FILE_CHANGED, WaitReason.DUAL_WRITE_NOT_CURRENT),
+    ),
+    Guard(
+        "GF18",
+        "The order of the revert window",
+        "Drain, fence, kill, prove dead, read the logs for what ZooKeeper lacks; then one transaction raises "
+        "`/controller_epoch` and deletes `/migration` and `/controller`; then a broker is seen to become controller.",
+        ("activities.leaving:Leaving.leave_kraft", "activities.fence:kill"),
+        (WaitReason.NO_CONTROLLER, WaitReason.HALF_REVERTED),
+    ),
+    Guard(
+        "GF19",
+        "Writes to ZooKeeper are read back",
+        "The only one is the window's transaction. Its results are looked at one by one, a lost answer is looked up through "
+        "another session, and its effect is watched afterwards.",
+        ("activities.ports:ZooKeeperTree.commit", "activities.leaving:Leaving.leave_kraft"),
+    ),
+    Guard(
+        "GF20",
+        "The first node that fails stops the roll",
+        "A node that does not run, or cannot be proven, is waited for by its name, and no other is touched. An error that "
+        "trying again cannot mend holds the migration until a person resumes it.",
+        (f"{GUARDS}:not_serving", "domain.zk_to_kraft.proof:dead_besides", "workflows.stopping:Stop.after"),
+        (WaitReason.NODE_DOWN, WaitReason.HELD, "step-failing"),
+    ),
+    Guard(
+        "GF21",
+        "Effects are judged by what is seen, not by memory",
+        "Every activity may run twice: it looks whether its work is done, and stops only the process that its mark names.",
+        (f"{ROLLING}:Rolling._has_left", f"{ROLLING}:Rolling._restart", "activities.marking:mark_roll"),
+    ),
+    Guard(
+        "GF22",
+        "The end is observed",
+        "A migration succeeds when the gauge says POST_MIGRATION, every broker runs in KRaft mode and every controller "
+        "without the flag, each from a file that fits that stage, which has no key of the migration.",
+        ("domain.zk_to_kraft.phases:_phase_after_finalization", f"{FORWARD}:_done"),
+        (WaitReason.FINALIZATION_NOT_SEEN,),
+        "Sessions in ZooKeeper are not counted afterwards. Raising `metadata.version` is an operation of its own.",
+    ),
+)

@@ -1,0 +1,334 @@
+"""Lines of Kafka's own logs that tell a cause which no metric and no znode tells, and what to do about each.
+
+Only what a pattern matches is ever shown: a log may hold anything. The texts are those of Kafka 3.9 (KRaftMigrationDriver,
+QuorumController, BrokerLifecycleManager, and what a JVM prints when it dies).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+MAX_QUOTE = 240
+"""Characters of a line that are shown."""
+
+STALE = timedelta(seconds=150)
+"""What repeats, repeats within a minute (the driver's poll backs off to 60 s): an older line tells of something that is
+over.
+"""
+
+START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
+"""The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
+
+STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
+"""Kafka's log4j layout. By the node's own clock and zone, so that it is compared with other lines of the same log only."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it."""
+
+    name: str
+    pattern: re.Pattern[str]
+    expected: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """A line that was found: of which kind, the ids or names in it, and the words to quote."""
+
+    told: Told
+    named: tuple[str, ...]
+    quote: str
+
+
+WAITING_FOR_BROKERS = Told(
+    "waiting-for-brokers",
+    re.compile(r"Still waiting for ZK brokers \[([\d, ]+)\] (?:found in metadata )?to register with KRaft"),
+    "every broker that is assigned to a partition, or registered in ZooKeeper, registers with the controllers",
+    "Start that broker in migration mode. If it is gone for good, reassign its partitions to living brokers "
+    "(kafka-reassign-partitions.sh): the copy then begins by itself within a minute.",
+)
+NO_BROKERS_KNOWN = Told(
+    "no-brokers-known",
+    re.compile(r"No brokers are (?:known to KRaft|registered in ZK), waiting for brokers to register"),
+    "brokers in migration mode register with the controllers",
+    "Look at a hybrid broker's log for `Unable to register broker`: it names the controller's answer. Check that brokers reach "
+    "the controllers' listener, and that controller.quorum.voters is the same everywhere.",
+)
+CONTROLLER_WITHOUT_FLAG = Told(
+    "controller-without-flag",
+    re.compile(r"Not ready due to: ?Controller (\d+) has not enabled zookeeper\.metadata\.migration\.enable"),
+    "zookeeper.metadata.migration.enable=true on every controller",
+    "Put zookeeper.metadata.migration.enable=true back into that controller's file and restart it: never make it active "
+    "before.",
+)
+CHECK_OP_FAILED = Told(
+    "check-op-failed",
+    re.compile(r"Check op on KRaft Migration ZNode failed"),
+    "the active controller writes every change to ZooKeeper",
+    "Its write was lost in an outage of ZooKeeper, or somebody wrote /migration, and it will not begin again by itself. "
+    "Approve "
+    "the gate fail-over, or restart the active controller: the next one writes what is missing.",
+)
+UNKNOWN_CONFIG = Told(
+    "unknown-config-resource",
+    re.compile(r"Unknown config resource type (CLIENT_METRICS|GROUP)"),
+    "no config that ZooKeeper cannot hold while both are written",
+    "Delete it: kafka-configs.sh --alter --entity-type client-metrics --entity-name NAME --delete-config …  "
+    "Dual write goes on by itself within seconds.",
+)
+REGISTRATION_UNSUPPORTED = Told(
+    "registration-unsupported-version",
+    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error UNSUPPORTED_VERSION"),
+    "the broker's inter.broker.protocol.version is the release that the controllers were formatted with",
+    "Set inter.broker.protocol.version to the controllers' metadata.version (3.9) on that broker and restart it.",
+)
+REGISTRATION_DUPLICATE = Told(
+    "registration-duplicate",
+    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error DUPLICATE_BROKER_REGISTRATION"),
+    "one process with this id",
+    "Wait for broker.session.timeout.ms (9 s by default): then the session of the process before is over. If it lasts, another "
+    "process runs with this id: stop it.",
+)
+REGISTRATION_REFUSED = Told(
+    "registration-refused",
+    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error ([A-Z_]+)"),
+    "the controllers accept the broker's registration",
+    "Look at the active controller's log of the same second: it says what it does not accept.",
+)
+CLAIM_REFUSED = Told(
+    "claim-refused",
+    re.compile(r"Cannot register KRaft controller \d+.{0,80}current controller register in ZK has the same or newer epoch"),
+    "the active controller may claim /controller",
+    "Neither side has a working controller. Ask for a rollback now: the revert window sets the epochs right.",
+)
+OUT_OF_PLACE = Told(
+    "migration-without-claim",
+    re.compile(r"KRaft controller indicates an active migration, but the ZK state does not"),
+    "/migration tells of the copy that this quorum has made",
+    "Somebody deleted /migration under a quorum that has copied: it stays inactive for ever. Ask for a rollback.",
+)
+SUPERSET = Told(
+    "image-lacks-metadata",
+    re.compile(r"Ignoring image .{0,80} which does not contain a superset of the metadata in ZK"),
+    "a quorum that begins with an empty ZooKeeper copy of its own",
+    "ALARM: /migration is of an earlier attempt, and the quorum will delete what it lacks. Stop all controllers now.",
+)
+
+TLS_FAILED = Told(
+    "tls-handshake-failed",
+    re.compile(r"SSL handshake failed|SSLHandshakeException"),
+    "certificates that both sides trust",
+    "Compare the key and trust stores of this node and of the one that it talks to, their names and dates.",
+)
+LOGIN_FAILED = Told(
+    "login-failed",
+    re.compile(r"SaslAuthenticationException|Failed authentication with|failed authentication due to"),
+    "credentials that both sides know",
+    "Brokers log in to controllers and controllers to brokers: compare the SASL settings and users of both.",
+)
+PEER_UNREACHABLE = Told(
+    "peer-unreachable",
+    re.compile(r"Connection to node -?(\d+) \([^)]{1,80}\) could not be established"),
+    "the node reaches its peers' listeners",
+    "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
+)
+
+RUNNING = (
+    WAITING_FOR_BROKERS,
+    NO_BROKERS_KNOWN,
+    CONTROLLER_WITHOUT_FLAG,
+    CHECK_OP_FAILED,
+    UNKNOWN_CONFIG,
+    REGISTRATION_UNSUPPORTED,
+    REGISTRATION_DUPLICATE,
+    REGISTRATION_REFUSED,
+    CLAIM_REFUSED,
+    OUT_OF_PLACE,
+    SUPERSET,
+    TLS_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+)
+"""What a living process says. The first pattern that fits a line counts."""
+
+ITS_FILES = "the process can read and write its own files"
+DEATHS = (
+    Told(
+        "out-of-memory",
+        re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
+        "a heap that holds the cluster's metadata",
+        "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
+    ),
+    Told(
+        "disk-full",
+        re.compile(r"No space left on device"),
+        "room on every log directory",
+        "Make room: move or delete what is not Kafka's, or grow the volume. Then start it.",
+    ),
+    Told(
+        "disk-failed",
+        re.compile(r"Read-only file system|Input/output error|Shutdown broker because all log dirs in .{1,160} have failed"),
+        "a disk that can be written and read",
+        "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
+    ),
+    Told(
+        "java-cannot-start",
+        re.compile(
+            r"UnsupportedClassVersionError|Could not find or load main class [\w.$]{1,100}|Unrecognized VM option '[^']{1,60}'|"
+            r"Could not reserve enough space for|Error occurred during initialization of VM|(?:java|exec): .{0,80}not found"
+        ),
+        "a Java that can run this Kafka",
+        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
+    ),
+    Told(
+        "too-many-open-files",
+        re.compile(r"Too many open files"),
+        "a limit of open files that is above twice the number of segments",
+        "Raise LimitNOFILE (ulimit -n) of the service to 100000 or more, then start it.",
+    ),
+    Told(
+        "lock-held",
+        re.compile(r"Failed to acquire lock on file \.lock in ([^\s.]+)"),
+        "no other process has the log directory",
+        "Another process, perhaps the node's own old one, uses the directory. Find it with `fuser`, stop it, then start "
+        "the node.",
+    ),
+    Told(
+        "port-in-use",
+        re.compile(r"Address already in use|Socket server failed to bind to \S+:\d+"),
+        "the node's ports are free",
+        "Find who listens with `ss -ltnp`, stop it, or give one of the two another port. Then start the node.",
+    ),
+    Told(
+        "cluster-id-differs",
+        re.compile(r"InconsistentClusterIdException: The Cluster ID \S{1,64} doesn't match stored clusterId Some\(\S{1,64}\)"),
+        "meta.properties and ZooKeeper name one cluster",
+        "The node reaches another ZooKeeper, or lies on another cluster's directory: correct zookeeper.connect or log.dirs.",
+    ),
+    Told(
+        "storage-of-another",
+        re.compile(r"InconsistentBrokerIdException|Stored node id \d+ doesn't match previous node id \d+"),
+        "meta.properties has the node's own id",
+        "The log directory is another node's: correct log.dirs, or node.id.",
+    ),
+    Told(
+        "not-formatted",
+        re.compile(r"No (?:readable )?meta\.properties (?:files? )?found(?: in any of the)?"),
+        "formatted storage",
+        "The log directory is empty or was put aside: mount the right volume. A controller of ours is formatted anew once its "
+        "directory is absent.",
+    ),
+    Told(
+        "node-exists",
+        re.compile(r"NodeExistsException: KeeperErrorCode = NodeExists"),
+        "no session of an earlier process keeps /brokers/ids/…",
+        "The old session lives until zookeeper.session.timeout.ms is over: start it once more after that. If it lasts, another "
+        "broker runs with this id.",
+    ),
+    Told(
+        "zookeeper-no-auth",
+        re.compile(r"NoAuthException: KeeperErrorCode = NoAuth(?: for \S{1,80})?"),
+        "the node's identity may write ZooKeeper",
+        "Give the node the same ZooKeeper credentials as the brokers (zookeeper.set.acl, JAAS or TLS), then start it.",
+    ),
+    Told(
+        "zookeeper-unreachable",
+        re.compile(r"ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: \w+"),
+        "ZooKeeper answers the node",
+        "Look at the ensemble first; if it is well, at zookeeper.connect and the network between.",
+    ),
+    Told(
+        "flag-on-kraft-cluster",
+        re.compile(r"Should not have ZK migrations enabled on a cluster that was created in KRaft mode"),
+        "a quorum whose first activation had the migration flag",
+        "The quorum's log was begun without the flag: stop all controllers, ask for a rollback, and begin anew.",
+    ),
+    Told(
+        "migration-copy-failed",
+        re.compile(r"Encountered fatal fault: (?:Migration to KRaft failed|.{0,40}migration.{0,60})", re.IGNORECASE),
+        "a copy that every znode lets through",
+        "A znode cannot be copied. `copy-cannot-finish` names it where it can be found: mend it, then migrate again.",
+    ),
+    Told(
+        "no-permission",
+        re.compile(r"AccessDeniedException: \S{1,160}|\S{1,160} ?\(Permission denied\)|Permission denied"),
+        ITS_FILES,
+        "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it.",
+    ),
+    Told(
+        "missing-file",
+        re.compile(r"(?:FileNotFoundException|NoSuchFileException): \S{1,160}"),
+        "every file that its properties name",
+        "Put the file back, or correct the property that names it. Then start it.",
+    ),
+    Told(
+        "bad-configuration",
+        re.compile(r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|.{0,60})"),
+        "a properties file that Kafka accepts",
+        "Correct the named property in the node's file, then start it.",
+    ),
+    Told(
+        "bad-requirement",
+        re.compile(r"IllegalArgumentException: requirement failed: [^=]{0,160}"),
+        "a properties file that Kafka accepts",
+        "Correct the named property in the node's file, then start it.",
+    ),
+    Told(
+        "class-not-found",
+        re.compile(r"ClassNotFoundException: [\w.$]{1,120}"),
+        "every class that its properties name is in kafka_home's libs",
+        "Install the plug-in on this node, or remove the property that names it.",
+    ),
+)
+"""What a process says when it dies. The last line that fits counts, and of one line the first pattern."""
+
+SECRET = re.compile(r"Invalid value .*? for configuration")
+
+
+def current(lines: Sequence[str]) -> tuple[str, ...]:
+    """The lines of the process that runs now, as far as they are there, without those that are stale."""
+    starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
+    own = lines[starts[-1] :] if starts else lines
+    stamps = [_stamp(line) for line in own]
+    newest = max((stamp for stamp in stamps if stamp is not None), default=None)
+    if newest is None:
+        return tuple(own)
+    return tuple(line for line, stamp in zip(own, stamps, strict=True) if stamp is None or newest - stamp <= STALE)
+
+
+def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Found, ...]:
+    """Of each kind what its last line says, in the order of the kinds."""
+    newest: dict[str, Found] = {}
+    for line in current(lines):
+        found = _first_of(line, kinds)
+        if found is not None:
+            newest[found.told.name] = found
+    return tuple(newest[kind.name] for kind in kinds if kind.name in newest)
+
+
+def death_in(lines: Sequence[str]) -> Found | None:
+    """Why a process died, by its last words; `None` where they are none that we know."""
+    deaths = [found for line in lines if (found := _first_of(line, DEATHS)) is not None]
+    return deaths[-1] if deaths else None
+
+
+def _first_of(line: str, kinds: Sequence[Told]) -> Found | None:
+    for kind in kinds:
+        match = kind.pattern.search(line)
+        if match is not None:
+            named = tuple(part for group in match.groups() if group for part in re.split(r"[,\s]+", group.strip()) if part)
+            return Found(kind, named, _quoted(match.group(0)))
+    return None
+
+
+def _quoted(words: str) -> str:
+    """A value that Kafka does not accept is not repeated: it may be a secret in the wrong place."""
+    return SECRET.sub("Invalid value … for configuration", words)[:MAX_QUOTE].strip()
+
+
+def _stamp(line: str) -> datetime | None:
+    match = STAMP.match(line)
+    return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") if match else None  # noqa: DTZ007 - compared with its like only

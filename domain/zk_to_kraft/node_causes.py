@@ -1,0 +1,277 @@
+"""Causes that lie with one node: dead, silent, not ready, its file, its flag, its errors, its registration."""
+
+from collections.abc import Iterator
+
+from domain.cluster import Role
+from domain.decisions import WaitReason
+from domain.observation import NodeView
+from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
+from domain.zk_to_kraft.guards import may_finalize_by_itself
+from domain.zk_to_kraft.log_lines import (
+    CONTROLLER_WITHOUT_FLAG,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+    REGISTRATION_DUPLICATE,
+    REGISTRATION_REFUSED,
+    REGISTRATION_UNSUPPORTED,
+    TLS_FAILED,
+    death_in,
+    found_in,
+)
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, QuorumState, Registration, quorum_leader
+
+DEATH_LINES = 60
+"""Of a dead node's last lines those in which its cause is looked for."""
+SHOWN_LINES = 3
+"""Of its last lines those that are shown where no cause is known."""
+SHOWN_CHARACTERS = 300
+
+ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
+"""Phases in which a controller without the flag is what is wanted, or can be mended no more."""
+
+EXPLAINED_BY = {
+    Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
+    Role.CONTROLLER: (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_TOO_THIN),
+}
+"""What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
+
+REFUSALS = (
+    REGISTRATION_UNSUPPORTED,
+    REGISTRATION_DUPLICATE,
+    REGISTRATION_REFUSED,
+    TLS_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+)
+
+
+def node_causes(looked: Looked) -> Iterator[Cause]:
+    """Node by node. One that a step of ours is working on has none."""
+    for node in looked.situation.nodes:
+        if looked.name(node.id) in looked.in_hand:
+            continue
+        view = looked.observation.node(node.id)
+        if node.mode in DOWN_MODES:
+            yield _down(looked, view)
+        elif node.mode in UNKNOWN_MODES:
+            yield _silent(looked, view)
+        elif node.mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}:
+            yield _not_ready(looked, view)
+        elif isinstance(node, ControllerSituation):
+            yield from _not_caught_up(looked, node)
+        elif isinstance(node, BrokerSituation):
+            yield from _not_registered(looked, node)
+            yield from _session(looked, node)
+        yield from _file(looked, node)
+        yield from _errors(looked, view)
+
+
+def _down(looked: Looked, view: NodeView) -> Cause:
+    name = looked.name(view.id)
+    if view.id in looked.hints.serving:
+        return _unowned(looked, view)
+    lines = looked.hints.logs.get(view.id) or view.last_output
+    death = death_in(lines[-DEATH_LINES:])
+    process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
+    if death is not None:
+        observed, fix = f"{process}. It printed: {death.quote}", death.told.fix
+    else:
+        last = " | ".join(line[:SHOWN_CHARACTERS] for line in lines[-SHOWN_LINES:])
+        observed = f"{process}. Its last lines name no known cause: {last or 'it printed nothing'}"
+        fix = f"Look at its log, mend the cause, and start {name}. It goes on by itself once the node serves."
+    expected = f"{name} runs" if death is None else f"{name} runs: {death.told.expected}"
+    explained = EXPLAINED_BY[looked.spec.role(view.id)]
+    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+
+
+def _unowned(looked: Looked, view: NodeView) -> Cause:
+    """It serves, and nobody knows its process: started by another way, or its pid file is lost."""
+    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
+    return cause(
+        looked,
+        WaitReason.NODE_DOWN,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"its metrics endpoint answers, and {pid_file} names no process of it that runs",
+        expected=f"{pid_file} has the pid of {name}",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way.",
+    )
+
+
+def _silent(looked: Looked, view: NodeView) -> Cause:
+    """Its process, its files or its metrics did not answer: one cause, whichever of them."""
+    name = looked.name(view.id)
+    parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
+    said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
+    if view.process is not None and view.process.is_paused:
+        pid = (view.process.identity or "").partition("@")[0]
+        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
+        fix = f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+    elif view.process is None or view.disk is None:
+        observed = said
+        fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
+    else:
+        observed = f"its process runs, and its metrics endpoint gives no answer. {said}"
+        fix = (
+            f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
+            "keeperless-activities, and whether the address in the cluster's specification is right."
+        )
+    explained = EXPLAINED_BY[looked.spec.role(view.id)]
+    expected = f"process, files and metrics of {name} answer"
+    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+def _not_ready(looked: Looked, view: NodeView) -> Cause:
+    name, metrics = looked.name(view.id), view.metrics
+    state = (
+        f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
+    )
+    said = [found.quote for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
+    fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
+    observed = ". ".join(["it runs and does not serve yet", *filter(None, [state]), *said])
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=observed,
+        expected=f"{name} serves",
+        fix=fixes[0]
+        if fixes
+        else "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, "
+        "ZooKeeper, or the controllers.",
+        since=view.process.started_at if view.process is not None else None,
+    )
+
+
+def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:
+    leader = quorum_leader(looked.observation, looked.spec)
+    if node.is_caught_up or leader is None or node.mode not in {ControllerMode.MIGRATING, ControllerMode.FINAL}:
+        return
+    metrics, name = looked.observation.node(node.id).metrics, looked.name(node.id)
+    end = metrics.raft_log_end if metrics is not None else None
+    follows = metrics.raft_leader if metrics is not None else None
+    yield cause(
+        looked,
+        WaitReason.CONTROLLERS_NOT_READY,
+        name,
+        WaitReason.QUORUM_TOO_THIN,
+        observed=f"its log ends at {end}, it follows {follows}; {looked.name(leader.id)} leads, at "
+        f"{leader.metrics.raft_log_end}",
+        expected="every controller follows the leader, and has its log",
+        fix="Give it a moment. If it lasts, check that it reaches the leader's listener, and that controller.quorum.voters is "
+        "the same on all controllers.",
+    )
+
+
+def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
+    """A broker can serve for ever and never register: only its log says why (proven-facts, section 4)."""
+    if looked.situation.registration is not Registration.DIFFERS or node.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}:
+        return
+    for found in found_in(looked.hints.logs.get(node.id, ()), REFUSALS)[:1]:
+        yield cause(
+            looked,
+            WaitReason.BROKERS_NOT_REGISTERED,
+            looked.name(node.id),
+            WaitReason.COPY_NOT_COMPLETE,
+            observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}",
+            expected=found.told.expected,
+            fix=found.told.fix,
+        )
+
+
+def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
+    """GF11: a broker that has lost ZooKeeper while others have it, as far as its metrics tell."""
+    metrics = looked.observation.node(node.id).metrics
+    session = metrics.zookeeper_session if metrics is not None else None
+    is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
+    if is_cut and looked.observation.zookeeper is not None:
+        name = looked.name(node.id)
+        yield cause(
+            looked,
+            "GF11",
+            name,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us",
+            expected="CONNECTED",
+            fix=f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
+        )
+
+
+def _file(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterator[Cause]:
+    name = looked.name(node.id)
+    path = looked.spec.node(node.id).properties_file
+    disk = looked.observation.node(node.id).disk
+    if _has_lost_flag(looked, node):
+        runs = "runs without it" if node.mode is ControllerMode.FINAL else "would start without it"
+        yield cause(
+            looked,
+            WaitReason.CONTROLLER_LOST_ITS_FLAG,
+            name,
+            observed=f"zookeeper.metadata.migration.enable is not in force: it {runs}",
+            expected="every controller has the migration flag until finalize was approved",
+            fix=f"Put zookeeper.metadata.migration.enable=true back into {path} and restart {name} now: if it becomes active, "
+            "the migration is final.",
+        )
+    elif node.stage is None and disk is not None and node.mode is not ControllerMode.ABSENT:
+        if disk.file is None:
+            observed, fix = (
+                f"{path} does not exist",
+                "Restore the file. What this migration wrote lies beside it, in .keeperless.",
+            )
+        else:
+            mark = disk.file.mark
+            ours = f", this migration left {mark.written_sha256[:12]}…" if mark is not None else ""
+            observed = f"{path} was changed by somebody else: sha256 {disk.file.sha256[:12]}…{ours}"
+            fix = (
+                "It is not overwritten. Put back what this migration wrote, or ask for a rollback; `changes` of the "
+                "node's last "
+            )
+            fix += "step-done event says what that was."
+        yield cause(
+            looked, WaitReason.FILE_CHANGED, name, observed=observed, expected="the file as this migration left it", fix=fix
+        )
+
+
+def _has_lost_flag(looked: Looked, node: BrokerSituation | ControllerSituation) -> bool:
+    if not isinstance(node, ControllerSituation) or phase_of(looked.situation) in ENDING:
+        return False
+    is_final = looked.situation.quorum is QuorumState.POST_MIGRATION
+    return not is_final and node.mode is not ControllerMode.UNKNOWN and may_finalize_by_itself(node, looked.situation.claim)
+
+
+def _errors(looked: Looked, view: NodeView) -> Iterator[Cause]:
+    """GF10: an error in applying metadata stays for ever: the node goes on with something else than the log says."""
+    count = view.metrics.metadata_error_count if view.metrics is not None else None
+    if count:
+        name = looked.name(view.id)
+        yield cause(
+            looked,
+            "GF10",
+            name,
+            observed=f"{count} errors while it applied metadata, since its start",
+            expected="MetadataErrorCount 0",
+            fix=f"Its log has each with its stack trace. Restart {name} once they are understood: what it has in memory "
+            "differs "
+            "from the quorum's log.",
+        )
+
+
+def flagless(looked: Looked) -> Iterator[Cause]:
+    """What the active controller says of a controller that never had the flag, which shows nothing of it itself."""
+    for lines in looked.hints.logs.values():
+        for found in found_in(lines, (CONTROLLER_WITHOUT_FLAG,)):
+            known = {c.id for c in looked.spec.controllers}
+            about = [looked.name(int(i)) if int(i) in known else f"controller {i}" for i in found.named]
+            yield cause(
+                looked,
+                WaitReason.CONTROLLER_LOST_ITS_FLAG,
+                some(about[:MAX_NAMED]),
+                WaitReason.CONTROLLERS_NOT_READY,
+                WaitReason.COPY_NOT_COMPLETE,
+                observed=f"the active controller says: {found.quote}",
+                expected=found.told.expected,
+                fix=found.told.fix,
+            )

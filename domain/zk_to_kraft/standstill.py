@@ -1,0 +1,63 @@
+"""GF15: how long nothing measurable has moved. No look knows it alone: each takes over what the one before knew.
+
+Nothing follows from it but an alert: a migration is neither finalised nor led back because of a clock.
+"""
+
+from datetime import datetime
+
+from domain.blocker import Blocker, blocker
+from domain.cluster import ClusterSpec
+from domain.contracts import Standstill
+from domain.decisions import Decision, Revert, Step, Wait, WaitReason
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.situation import quorum_leader
+
+GF15 = "GF15"
+
+PATIENT = frozenset({WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
+"""Waits that may last for weeks because somebody wants them to."""
+
+
+def standstill(
+    observation: Observation,
+    spec: ClusterSpec,
+    phase: str | None,
+    steps_done: int,
+    decision: Decision,
+    before: Standstill | None,
+) -> Standstill | None:
+    """`None` where nothing is meant to move: a gate, a hold, the soak, an end."""
+    is_meant = isinstance(decision, Step | Revert) or (isinstance(decision, Wait) and decision.reason not in PATIENT)
+    if not is_meant:
+        return None
+    seen = measure(observation, spec, phase, steps_done)
+    since = before.since if before is not None and before.measure == seen else observation.ended_at
+    return Standstill(measure=seen, since=since)
+
+
+def measure(observation: Observation, spec: ClusterSpec, phase: str | None, steps_done: int) -> str:
+    """What progress is told by: any change of it is one. Never what moves by itself, such as offsets."""
+    kafka = observation.kafka
+    lagging = "?" if kafka is None else str(len(kafka.under_replicated) + len(kafka.offline))
+    leader = quorum_leader(observation, spec)
+    registered = leader.metrics.active_broker_count if leader is not None else None
+    return f"{phase}, {steps_done} steps, {registered} registered, {lagging} lagging"
+
+
+def overdue(still: Standstill | None, policy: MigrationPolicy, now: datetime) -> tuple[Blocker, ...]:
+    """The alert, once the policy's deadline is over."""
+    if still is None or now - still.since < policy.stage_deadline:
+        return ()
+    minutes = policy.stage_deadline.total_seconds() / 60
+    found = blocker(
+        GF15,
+        "progress",
+        observed=f"nothing has moved for more than {minutes:g} minutes: {still.measure}",
+        expected="a step, a registration or a replica more within policy.stage_deadline",
+        fix="The other entries name what is in the way. Where there is none, look at Temporal's UI: which activity is "
+        "tried again, "
+        "and with which error.",
+        since=still.since,
+    )
+    return (found,)

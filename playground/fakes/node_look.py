@@ -1,0 +1,73 @@
+"""The program of `activities.on_node.look_at_node` on a simulated machine: the same answer, from its files in memory."""
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from posixpath import dirname
+from typing import Any
+
+from activities import on_node
+from activities.ports import Completed
+from playground.fakes.machine import FakeMachine
+
+GIB = 1024**3
+VERSION = "3.9.2"
+NAME = "look_at_node.py"
+PARTITION = re.compile(r"(.+)-\d+")
+ID = re.compile(rb"topic_id: (\S+)")
+
+
+def is_look(arguments: Sequence[str]) -> bool:
+    return arguments[:2] == ["python3", "-c"] and arguments[2] == (Path(on_node.__file__).parent / NAME).read_text("utf-8")
+
+
+def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unreachable: Collection[str]) -> Completed:
+    """A machine with room for everything, every class, and a way to every host that is not `unreachable`."""
+    request = json.loads(arguments[3])
+    partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
+    answer = {
+        "kafka_versions": _versions(machine, request["kafka_home"]),
+        "log_dirs": [_directory(machine, path) for path in request["log_dirs"]],
+        "archive": _directory(machine, request["archive"]),
+        "memory": 16 * GIB,
+        "open_files": 500 if is_running else None,
+        "most_open_files": 100_000 if is_running else None,
+        "maps": 1000 if is_running else None,
+        "most_maps": 262_144,
+        "sockets": [] if is_running else None,
+        "without_id": [path for path, found in partitions.items() if found is None],
+        "topic_ids": {path: found for path, found in partitions.items() if found is not None},
+        "absent_classes": [],
+        "is_port_taken": False if request["own_port"] else None,
+        "reached": [_reached(wanted, unreachable) for wanted in request["reach"]],
+    }
+    return Completed(0, json.dumps(answer), "")
+
+
+def _versions(machine: FakeMachine, kafka_home: str) -> list[str]:
+    """By the jars that a test has put there; without any, the version that runs."""
+    jars = (re.fullmatch(r"kafka_2\.\d+-(.+)\.jar", name) for name in machine.names(f"{kafka_home}/libs") or ())
+    return sorted({jar[1] for jar in jars if jar}) or [VERSION]
+
+
+def _directory(machine: FakeMachine, path: str) -> dict[str, object]:
+    while not machine.is_dir(path):
+        path = dirname(path)
+    return {"path": path, "filesystem": "ext4", "free": 500 * GIB, "total": 1000 * GIB, "is_writable": True}
+
+
+def _partitions(machine: FakeMachine, log_dirs: Sequence[str]) -> list[str]:
+    paths = [f"{log_dir}/{name}" for log_dir in log_dirs for name in machine.names(log_dir) or ()]
+    return [path for path in paths if machine.is_dir(path) and PARTITION.fullmatch(path) and "__cluster_metadata" not in path]
+
+
+def _id(machine: FakeMachine, path: str) -> str | None:
+    file = machine.read(f"{path}/partition.metadata")
+    found = ID.search(file.content) if file is not None else None
+    return found[1].decode() if found else None
+
+
+def _reached(wanted: dict[str, Any], unreachable: Collection[str]) -> dict[str, object]:
+    problem = f"gaierror: {wanted['host']}" if wanted["host"] in unreachable else None
+    return {"what": wanted["what"], "protocol": wanted["protocol"], "problem": problem, "certificate_until": None}

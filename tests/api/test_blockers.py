@@ -1,0 +1,211 @@
+"""Why is nothing happening? In every state, with a worker and without, with Temporal and without: always an answer."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
+
+from api import blockers as api_blockers
+from api import observing
+from domain import standing
+from domain.blocker import blocker
+from domain.contracts import ActivityName, BlockersRequest, BlockersSeen, TaskQueue
+from domain.decisions import Finding
+from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
+from ledger.errors import LedgerUnavailable
+
+Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
+NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
+DOWN = blocker("node-down", "broker-2", observed="it does not run", expected="it runs", fix="start it", since=NOW)
+HELD = Waiting(reason="held", means="-", since=NOW, detail="held by anna: lunch", for_people=True)
+NODE_DOWN = Waiting(reason="node-down", means="Start it.", since=NOW, objects=("broker-2",))
+
+
+@activity.defn(name=ActivityName.FIND_BLOCKERS)
+async def find_blockers(request: BlockersRequest) -> BlockersSeen:
+    if request.policy.stable_samples == 7:
+        raise ApplicationError("ZooKeeper: wrong credentials; correct digest_auth", type="Permanent", non_retryable=True)
+    if request.policy.stable_samples == 8:
+        raise ValueError("secret=hunter2")
+    found = () if "broker-2" in request.in_hand else (DOWN,)
+    return BlockersSeen(
+        observed_at=NOW,
+        phase="SOAK",
+        blockers=found,
+        explained=("node-down",) if found else (),
+        unlooked=("log of broker-1: no",),
+    )
+
+
+@pytest.fixture
+async def watcher(temporal_client: Client) -> AsyncIterator[None]:
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[find_blockers]):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(hours=1))
+    monkeypatch.setattr(api_blockers, "QUESTION_LIMIT", timedelta(seconds=2))
+
+
+async def migrating(api: Any, stable_samples: int = 3) -> str:
+    """A migration whose policy tells the stand-in what to answer."""
+    answer = await api.post_migration((await api.registered()).name, policy={"stable_samples": stable_samples})
+    return str(answer.json()["id"])
+
+
+async def shown(api: Any, migration_id: str, state: MigrationState, waiting: Waiting | None = None, **more: Any) -> None:
+    """What the migration's run would have written."""
+    await api.wiring.ledger.record(migration_id, [], Progress(state=state, waiting=waiting, **more))
+
+
+async def blockers(api: Any, migration_id: str) -> dict[str, Any]:
+    answer = await api.http.get(f"/migrations/{migration_id}/blockers")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["migration_id"] == migration_id
+    return dict(answer.json())
+
+
+def keys(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(item["code"], item["object"]) for item in answer["items"]]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_look_and_what_the_ledger_knows_are_one_answer(api: Any) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("held", "the migration")]
+    assert answer["items"][0] == DOWN.model_dump(mode="json")
+    assert set(answer["items"][0]) == {"code", "object", "observed", "expected", "fix", "since", "docs"}
+    assert (answer["state"], answer["phase"], answer["observed_at"]) == ("held", "SOAK", "2026-03-01T03:00:07Z")
+    assert answer["unlooked"] == ["log of broker-1: no"]
+    assert await api.event_kinds(migration_id) == ["call-accepted"], "looking is no event"
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_wait_that_the_look_explains_is_told_once(api: Any) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2")]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_node_in_hand_is_no_blocker_and_a_standstill_is_told(api: Any) -> None:
+    migration_id = await migrating(api)
+    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
+    begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=datetime.now(UTC), data={"node": "broker-2"})
+    still = blocker("GF15", "progress", observed="nothing moves", expected="it does", fix="look", since=NOW)
+    await api.wiring.ledger.record(migration_id, [begun], Progress(state=MigrationState.RUNNING, alerts=(still,)))
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("GF15", "progress")]
+    assert answer["items"][0]["docs"] == "docs/guards.md#gf15"
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "nobody foresaw")])
+async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: Any, samples: int, says: str) -> None:
+    migration_id = await migrating(api, samples)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("observation-failed", "the look at the cluster"), ("node-down", "broker-2")]
+    assert says in answer["items"][0]["observed"]
+    assert "hunter2" not in str(answer)
+    assert answer["observed_at"] is None
+
+
+@pytest.mark.usefixtures("worker")
+async def test_without_a_worker_that_is_the_answer(api: Any) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    began = datetime.now(UTC)
+    answer = await blockers(api, migration_id)
+    assert datetime.now(UTC) - began < timedelta(seconds=10)
+    assert keys(answer) == [("no-worker", "task queue watch"), ("node-down", "broker-2")]
+    assert "keeperless-activities" in answer["items"][0]["fix"]
+
+
+@pytest.mark.usefixtures("watcher")
+async def test_a_run_that_waits_and_is_led_by_nobody_is_told(api: Any) -> None:
+    """No task of it waits for a worker: only a question shows it."""
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("held", "the migration"), ("no-worker", "task queue migrations")]
+    assert "keeperless-workflows" in answer["items"][2]["fix"]
+
+
+async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No workflow worker: the run's first task lies there, and so does an order."""
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(0))
+    migration_id = await migrating(api)
+    order = Command(id="1", migration_id=migration_id, kind=CommandKind.RESUME, by="anna", via="api", at=NOW)
+    await api.wiring.ledger.add_command(order)
+    answer = await blockers(api, migration_id)
+    assert ("no-worker", "task queue migrations") in keys(answer)
+    assert ("command-pending", "resume by anna") in keys(answer)
+
+
+async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, make_migration: Any) -> None:
+    api = api_without_temporal
+    await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+    await shown(api, record.id, MigrationState.WAITING, NODE_DOWN)
+    assert keys(await blockers(api, record.id)) == [("temporal-unavailable", "Temporal"), ("node-down", "broker-2")]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_run_that_was_terminated_is_told(api: Any, temporal_client: Client) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.RUNNING)
+    workflow_id = (await api.wiring.ledger.migration(migration_id)).workflow_id
+    await temporal_client.get_workflow_handle(workflow_id).terminate()
+    assert ("run-gone", "the migration's workflow") in keys(await blockers(api, migration_id))
+
+
+async def test_a_refused_migration_tells_its_findings_without_any_look(api_without_temporal: Any, make_migration: Any) -> None:
+    api = api_without_temporal
+    await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+    finding = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
+    await shown(api, record.id, MigrationState.REFUSED, findings=(finding,))
+    answer = await blockers(api, record.id)
+    assert keys(answer) == [("PF12", "broker 9")]
+    assert (answer["state"], answer["observed_at"]) == ("refused", None)
+
+
+@pytest.mark.parametrize("state", [s for s in MigrationState if s in {"succeeded", "reverted", "failed", "cancelled"}])
+async def test_nothing_is_in_the_way_of_what_has_ended(
+    api_without_temporal: Any, make_migration: Any, state: MigrationState
+) -> None:
+    api = api_without_temporal
+    await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+    await shown(api, record.id, state)
+    assert (await blockers(api, record.id))["items"] == []
+
+
+async def test_an_unknown_migration_is_a_problem(api: Any, expect_problem: Expect) -> None:
+    unknown = "019fffff-ffff-7fff-bfff-ffffffffffff"
+    expect_problem(await api.http.get(f"/migrations/{unknown}/blockers"), 404, "migration-not-found")
+
+
+async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(*_: Any) -> None:
+        raise LedgerUnavailable("the ledger does not answer")
+
+    migration_id = await migrating(api)
+    monkeypatch.setattr(api.wiring.ledger, "migration", gone)
+    expect_problem(await api.http.get(f"/migrations/{migration_id}/blockers"), 503, "ledger-unavailable")
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_migration_says_where_its_blockers_are(api: Any) -> None:
+    migration_id = await migrating(api)
+    links = (await api.http.get(f"/migrations/{migration_id}")).json()["links"]
+    assert links["blockers"] == f"/migrations/{migration_id}/blockers"

@@ -1,0 +1,67 @@
+"""Whether a ZooKeeper server serves: the adapter's answer for everything that can be at a port."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from activities.adapters.four_letter_words import FourLetterWords
+from domain.zk_to_kraft.causes import Serving
+
+SECONDS = 0.3
+SERVES = b"Zookeeper version: 3.8.4\nLatency min/avg/max: 0/0.4/5\nZxid: 0x100000003\nMode: follower\nNode count: 5\n"
+IDLE = b"This ZooKeeper instance is not currently serving requests\n"
+FORBIDDEN = b"srvr is not executed because it is not in the whitelist.\n"
+
+
+@asynccontextmanager
+async def answering(*said: bytes) -> AsyncIterator[int]:
+    """A server that says this, and closes."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(4))
+        for part in said:
+            writer.write(part)
+        await writer.drain()
+        writer.close()
+
+    asked: list[bytes] = []
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield int(server.sockets[0].getsockname()[1])
+    assert asked == [b"srvr"]
+
+
+def ask(port: int) -> Awaitable[Serving]:
+    return FourLetterWords(SECONDS).serving("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("said", "serving"),
+    [(SERVES, Serving.YES), (IDLE, Serving.NO), (FORBIDDEN, Serving.UNKNOWN), (b"", Serving.UNKNOWN)],
+    ids=["serves", "has no quorum", "forbids the word", "closes without a word"],
+)
+async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
+    async with answering(said) as port:
+        assert await ask(port) is serving
+
+
+async def test_nobody_there_is_refused() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert await ask(port) is Serving.REFUSED
+
+
+async def test_a_process_that_stands_still_is_silent_in_time() -> None:
+    """Its kernel accepts, and nobody reads."""
+    with socket.create_server(("127.0.0.1", 0)) as standing_still:
+        began = asyncio.get_running_loop().time()
+        assert await ask(standing_still.getsockname()[1]) is Serving.SILENT
+        assert asyncio.get_running_loop().time() - began < 10 * SECONDS
+
+
+async def test_an_unknown_host_is_refused() -> None:
+    assert await FourLetterWords(SECONDS).serving("no-such-host.invalid", 2181) is Serving.REFUSED

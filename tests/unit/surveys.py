@@ -1,0 +1,154 @@
+"""Builders of surveys: what the deep look sees of the healthy cluster that `conftest.observation` shows."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from domain.cluster import ClusterSpec
+from domain.observation import OBSERVED_PROPERTIES, Observation
+from domain.properties import parse
+from domain.survey import (
+    SURVEYED_PROPERTIES,
+    BrokerLogDir,
+    ClientSession,
+    Directory,
+    EnsembleServer,
+    NodeLook,
+    NodeSurvey,
+    Registration,
+    Survey,
+    ZooKeeperSurvey,
+)
+from domain.zk_to_kraft.listener_security import principal_of
+from tests.unit.conftest import broker_text
+
+GIB = 1024**3
+SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
+SESSIONS = {1: 0x101, 2: 0x102, 3: 0x103}
+AUTHORIZERS_SESSION = ClientSession(id=0x201, client="10.0.0.1:40002")
+
+
+def disk(path: str, **parts: Any) -> Directory:
+    healthy = Directory(path=path, filesystem="ext4", free=500 * GIB, total=1000 * GIB, is_writable=True)
+    return healthy.model_copy(update=parts)
+
+
+def look_of(spec: ClusterSpec, node_id: int) -> NodeLook:
+    is_broker = node_id in SESSIONS
+    return NodeLook(
+        kafka_versions=("3.9.2",),
+        log_dirs=tuple(disk(path) for path in spec.node(node_id).log_dirs),
+        archive=disk("/etc/kafka"),
+        memory=16 * GIB,
+        open_files=500 if is_broker else None,
+        most_open_files=100_000 if is_broker else None,
+        maps=1000 if is_broker else None,
+        most_maps=262_144,
+        sockets=(f"10.0.0.{node_id}:40001", f"10.0.0.{node_id}:40002") if is_broker else None,
+        without_id=(),
+        with_other_id=(),
+        absent_classes=(),
+        is_port_taken=None if is_broker else False,
+        reached=(),
+    )
+
+
+def settings_of(node_id: int, text: str) -> NodeSurvey:
+    """As a survey keeps a file, with digests that anybody could compute."""
+    properties = parse(text)
+    hidden = properties.keys() - SURVEYED_PROPERTIES - OBSERVED_PROPERTIES
+    return NodeSurvey(
+        id=node_id,
+        settings={key: value for key, value in properties.items() if key in SURVEYED_PROPERTIES},
+        digests={key: hashlib.sha256(properties[key].encode()).hexdigest()[:16] for key in hidden},
+        principal=principal_of(properties),
+    )
+
+
+def node_survey(spec: ClusterSpec, node_id: int) -> NodeSurvey:
+    settings = settings_of(node_id, broker_text(node_id) if node_id in SESSIONS else "")
+    return settings.model_copy(update={"look": look_of(spec, node_id)})
+
+
+def server(index: int, mode: str) -> EnsembleServer:
+    sessions = (ClientSession(id=SESSIONS[index], client=f"10.0.0.{index}:40001"),)
+    return EnsembleServer(
+        address=SERVERS[index - 1],
+        mode=mode,
+        outstanding=0,
+        latency=0.5,
+        sessions=(*sessions, AUTHORIZERS_SESSION) if index == 1 else sessions,
+    )
+
+
+def registration(broker_id: int) -> Registration:
+    return Registration(
+        broker_id=broker_id,
+        session=SESSIONS[broker_id],
+        addresses={"PLAINTEXT": f"127.0.0.1:{9092 + broker_id}"},
+        protocols={"PLAINTEXT": "PLAINTEXT"},
+    )
+
+
+ZOOKEEPER = ZooKeeperSurvey(
+    registrations=tuple(map(registration, SESSIONS)),
+    protected=(),
+    refused=None,
+    suspects=(),
+    single_replica_topics=(),
+    broker_configs={"<default>": ("log.cleaner.threads",), "1": ("log.cleaner.threads",)},
+    throttled_topics=(),
+    orphan_configs=(),
+    prefixed_wildcards=(),
+    client_metrics=(),
+    tokens=0,
+    acls=3,
+    largest="/brokers/topics/orders",
+    largest_bytes=500,
+    topics_answer=60,
+)
+
+
+def survey_of(spec: ClusterSpec) -> Survey:
+    return Survey(
+        nodes=tuple(node_survey(spec, node.id) for node in spec.nodes),
+        zookeeper=ZOOKEEPER,
+        servers=(server(1, "leader"), server(2, "follower"), server(3, "follower")),
+        log_dirs=tuple(BrokerLogDir(broker_id=b.id, path=b.log_dirs[0], is_offline=False) for b in spec.brokers),
+    )
+
+
+def surveyed(seen: Observation, spec: ClusterSpec) -> Observation:
+    return seen.model_copy(update={"survey": survey_of(spec)})
+
+
+def with_survey_part(seen: Observation, **parts: Any) -> Observation:
+    assert seen.survey is not None
+    return seen.model_copy(update={"survey": seen.survey.model_copy(update=parts)})
+
+
+def with_tree(seen: Observation, **parts: Any) -> Observation:
+    return with_survey_part(seen, zookeeper=ZOOKEEPER.model_copy(update=parts))
+
+
+def with_servers(seen: Observation, change: Callable[[EnsembleServer], EnsembleServer]) -> Observation:
+    """The second server changed."""
+    assert seen.survey is not None
+    first, second, third = seen.survey.servers
+    return with_survey_part(seen, servers=(first, change(second), third))
+
+
+def with_node_survey(seen: Observation, node_ids: tuple[int, ...], **parts: Any) -> Observation:
+    assert seen.survey is not None
+    nodes = (node.model_copy(update=parts) if node.id in node_ids else node for node in seen.survey.nodes)
+    return with_survey_part(seen, nodes=tuple(nodes))
+
+
+def with_look(seen: Observation, node_ids: tuple[int, ...], **parts: Any) -> Observation:
+    assert seen.survey is not None
+    for node_id in node_ids:
+        look = seen.survey.node(node_id).look
+        assert look is not None
+        seen = with_node_survey(seen, (node_id,), look=look.model_copy(update=parts))
+        assert seen.survey is not None
+    return seen

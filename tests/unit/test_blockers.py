@@ -1,0 +1,407 @@
+"""Why nothing happens: every wait has an entry, every cause has one and no more, and all causes are told at once."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import combinations
+
+import pytest
+
+from domain.blocker import Blocker
+from domain.decisions import Wait, WaitReason
+from domain.drift.report import Verdict
+from domain.observation import (
+    ControllerZnode,
+    MigrationZnode,
+    Observation,
+    PartitionFault,
+    Process,
+    Suspect,
+    Unanswered,
+)
+from domain.policy import MigrationPolicy
+from domain.records import Waiting
+from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
+from domain.zk_to_kraft.causes import Hints, Looked, Serving
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.conftest import (
+    LEADER,
+    LOG_END,
+    NOW,
+    Point,
+    cluster_spec,
+    mark_of,
+    observation,
+    report_of,
+    stopped,
+    with_file,
+    with_kafka,
+    with_metrics,
+    with_part,
+    with_zookeeper,
+)
+
+SPEC = cluster_spec()
+POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+STANDBY = 3001
+SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
+
+
+def looked_at(seen: Observation, policy: MigrationPolicy = POLICY, **more: object) -> Looked:
+    return Looked(seen, SPEC, policy, situation_of(seen, SPEC, policy), **more)  # type: ignore[arg-type]
+
+
+def found(seen: Observation, ruling: Ruling | None = None, policy: MigrationPolicy = POLICY, **more: object) -> list[Blocker]:
+    """The entries, with what is decided of this very look."""
+    assessment = assess(seen, SPEC, policy, ruling or Ruling(), "")
+    return list(blockers_of(looked_at(seen, policy, **more), assessment.decision, assessment.stands)[0])
+
+
+def keys(entries: list[Blocker]) -> list[tuple[str, str]]:
+    return [(entry.code, entry.object) for entry in entries]
+
+
+def dead(seen: Observation, node_id: int, *lines: str) -> Observation:
+    return with_part(seen, node_id, process=stopped(f"pid-{node_id}"), metrics=None, last_output=lines)
+
+
+def silent(seen: Observation, node_id: int, *, is_paused: bool = False) -> Observation:
+    name = SPEC.node_name(node_id)
+    process = Process(is_running=True, identity="77@1", last_identity="77@1", started_at=NOW, is_paused=is_paused)
+    seen = with_part(seen, node_id, process=process, metrics=None)
+    return seen.model_copy(update={"unanswered": (*seen.unanswered, Unanswered(what=f"metrics of {name}", why="timed out"))})
+
+
+def without(seen: Observation, part: str, why: str = "no answer") -> Observation:
+    return seen.model_copy(update={part: None, "unanswered": (*seen.unanswered, Unanswered(what=part, why=why))})
+
+
+def unclaimed(seen: Observation) -> Observation:
+    return with_zookeeper(seen, controller=None).model_copy(update={"failover_hazards": ()})
+
+
+def edited(seen: Observation, node_id: int, *, is_proven: bool = True) -> Observation:
+    """As far as `stage_of_disk` is concerned it is nobody's stage any more."""
+    return with_file(seen, node_id, "process.roles=nonsense\n", mark_of("w" * 64, is_proven=is_proven))
+
+
+# --- every wait has an entry -----------------------------------------------------------------------------------------
+
+HYBRID, DUAL, SOAK = observation(Point.HYBRID), observation(Point.DUAL_WRITE), observation(Point.SOAK)
+GAPS = (PartitionFault(partition="orders-3", missing=(2,)),)
+STALE_COPY = MigrationZnode(controller_id=3001, controller_epoch=1, offset=LOG_END + 400)
+
+NATURAL: dict[WaitReason, tuple[Observation, Ruling]] = {
+    WaitReason.HELD: (DUAL, Ruling(is_held=True)),
+    WaitReason.PART_UNKNOWN: (silent(DUAL, 2), Ruling()),
+    WaitReason.NODE_DOWN: (dead(DUAL, 2), Ruling()),
+    WaitReason.NODE_NOT_READY: (with_metrics(DUAL, 2, broker_state=2), Ruling()),
+    WaitReason.FILE_CHANGED: (edited(DUAL, 1), Ruling()),
+    WaitReason.CONTROLLERS_NOT_READY: (with_metrics(DUAL, STANDBY, raft_log_end=LOG_END - 400), Ruling()),
+    WaitReason.BROKERS_NOT_REGISTERED: (with_metrics(DUAL, LEADER, migrating_broker_count=2), Ruling()),
+    WaitReason.PARTITIONS_NOT_IN_SYNC: (with_kafka(DUAL, under_replicated=GAPS), Ruling()),
+    WaitReason.PARTITIONS_WOULD_STOP: (with_kafka(DUAL, needs={1: ("single-0",), 2: (), 3: ()}), Ruling()),
+    WaitReason.COPY_LEFT_OVER: (
+        with_zookeeper(HYBRID, migration=STALE_COPY),
+        Ruling(),
+    ),
+    WaitReason.COPY_NOT_COMPLETE: (HYBRID, Ruling()),
+    WaitReason.DUAL_WRITE_NOT_CURRENT: (
+        with_metrics(with_zookeeper(DUAL, migration=STALE_COPY.model_copy(update={"offset": 1})), LEADER, write_behind_lag=9),
+        Ruling(),
+    ),
+    WaitReason.SOAK_NOT_OVER: (SOAK, Ruling()),
+    WaitReason.DRIFT_FOUND: (SOAK, Ruling(reports=(report_of(SOAK, Verdict.DRIFT),), drifts=1)),
+    WaitReason.CHECK_INCONCLUSIVE: (SOAK, Ruling(reports=(report_of(SOAK, Verdict.INCONCLUSIVE),))),
+    WaitReason.CHECKS_WORKER_MISSING: (SOAK, Ruling(unchecked_since=NOW)),
+}
+"""Looks of which `assess` makes that very wait."""
+
+
+@pytest.mark.parametrize("reason", WaitReason)
+def test_every_wait_gives_an_entry_that_says_what_to_do(reason: WaitReason) -> None:
+    """Whatever the look shows: one that shows nothing is told in the wait's own words."""
+    for seen in (DUAL, HYBRID, SOAK, NATURAL.get(reason, (DUAL, Ruling()))[0]):
+        entries, explained = blockers_of(looked_at(seen), Wait(reason=reason, objects=("broker-2",)))
+        if reason is not WaitReason.PREFLIGHT_BLOCKERS:
+            assert reason in explained
+        for entry in entries:
+            assert all((entry.code, entry.object, entry.observed, entry.expected, entry.fix, entry.docs))
+            assert entry.since <= seen.ended_at
+
+
+@pytest.mark.parametrize("reason", NATURAL)
+def test_a_look_that_makes_a_wait_gives_its_entry(reason: WaitReason) -> None:
+    seen, ruling = NATURAL[reason]
+    policy = POLICY.model_copy(update={"min_soak": timedelta(days=7)}) if reason is WaitReason.SOAK_NOT_OVER else POLICY
+    assessment = assess(seen, SPEC, policy, ruling, "")
+    told = [d.reason for d in (assessment.decision, assessment.stands) if isinstance(d, Wait)]
+    if reason is not WaitReason.COPY_LEFT_OVER:
+        assert told == [reason]
+    entries, explained = blockers_of(looked_at(seen, policy), assessment.decision, assessment.stands)
+    assert entries
+    assert set(told) <= set(explained)
+    assert reason in {entry.code for entry in entries}
+
+
+def test_every_wait_has_its_own_words() -> None:
+    assert EXPECTED.keys() == set(WaitReason)
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_healthy_cluster_has_no_cause_but_what_is_decided(point: Point) -> None:
+    assert list(blockers_of(looked_at(observation(point)))[0]) == []
+
+
+# --- all at once, each once ------------------------------------------------------------------------------------------
+
+FAULTS: dict[tuple[str, str], Callable[[Observation], Observation]] = {
+    ("node-down", "broker-2"): lambda seen: dead(seen, 2),
+    ("node-down", "broker-3"): lambda seen: dead(seen, 3),
+    ("file-changed", "broker-1"): lambda seen: edited(seen, 1),
+    ("part-unknown", "controller-3001"): lambda seen: silent(seen, STANDBY),
+    ("node-down", "controller-3003"): lambda seen: dead(seen, 3003),
+    ("dual-write-not-current", "/controller"): unclaimed,
+    ("GF10", f"controller-{LEADER}"): lambda seen: with_metrics(seen, LEADER, metadata_error_count=2),
+}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_faults_together_are_told_together(number: int) -> None:
+    """However many there are: each has its entry, and none has another one beside it."""
+    for chosen in combinations(FAULTS, number):
+        seen = DUAL
+        for fault in chosen:
+            seen = FAULTS[fault](seen)
+        assert sorted(keys(found(seen))) == sorted(chosen)
+
+
+def test_two_dead_brokers_a_changed_file_and_a_member_of_the_ensemble_are_four_entries() -> None:
+    seen = edited(dead(dead(DUAL, 2), 3), 1)
+    lagging = tuple(PartitionFault(partition=f"orders-{n}", missing=(2, 3)) for n in range(9))
+    seen = with_kafka(seen, under_replicated=lagging, offline=("orders-9",), broker_ids=(1,))
+    seen = with_metrics(seen, LEADER, active_broker_count=1, fenced_broker_count=2, migrating_broker_count=1)
+    servers = dict.fromkeys(SERVERS, Serving.YES) | {SERVERS[1]: Serving.REFUSED}
+    assert keys(found(seen, hints=Hints(servers=servers))) == [
+        ("file-changed", "broker-1"),
+        ("node-down", "broker-2"),
+        ("node-down", "broker-3"),
+        ("GF11", f"zookeeper {SERVERS[1]}"),
+    ]
+
+
+def test_what_lags_elsewhere_is_a_cause_of_its_own() -> None:
+    faults = (PartitionFault(partition="a-0", missing=(2,)), PartitionFault(partition="b-0", missing=(2, 3)))
+    seen = with_kafka(dead(DUAL, 2), under_replicated=faults)
+    assert keys(found(seen)) == [("node-down", "broker-2"), ("partitions-not-in-sync", "broker-3")]
+
+
+def test_a_node_in_our_hands_is_no_blocker() -> None:
+    seen = with_kafka(dead(DUAL, 2), under_replicated=GAPS, broker_ids=(1, 3))
+    assert list(blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"})))[0]) == []
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_stands_still_is_told_as_such() -> None:
+    (entry,) = found(silent(DUAL, 2, is_paused=True))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "kill -CONT 77" in entry.fix
+    (entry,) = found(silent(DUAL, 2))
+    assert "kill" not in entry.fix
+
+
+def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
+    (entry,) = found(dead(DUAL, 2, "[x] ERROR", "java.net.BindException: Address already in use"))
+    assert "Address already in use" in entry.observed
+    assert "ss -ltnp" in entry.fix
+    (entry,) = found(dead(DUAL, 2, "something nobody has seen before"))
+    assert "something nobody has seen before" in entry.observed
+
+
+def test_a_file_that_is_gone_is_told_as_gone() -> None:
+    disk = DUAL.node(1).disk
+    assert disk is not None
+    seen = with_part(DUAL, 1, disk=disk.model_copy(update={"file": None}))
+    assert [e.observed for e in found(seen) if e.code == "file-changed"] == ["/etc/kafka/1.properties does not exist"]
+
+
+def test_a_controller_without_its_flag_is_an_alarm_until_the_end() -> None:
+    seen = with_metrics(DUAL, STANDBY, write_behind_lag=None)
+    assert ("controller-lost-its-flag", "controller-3001") in keys(found(seen))
+    assert keys(found(observation(Point.FINAL))) == []
+
+
+def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
+    line = "[2026-11-20 03:00:00,1] INFO Unable to register broker 2 because the controller returned error UNSUPPORTED_VERSION"
+    seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2)
+    entry = next(e for e in found(seen, hints=Hints(logs={2: (line,)})) if e.object == "broker-2")
+    assert entry.code == "brokers-not-registered"
+    assert "inter.broker.protocol.version" in entry.fix
+
+
+# --- ZooKeeper -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("states", "named"),
+    [
+        ((Serving.YES, Serving.YES, Serving.YES), []),
+        ((Serving.UNKNOWN, Serving.UNKNOWN, Serving.UNKNOWN), []),
+        ((Serving.SILENT, Serving.YES, Serving.YES), [0]),
+        ((Serving.YES, Serving.NO, Serving.YES), [1]),
+        ((Serving.REFUSED, Serving.SILENT, Serving.NO), [0, 1]),
+        ((Serving.REFUSED, Serving.REFUSED, Serving.REFUSED), [0, 1, 2]),
+    ],
+)
+def test_the_members_that_are_gone_are_named_and_who_waits_for_them_is_not(
+    states: tuple[Serving, ...], named: list[int]
+) -> None:
+    hints = Hints(servers=dict(zip(SERVERS, states, strict=True)))
+    is_lost = len(named) > 1
+    seen = without(DUAL, "zookeeper") if is_lost else DUAL
+    assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {SERVERS[i]}") for i in named]
+
+
+def test_a_silent_ensemble_whose_servers_all_serve_is_told_by_its_error() -> None:
+    seen = without(DUAL, "zookeeper", "NoAuth for /brokers")
+    (entry,) = found(seen, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES)))
+    assert (entry.code, entry.object, entry.observed) == ("GF11", "ZooKeeper", "NoAuth for /brokers")
+
+
+def test_after_the_end_nobody_needs_zookeeper() -> None:
+    hints = Hints(servers=dict.fromkeys(SERVERS, Serving.REFUSED))
+    assert found(without(observation(Point.FINAL), "zookeeper"), hints=hints) == []
+
+
+# --- the copy --------------------------------------------------------------------------------------------------------
+
+WAITING = "[2026-11-20 03:00:00,100] INFO Still waiting for ZK brokers [9] found in metadata to register with KRaft."
+
+
+def test_an_id_that_nobody_has_is_named_with_its_partitions_and_the_controllers_own_words() -> None:
+    seen = with_zookeeper(HYBRID, assigned_broker_ids=(1, 2, 3, 9))
+    entries = found(seen, hints=Hints(logs={LEADER: (WAITING,)}, assigned={9: ("orders-0", "orders-1")}))
+    assert keys(entries) == [("copy-not-complete", "broker 9")]
+    assert "orders-0, orders-1" in entries[0].observed
+    assert "Still waiting for ZK brokers [9]" in entries[0].observed
+
+
+def test_an_id_that_has_been_reassigned_is_over_whatever_the_log_still_says() -> None:
+    assert ("copy-not-complete", "broker 9") not in keys(found(HYBRID, hints=Hints(logs={LEADER: (WAITING,)})))
+
+
+def test_a_stranger_that_is_registered_is_waited_for_too() -> None:
+    entries = found(with_zookeeper(HYBRID, broker_ids=(1, 2, 3, 7)))
+    assert keys(entries) == [("copy-not-complete", "broker 7")]
+    assert "not in the cluster's specification" in entries[0].observed
+
+
+def test_a_controller_that_never_had_the_flag_is_named_by_the_active_one() -> None:
+    line = "WARN Not ready due to:Controller 3003 has not enabled zookeeper.metadata.migration.enable"
+    entries = found(HYBRID, hints=Hints(logs={LEADER: (line,)}))
+    assert keys(entries) == [("controller-lost-its-flag", "controller-3003")]
+
+
+def test_poisoned_znodes_are_each_an_entry() -> None:
+    suspects = tuple(Suspect(what=f"/config/users/{n}", why="not a number") for n in range(2))
+    seen = HYBRID.model_copy(update={"poisoned_znodes": suspects})
+    assert {("copy-cannot-finish", s.what) for s in suspects} <= set(keys(found(seen)))
+
+
+# --- dual write ------------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_that_a_broker_has_taken_is_named() -> None:
+    claim = ControllerZnode(broker_id=2, kraft_epoch=None, is_ephemeral=True)
+    (entry,) = found(with_zookeeper(DUAL, controller=claim))
+    assert (entry.code, entry.object) == ("dual-write-not-current", "/controller")
+    assert "broker 2" in entry.observed
+
+
+def test_a_dual_write_that_has_died_quotes_its_controller() -> None:
+    seen = with_zookeeper(DUAL, migration=STALE_COPY.model_copy(update={"offset": 3}))
+    seen = seen.model_copy(update={"failover_hazards": ()})
+    line = "[2026-11-20 03:00:00,1] INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 5."
+    entry = next(e for e in found(seen, hints=Hints(logs={LEADER: (line,)})) if e.object == "/migration")
+    assert "Check op on KRaft Migration ZNode failed" in entry.observed
+    assert "fail-over" in entry.fix
+
+
+def test_a_stray_config_is_named_before_any_failover() -> None:
+    stray = Suspect(what="client metrics config interval.ms of all", why="a new leader cannot compare it")
+    entries = found(DUAL, hints=Hints(strays=(stray,)))
+    assert ("failover-would-hurt", stray.what) in keys(entries)
+
+
+# --- since when ------------------------------------------------------------------------------------------------------
+
+
+def test_since_is_when_the_wait_began_and_else_this_look() -> None:
+    began = NOW - timedelta(hours=3)
+    waiting = Waiting(reason=WaitReason.NODE_DOWN, means="-", since=began, objects=("broker-2",))
+    entries = found(dead(dead(DUAL, 2), 3), waiting=waiting)
+    assert [(e.object, e.since) for e in entries] == [("broker-2", began), ("broker-3", NOW)]
+
+
+# --- on the way back -------------------------------------------------------------------------------------------------
+
+
+def test_the_way_back_has_its_causes_too() -> None:
+    ruling = Ruling(accepted_losses=tuple(f"original-of-broker-{n}" for n in (1, 2, 3)))
+    assert keys(found(dead(SOAK, 2), ruling)) == [("node-down", "broker-2")]
+
+
+# --- what nothing waits for yet --------------------------------------------------------------------------------------
+
+
+def test_a_node_that_serves_without_a_pid_file_is_told_as_such() -> None:
+    (entry,) = found(dead(DUAL, 2), hints=Hints(serving=frozenset({2})))
+    assert (entry.code, entry.object) == ("node-down", "broker-2")
+    assert "/run/2.pid" in entry.observed
+    assert "start it" not in entry.fix, "a second process beside the first is the last thing that helps"
+
+
+@pytest.mark.parametrize(("session", "told"), [("CONNECTING", ["broker-2"]), ("CONNECTED", []), (None, [])])
+def test_a_broker_that_has_lost_zookeeper_by_itself_is_named(session: str | None, told: list[str]) -> None:
+    assert [about for _, about in keys(found(with_metrics(DUAL, 2, zookeeper_session=session)))] == told
+
+
+def test_in_an_outage_of_zookeeper_no_broker_is_blamed_for_its_session() -> None:
+    seen = without(with_metrics(DUAL, 2, zookeeper_session="CONNECTING"), "zookeeper")
+    hints = Hints(servers=dict.fromkeys(SERVERS, Serving.REFUSED))
+    assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {address}") for address in SERVERS]
+
+
+@pytest.mark.parametrize(
+    ("parts", "about"),
+    [
+        ({"reassignments": ("orders-1",)}, "partition reassignment"),
+        ({"pending_deletions": ("old",)}, "topic deletion"),
+        ({"is_preferred_election_pending": True}, "election"),
+    ],
+)
+def test_work_under_way_is_told(parts: dict[str, object], about: str) -> None:
+    assert keys(found(with_zookeeper(DUAL, **parts))) == [("GF02", about)]
+
+
+def test_a_znode_that_would_kill_the_copy_is_told_before_it_begins() -> None:
+    suspect = Suspect(what="/config/users/u", why="its quota is no number")
+    entries = found(HYBRID, hints=Hints(unreadable=(suspect,)))
+    assert keys(entries) == [("copy-cannot-finish", "/config/users/u")]
+    assert "has not begun" in entries[0].observed
+
+
+@pytest.mark.parametrize(
+    ("znode", "says"),
+    [(None, "no such znode"), (MigrationZnode(controller_id=None, controller_epoch=None, offset=None), "cannot be parsed")],
+)
+def test_a_migration_znode_that_somebody_touched_is_told_as_such(znode: MigrationZnode | None, says: str) -> None:
+    (entry,) = found(with_zookeeper(DUAL, migration=znode))
+    assert (entry.code, entry.object) == ("dual-write-not-current", "/migration")
+    assert says in entry.observed
+
+
+def test_a_stranger_in_dual_write_is_not_of_the_copy() -> None:
+    assert keys(found(with_zookeeper(DUAL, broker_ids=(1, 2, 3, 7)))) == [("brokers-not-registered", "broker 7")]

@@ -1,0 +1,225 @@
+"""`find_blockers` on a simulated cluster: what it looks up besides the look, and what it does when that does not come."""
+
+import asyncio
+import json
+from typing import Any, cast
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities import blocking
+from activities.blocking import Blocking
+from activities.observe import Ports
+from domain.contracts import BlockersRequest, BlockersSeen, workflow_id
+from domain.decisions import Intent, NodeStage, WaitReason
+from domain.errors import Permanent
+from domain.observation import Process
+from domain.policy import MigrationPolicy
+from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
+from domain.zk_to_kraft.causes import Serving
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.hands import in_dual_write, provision, roll
+from playground.fakes.machine import text_file
+from tests.unit.fake_walk import NOW, LedgerInMemory
+
+POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+
+
+class Ledger(LedgerInMemory):
+    """With one migration in it."""
+
+    def __init__(self, cluster: FakeCluster, progress: Progress) -> None:
+        super().__init__(cluster)
+        self.progress = progress
+
+    async def migration(self, migration_id: str) -> MigrationRecord | None:
+        if migration_id != "m1":
+            return None
+        return MigrationRecord(
+            id="m1",
+            cluster="orders",
+            cluster_id="c",
+            kind=MigrationKind.ZK_TO_KRAFT,
+            policy=POLICY,
+            spec_revision=1,
+            requested_by="olga",
+            created_at=NOW,
+            workflow_id=workflow_id("c"),
+            progress=self.progress,
+        )
+
+
+class Servers:
+    """`ZooKeeperServers`, as told."""
+
+    def __init__(self, *states: Serving) -> None:
+        self._states = list(states)
+        self.asked: list[tuple[str, int]] = []
+
+    async def serving(self, host: str, port: int) -> Serving:
+        self.asked.append((host, port))
+        return self._states[len(self.asked) - 1] if self._states else Serving.YES
+
+
+async def found(
+    cluster: FakeCluster,
+    progress: Progress | None = None,
+    servers: Servers | None = None,
+    **request: Any,
+) -> BlockersSeen:
+    ledger = Ledger(cluster, progress or Progress(state=MigrationState.HELD))
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+    asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
+    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, servers or Servers()).find_blockers, asked)
+    return seen
+
+
+def keys(seen: BlockersSeen) -> list[tuple[str, str]]:
+    return [(entry.code, entry.object) for entry in seen.blockers]
+
+
+async def test_a_cluster_that_is_well_has_no_blocker() -> None:
+    seen = await found(await in_dual_write())
+    assert (keys(seen), seen.phase, seen.unlooked) == ([], "DUAL_WRITE", ())
+
+
+async def test_the_hold_is_looked_through() -> None:
+    """What lies behind it is what somebody who thinks of resuming wants to know."""
+    cluster = await in_dual_write()
+    cluster.nodes[2].die("java.io.IOException: No space left on device")
+    seen = await found(cluster, Progress(state=MigrationState.HELD))
+    assert keys(seen) == [("node-down", "broker-2")]
+    assert "No space left on device" in seen.blockers[0].observed
+
+
+async def test_every_server_of_the_ensemble_is_asked() -> None:
+    cluster = await in_dual_write()
+    addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
+    servers = Servers(*[Serving.YES] * (len(addresses) - 1), Serving.SILENT)
+    seen = await found(cluster, servers=servers)
+    assert [f"{host}:{port}" for host, port in servers.asked] == addresses
+    assert keys(seen) == [("GF11", f"zookeeper {addresses[-1]}")]
+
+
+async def test_a_node_in_hand_is_left_out() -> None:
+    cluster = await in_dual_write()
+    cluster.nodes[2].die()
+    assert keys(await found(cluster, in_hand=("broker-2",))) == []
+
+
+async def test_the_wait_that_the_ledger_knows_gives_the_age() -> None:
+    cluster = await in_dual_write()
+    cluster.nodes[2].die()
+    waiting = Waiting(reason=WaitReason.NODE_DOWN, means="-", since=NOW, objects=("broker-2",))
+    seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
+    assert seen.blockers[0].since == NOW
+
+
+async def test_dead_ids_are_looked_up_where_they_are_assigned() -> None:
+    cluster = FakeCluster()
+    await provision(cluster)
+    path = "/brokers/topics/orders"
+    content = json.loads(cluster.znodes[path])
+    content["partitions"]["0"].append(9)
+    cluster.znodes[path] = json.dumps(content).encode()
+    seen = await found(cluster)
+    entry = next(entry for entry in seen.blockers if entry.object == "broker 9")
+    assert "orders-0" in entry.observed
+
+
+async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = await in_dual_write()
+    cluster.nodes[2].die()
+
+    class Slow:
+        def __init__(self, driver: Any) -> None:
+            self._driver = driver
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._driver, name)
+
+        async def output_tail(self, lines: int) -> tuple[str, ...]:
+            if lines == blocking.LOG_LINES:
+                await asyncio.sleep(60)
+            return tuple(await self._driver.output_tail(lines))
+
+    class Drivers:
+        def driver(self, node: Any) -> Any:
+            return Slow(cluster.driver(node))
+
+    monkeypatch.setattr(blocking, "HINT_SECONDS", 0.05)
+    ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
+    ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
+    asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
+    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, Servers()).find_blockers, asked)
+    assert keys(seen) == [("node-down", "broker-2")]
+    assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
+
+
+async def test_a_broker_that_serves_and_never_registers_is_named_with_its_own_words() -> None:
+    cluster = FakeCluster()
+    await provision(cluster)
+    cluster.faults.never_registers.add(1)
+    await roll(cluster, 1, NodeStage.MIGRATION)
+    cluster.advance(9)
+    cluster.nodes[1].output.append("Unable to register broker 1 because the controller returned error UNSUPPORTED_VERSION")
+    seen = await found(cluster)
+    assert ("brokers-not-registered", "broker-1") in keys(seen)
+
+
+async def test_on_the_way_back_a_loss_that_may_have_been_accepted_is_no_blocker() -> None:
+    """A preview's hash accepts what it names: only the migration knows. Where it waits for it, it is told."""
+    cluster = await in_dual_write()
+    node = cluster.nodes[1]
+    text = node.machine.read(node.spec.properties_file)
+    assert text is not None
+    node.machine.write(node.spec.properties_file, text_file(text.content.decode() + "\n# edited\n"))
+    back = Progress(state=MigrationState.REVERTING, intent=Intent.REVERT)
+    assert "file-changed" not in {entry.code for entry in (await found(cluster, back)).blockers}
+    waiting = Waiting(reason=WaitReason.FILE_CHANGED, means="-", since=NOW, objects=("broker-1",))
+    waits = back.model_copy(update={"waiting": waiting})
+    assert "file-changed" in {entry.code for entry in (await found(cluster, waits)).blockers}
+
+
+async def test_a_migration_that_the_ledger_does_not_know_is_an_error() -> None:
+    with pytest.raises(Permanent, match="m2"):
+        await found(await in_dual_write(), migration_id="m2")
+
+
+async def test_a_silent_ensemble_and_silent_brokers_are_two_entries() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.silent_zookeeper = True
+    cluster.faults.silent_kafka = True
+    servers = Servers(Serving.YES, Serving.YES, Serving.YES)
+    assert {entry.object for entry in (await found(cluster, servers=servers)).blockers} == {"ZooKeeper", "kafka"}
+
+
+async def test_a_lost_pid_file_is_told_by_who_answers_all_the_same() -> None:
+    cluster = await in_dual_write()
+    node = cluster.nodes[2]
+    real, pid_file = cluster.driver, node.spec.driver.service.pid_file
+
+    class Lost:
+        """The node runs, and its driver does not know."""
+
+        def __init__(self, driver: Any) -> None:
+            self._driver = driver
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._driver, name)
+
+        async def process(self) -> Process:
+            return Process(is_running=False, identity=None, last_identity=None, started_at=None)
+
+    cluster.driver = lambda spec: Lost(real(spec)) if spec.id == 2 else real(spec)  # type: ignore[assignment,return-value]
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("node-down", "broker-2")
+    assert pid_file in entry.observed
+
+
+async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:
+    cluster = FakeCluster()
+    await provision(cluster)
+    cluster.znodes["/config/users/u"] = b'{"version":1,"config":{"consumer_byte_rate":"much"}}'
+    assert ("copy-cannot-finish", "/config/users/u") in keys(await found(cluster))

@@ -1,0 +1,121 @@
+"""Lines of Kafka's logs: each is known by the very words of 3.9.2, quoted and nothing more, and only as long as it is news."""
+
+import pytest
+
+from domain.zk_to_kraft.log_lines import DEATHS, MAX_QUOTE, RUNNING, Told, current, death_in, found_in
+
+STAMP = "[2026-11-20 03:00:{:02},123] "
+LIVING = {
+    "waiting-for-brokers": "INFO [KRaftMigrationDriver id=3002] Still waiting for ZK brokers [9, 11] found in metadata to "
+    "register with KRaft. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)",
+    "no-brokers-known": "INFO No brokers are known to KRaft, waiting for brokers to register.",
+    "controller-without-flag": "WARN Still waiting for all controller nodes ready to begin the migration. Not ready due to:"
+    "Controller 3003 has not enabled zookeeper.metadata.migration.enable",
+    "check-op-failed": "INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 812. This indicates that another",
+    "unknown-config-resource": "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS",
+    "registration-unsupported-version": "INFO Unable to register broker 1 because the controller returned error "
+    "UNSUPPORTED_VERSION",
+    "registration-duplicate": "INFO Unable to register broker 1 because the controller returned error "
+    "DUPLICATE_BROKER_REGISTRATION",
+    "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
+    "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
+    "the same or newer epoch",
+    "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",
+    "tls-handshake-failed": "ERROR [SocketServer] Failed authentication (SSL handshake failed)",
+    "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
+    "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
+    "not be established. Node may not be available.",
+    "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
+    "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
+}
+DYING = {
+    "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
+    "disk-full": "java.io.IOException: No space left on device",
+    "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
+    "java-cannot-start": "Error: Could not find or load main class kafka.Kafka",
+    "too-many-open-files": "java.net.SocketException: Too many open files",
+    "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
+    "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
+    "cluster-id-differs": "kafka.common.InconsistentClusterIdException: The Cluster ID abc doesn't match stored clusterId "
+    "Some(def) in meta.properties.",
+    "storage-of-another": "java.lang.RuntimeException: Stored node id 1 doesn't match previous node id 2 in /data/1",
+    "not-formatted": "java.lang.RuntimeException: No readable meta.properties files found.",
+    "node-exists": "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists",
+    "zookeeper-no-auth": "org.apache.zookeeper.KeeperException$NoAuthException: KeeperErrorCode = NoAuth for /brokers/ids",
+    "zookeeper-unreachable": "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in "
+    "state: CONNECTING",
+    "flag-on-kraft-cluster": "FaultHandlerException: Should not have ZK migrations enabled on a cluster that was created in "
+    "KRaft mode.",
+    "migration-copy-failed": "ERROR Encountered fatal fault: Migration to KRaft failed",
+    "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
+    "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
+    "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
+    "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
+    "class-not-found": "java.lang.ClassNotFoundException: org.example.Policy",
+}
+
+
+@pytest.mark.parametrize("kind", RUNNING, ids=lambda kind: kind.name)
+def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
+    (found,) = found_in((STAMP.format(1) + LIVING[kind.name],))
+    assert found.told is kind
+    assert found.quote in LIVING[kind.name]
+    assert kind.fix
+    assert kind.expected
+
+
+@pytest.mark.parametrize("kind", DEATHS, ids=lambda kind: kind.name)
+def test_every_death_is_known(kind: Told) -> None:
+    found = death_in(("[x] INFO all is well", STAMP.format(1) + DYING[kind.name], "\tat kafka.Kafka.main(Kafka.scala)"))
+    assert found is not None
+    assert found.told is kind
+    assert found.quote in DYING[kind.name]
+
+
+def test_what_is_named_in_a_line_is_told() -> None:
+    (found,) = found_in((LIVING["waiting-for-brokers"],))
+    assert found.named == ("9", "11")
+
+
+def test_a_line_of_the_process_before_is_no_news() -> None:
+    start = "INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
+    assert found_in((LIVING["no-brokers-known"], start, "INFO all is well")) == ()
+    assert len(found_in((start, LIVING["no-brokers-known"]))) == 1
+
+
+def test_a_line_that_was_not_repeated_for_minutes_is_over() -> None:
+    old, new = "[2026-11-20 03:00:00,000] ", "[2026-11-20 03:03:00,000] "
+    assert found_in((old + LIVING["no-brokers-known"], new + "INFO all is well")) == ()
+    assert len(found_in((new + LIVING["no-brokers-known"], new + "INFO all is well"))) == 1
+
+
+def test_lines_without_a_stamp_stay() -> None:
+    """A stack trace belongs to the line before it."""
+    lines = ("[2026-11-20 03:00:00,000] ERROR", LIVING["unknown-config-resource"])
+    assert current(lines) == lines
+
+
+def test_of_one_kind_the_last_line_counts() -> None:
+    lines = tuple(f"Still waiting for ZK brokers [{ids}] found in metadata to register with KRaft" for ids in ("9, 11", "11"))
+    (found,) = found_in(lines)
+    assert found.named == ("11",)
+
+
+def test_the_last_known_words_count() -> None:
+    assert (found := death_in((DYING["disk-full"], DYING["port-in-use"]))) is not None
+    assert found.told.name == "port-in-use"
+    assert death_in(("INFO nothing special", "INFO shut down completed")) is None
+
+
+def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
+    line = "ConfigException: Invalid value hunter2 for configuration ssl.keystore.password: it is not good, hunter2"
+    found = death_in((line,))
+    assert found is not None
+    assert "hunter2" not in found.quote
+    assert "ssl.keystore.password" in found.quote
+
+
+def test_a_quote_is_short() -> None:
+    found = death_in(("ConfigException: Invalid value " + "x" * 150 + " for configuration " + "y" * 500,))
+    assert found is not None
+    assert len(found.quote) <= MAX_QUOTE

@@ -1,0 +1,228 @@
+"""What no look at a cluster finds: holds, gates, refused steps, orders that nobody takes, and who of us is missing."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from domain.contracts import TaskQueue, workflow_id
+from domain.decisions import Finding, GateName, WaitReason
+from domain.policy import MigrationPolicy
+from domain.records import (
+    Command,
+    CommandKind,
+    Event,
+    MigrationKind,
+    MigrationRecord,
+    MigrationState,
+    OpenGate,
+    Progress,
+    Waiting,
+)
+from domain.standing import (
+    PROGRAM_OF,
+    PendingTask,
+    in_hand,
+    of_commands,
+    of_refused,
+    of_run,
+    of_steps,
+    of_tasks,
+    of_waiting,
+)
+from tests.unit.conftest import NOW
+
+AN_HOUR_AGO = NOW - timedelta(hours=1)
+
+
+def a_migration(state: MigrationState = MigrationState.WAITING, **progress: Any) -> MigrationRecord:
+    return MigrationRecord(
+        id="m1",
+        cluster="orders",
+        cluster_id="c",
+        kind=MigrationKind.ZK_TO_KRAFT,
+        policy=MigrationPolicy(),
+        spec_revision=1,
+        requested_by="olga",
+        created_at=AN_HOUR_AGO,
+        workflow_id=workflow_id("c"),
+        progress=Progress(state=state, **progress),
+    )
+
+
+def event(kind: str, minutes_ago: float = 1, **data: Any) -> Event:
+    at = NOW - timedelta(minutes=minutes_ago)
+    return Event(seq=1, key="k", kind=kind, cluster="orders", migration_id="m1", at=at, data=data, prev_hash="", hash="")
+
+
+def waiting(reason: str, **more: Any) -> Waiting:
+    return Waiting(reason=reason, means="what it means", since=AN_HOUR_AGO, **more)
+
+
+def told(record: MigrationRecord, explained: frozenset[str] | None = frozenset()) -> list[tuple[str, str]]:
+    return [(entry.code, entry.object) for entry in of_waiting(record, explained, ())]
+
+
+def test_a_refused_migration_tells_its_findings() -> None:
+    finding = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
+    (entry,) = of_refused(a_migration(MigrationState.REFUSED, findings=(finding,)))
+    assert (entry.code, entry.object, entry.fix) == ("PF12", "broker 9", "start it")
+    assert entry.docs == "docs/checks.md#pf12"
+
+
+def test_a_hold_is_told_with_who_and_since_when() -> None:
+    record = a_migration(MigrationState.HELD, waiting=waiting(WaitReason.HELD, detail="held by anna: lunch", for_people=True))
+    (entry,) = of_waiting(record, frozenset(), ())
+    assert (entry.code, entry.observed, entry.since) == ("held", "held by anna: lunch", AN_HOUR_AGO)
+    assert "resume" in entry.fix
+    failed = event("held", by="keeperless", reason="roll: no", error="Unsafe")
+    (entry,) = of_waiting(record, frozenset(), (failed,))
+    assert entry.fix.startswith("Mend what is named")
+
+
+def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
+    gate = OpenGate(name=GateName.FINALIZE, evidence_hash="e" * 64, since=AN_HOUR_AGO, evidence={})
+    record = a_migration(waiting=waiting("approval", objects=("finalize",), for_people=True), gate=gate)
+    (entry,) = of_waiting(record, None, ())
+    assert (entry.code, entry.object) == ("approval", "gate finalize")
+    assert "e" * 64 in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("reason", "explained", "is_told"),
+    [
+        (WaitReason.NODE_DOWN, None, True),
+        (WaitReason.NODE_DOWN, frozenset[str](), False),
+        (WaitReason.CHECKS_WORKER_MISSING, frozenset[str](), True),
+        (WaitReason.CHECKS_WORKER_MISSING, frozenset({"checks-worker-missing"}), False),
+    ],
+    ids=["nobody could look", "a look finds it over", "only the migration knows", "told already"],
+)
+def test_a_wait_is_told_where_no_look_knows_better(reason: WaitReason, explained: frozenset[str] | None, is_told: bool) -> None:
+    record = a_migration(waiting=waiting(reason, objects=("broker-2",)))
+    assert told(record, explained) == ([(reason, "broker-2")] if is_told else [])
+
+
+def test_no_wait_is_no_entry() -> None:
+    assert told(a_migration()) == []
+
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+
+STEP = {"action": "roll-node", "node": "broker-1", "stage": "kraft"}
+
+
+def test_a_step_that_is_refused_again_and_again_is_told_with_its_last_reason_and_first_time() -> None:
+    events = [
+        event("step-done", 9, **STEP),
+        event("step-blocked", 8, **STEP, why="a"),
+        event("step-blocked", 2, **STEP, why="b"),
+    ]
+    (entry,) = of_steps(events)
+    assert entry.code == "step-failing"
+    assert entry.observed == "refused 2 times; the last time: b"
+    assert entry.since == NOW - timedelta(minutes=8)
+
+
+def test_a_step_that_went_through_afterwards_is_no_entry() -> None:
+    assert list(of_steps([event("step-blocked", 8, **STEP, why="a"), event("step-done", 2, **STEP)])) == []
+    assert list(of_steps([])) == []
+
+
+def test_another_steps_refusals_are_not_counted() -> None:
+    other = STEP | {"node": "broker-2"}
+    (entry,) = of_steps([event("step-blocked", 8, **other, why="a"), event("step-blocked", 2, **STEP, why="b")])
+    assert entry.observed.startswith("refused 1 times")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "node"),
+    [
+        (["step-started"], "broker-1"),
+        (["step-started", "waiting", "alert"], "broker-1"),
+        (["step-started", "step-done"], None),
+        (["step-started", "step-blocked"], None),
+        ([], None),
+    ],
+)
+def test_what_is_in_hand_is_told_by_the_last_events(kinds: list[str], node: str | None) -> None:
+    step = in_hand([event(kind, **STEP) for kind in kinds])
+    assert (step.node if step is not None else None) == node
+
+
+def test_a_hold_by_a_person_leaves_the_step_in_hand() -> None:
+    """The node in hand is finished."""
+    step = in_hand([event("step-started", **STEP), event("held", by="anna", reason="lunch")])
+    assert step is not None
+    assert in_hand([event("step-started", **STEP), event("held", by="keeperless", reason="no", error="Unsafe")]) is None
+
+
+# --- our own processes -----------------------------------------------------------------------------------------------
+
+
+def task(queue: TaskQueue = TaskQueue.CHECKS, seconds: float = 30, **more: Any) -> PendingTask:
+    at = NOW - timedelta(seconds=seconds)
+    return PendingTask(**({"what": "run_check", "queue": queue, "begun_at": at, "due_at": at} | more))
+
+
+def of(*tasks: PendingTask) -> list[tuple[str, str]]:
+    return [(entry.code, entry.object) for entry in of_tasks(tasks, NOW)]
+
+
+@pytest.mark.parametrize("queue", TaskQueue)
+def test_a_task_that_nobody_takes_names_the_program_that_is_missing(queue: TaskQueue) -> None:
+    (entry,) = of_tasks([task(queue)], NOW)
+    assert (entry.code, entry.object) == ("no-worker", f"task queue {queue}")
+    assert PROGRAM_OF[queue] in entry.fix
+
+
+def test_a_task_that_has_just_come_or_is_in_work_is_no_entry() -> None:
+    assert of(task(seconds=2)) == []
+    assert of(task(taken_at=NOW)) == []
+
+
+def test_one_program_that_is_missing_is_one_entry() -> None:
+    assert of(task(TaskQueue.CLUSTER), task(TaskQueue.WATCH)) == [("no-worker", "task queue cluster")]
+
+
+def test_an_activity_that_fails_again_and_again_is_told_with_its_error() -> None:
+    soon = NOW + timedelta(seconds=5)
+    (entry,) = of_tasks([task(TaskQueue.CLUSTER, attempt=4, error="no answer", due_at=soon)], NOW)
+    assert entry.code == "step-failing"
+    assert "attempt 4" in entry.observed
+    assert "no answer" in entry.observed
+
+
+def test_an_attempt_that_goes_well_for_a_while_is_no_entry_whatever_the_one_before_came_to() -> None:
+    failed = task(TaskQueue.WATCH, attempt=3, error="no answer")
+    assert of(PendingTask(**{**vars(failed), "taken_at": NOW - timedelta(minutes=5)})) == []
+    assert of(PendingTask(**{**vars(failed), "taken_at": NOW - timedelta(seconds=3)})) == [("step-failing", "run_check")]
+
+
+def test_an_order_that_nobody_takes_is_told() -> None:
+    def command(**more: Any) -> Command:
+        given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
+        return Command(**(given | more))
+
+    open_, taken, refused, fresh = (
+        command(),
+        command(delivered_at=NOW),
+        command(refused_because="no"),
+        command(at=NOW - timedelta(seconds=1)),
+    )
+    (entry,) = of_commands([open_, taken, refused, fresh], NOW)
+    assert (entry.code, entry.object, entry.since) == ("command-pending", "resume by anna", AN_HOUR_AGO)
+
+
+@pytest.mark.parametrize(
+    ("is_running", "state", "is_told"),
+    [
+        (True, MigrationState.RUNNING, False),
+        (None, MigrationState.RUNNING, False),
+        (False, MigrationState.RUNNING, True),
+        (False, MigrationState.HELD, True),
+        (False, MigrationState.PLANNING, False),
+    ],
+)
+def test_a_run_that_is_gone_is_told(is_running: bool | None, state: MigrationState, is_told: bool) -> None:
+    assert [entry.code for entry in of_run(is_running, a_migration(state), NOW)] == (["run-gone"] if is_told else [])
