@@ -10,7 +10,7 @@ every partition has been written to. An attempt that finds the node stopped by a
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -54,19 +54,24 @@ class PauseMeter:
     ) -> None:
         self._is_over = True
         await asyncio.gather(*self._writers, return_exceptions=True)
+        await self._close()
+
+    async def _close(self) -> None:
         if self._client is not None:
             await self._client.close()
+        self._client = None
 
-    async def begin(self, target: Target) -> str | None:
-        """Why it cannot be measured; `None` once it is, or where nobody asked."""
-        is_broker = target.cluster.spec.role(target.node.id) is Role.BROKER
-        if self._request.policy.max_client_pause is None or self._request.revert is not None or not is_broker:
+    async def begin(self, targets: Sequence[Target]) -> str | None:
+        """Why it cannot be measured; `None` once it is, or where nobody asked. `targets`: those that restart together."""
+        is_of_brokers = all(target.cluster.spec.role(target.node.id) is Role.BROKER for target in targets)
+        if self._request.policy.max_client_pause is None or self._request.revert is not None or not is_of_brokers:
             return None
         try:
-            self._client = await self._ports.kafka.open_client(target.cluster)
-            await self._make_topic(self._client, target.node.id)
+            self._client = await self._ports.kafka.open_client(targets[0].cluster)
+            await self._make_topic(self._client, [target.node.id for target in targets])
             await self._await_first_writes(self._client)
         except (Transient, Permanent) as error:
+            await self._close()
             return f"the longest pause of clients cannot be measured on topic {self._topic}: {error}. Nothing was restarted."
         self._writers = [asyncio.create_task(self._write_on(self._client, number)) for number in self._leaders]
         return None
@@ -81,22 +86,23 @@ class PauseMeter:
         now = self._clock()
         return max([self._longest, *(now - since for since in self._waiting.values())])
 
-    def why_hold(self, name: str) -> str | None:
+    def why_hold(self, targets: Sequence[Target]) -> str | None:
         """Why a person has to look before the next restart."""
         measured, allowed = self.measured(), self._request.policy.max_client_pause
         if measured is None or allowed is None or measured <= allowed.total_seconds():
             return None
+        names = ", ".join(target.name for target in targets)
         return (
-            f"clients waited {measured:.1f} s for an acknowledgement while {name} restarted, and the policy allows "
+            f"clients waited {measured:.1f} s for an acknowledgement while {names} restarted, and the policy allows "
             f"{allowed.total_seconds():g} s. See what was slow: a controlled shutdown, a follower, an election. Then resume, "
-            f"and the next node follows ({name} is not restarted again), or roll back."
+            f"and the next node follows ({names} is not restarted again), or roll back."
         )
 
-    async def _make_topic(self, client: KafkaClient, broker: int) -> None:
-        alive = tuple(one for one in await client.alive() if one not in self._request.step.companions)
-        if broker not in alive:
-            raise Transient(f"broker {broker} is not among those that serve: {alive}")
-        assignment = pause_assignment(alive, broker)
+    async def _make_topic(self, client: KafkaClient, together: Sequence[int]) -> None:
+        alive, broker = await client.alive(), together[0]
+        if not set(together) <= set(alive):
+            raise Transient(f"brokers {together} are not all among those that serve: {alive}")
+        assignment = pause_assignment(alive, together)
         default = int(await client.broker_config(broker, MIN_ISR) or "1")
         await ensure_not_superseded(self._request, self._ports)
         configs = {MIN_ISR: str(pause_min_isr(len(assignment[0]), default))}

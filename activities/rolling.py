@@ -90,9 +90,9 @@ class Rolling:
             proof = await prove(request, rolled, self._ports)
             pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
             outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
-            names = ", ".join(target.name for target in targets)
-            measured = {"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(names)}
-            return outcome.model_copy(update=measured)
+            return outcome.model_copy(
+                update={"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(targets)}
+            )
 
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
@@ -101,7 +101,8 @@ class Rolling:
         if blocked is not None:
             return [], blocked
         marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
-        if (unmeasured := await pause.begin(targets[0])) is not None:
+        unmeasured = await pause.begin(targets)
+        if unmeasured is not None:
             return [], unmeasured
         rolls = list(zip(targets, marked, strict=True))
         are_written = await all_of(*(self._write(request, target, made, looked_at) for target, made in rolls))

@@ -68,16 +68,18 @@ def to_remove(names: Iterable[str], migration_id: str, broker_id: int) -> tuple[
     return tuple(sorted(name for name in names if is_reserved(name) and (name in own or not name.startswith(living))))
 
 
-def pause_assignment(brokers: Sequence[int], target: int) -> tuple[tuple[int, ...], ...]:
-    """Replicas of the topic that the longest pause is measured on: each broker leads a partition, the target the first.
+def pause_assignment(brokers: Sequence[int], together: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Replicas of the topic that the longest pause is measured on. `brokers`: those that serve now, in order.
 
-    `brokers`: those that serve now, in order.
+    Each of those that restart `together` leads a partition, and so do others. No two of them share one: no partition of a
+    client's would have both, and one that has cannot spare both.
     """
-    start = brokers.index(target)
-    turned = (*brokers[start:], *brokers[:start])
-    count = min(REPLICAS, len(turned))
-    partitions = min(MAX_PARTITIONS, len(turned))
-    return tuple(tuple(turned[(p + r) % len(turned)] for r in range(count)) for p in range(partitions))
+    rest = [broker for broker in brokers if broker not in together]
+    turns = [sum(broker < target for broker in rest) for target in together]
+    rings = [(target, *rest[turn:], *rest[:turn]) for target, turn in zip(together, turns, strict=True)]
+    count = min(REPLICAS, len(rings[0]))
+    most = max(1, MAX_PARTITIONS // len(rings))
+    return tuple(tuple(ring[(p + r) % len(ring)] for r in range(count)) for ring in rings for p in range(min(most, len(ring))))
 
 
 def pause_min_isr(replicas: int, default: int) -> int:

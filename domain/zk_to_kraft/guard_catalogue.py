@@ -150,7 +150,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_canaries",
         ),
         (WaitReason.HELD,),
-        "Of a wave, the pause is measured at its first broker. The way back makes no canaries.",
+        "The way back makes no canaries, and no pause is measured on it.",
     ),
     Guard(
         "GF13",

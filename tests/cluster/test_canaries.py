@@ -1,5 +1,6 @@
 """Canaries and the longest pause on real servers, under continuous writes, through POST /migrations."""
 
+import json
 import signal
 import threading
 import time
@@ -109,10 +110,13 @@ def test_a_restart_that_makes_clients_wait_too_long_holds_the_migration_and_is_n
     migration_id = rig.migrate(max_client_pause="PT3S", compare_messages=False)
     rig.await_event(migration_id, lambda e: is_roll(e, "step-started"), "the first roll of a broker")
     first = next(e["data"]["node"] for e in rig.seen if is_roll(e, "step-started"))
-    other = next(b for b in rig.cluster.spec.brokers if rig.cluster.spec.node_name(b.id) != first)
+    broker = next(b for b in rig.cluster.spec.brokers if rig.cluster.spec.node_name(b.id) == first)
+    before = running(rig.cluster.launch(broker.id))
+    assert before is not None
     with rig.by_hand.zookeeper() as client:
-        wait_until(lambda: any(name.endswith("-pause") for name in client.get_children("/brokers/topics")), "the measuring", 60)
-    rig.load.await_acknowledged(50)
+        controller = json.loads(client.get("/controller")[0])["brokerid"]
+    other = next(b for b in rig.cluster.spec.brokers if b.id not in {broker.id, controller})
+    wait_until(lambda: not before.is_running(), "the middle of the restart", 120, every_seconds=0.02)
     freeze(rig, other.id, 4.5)
     waiting = rig.await_wait(migration_id, "held")
     assert "clients waited" in waiting["detail"]

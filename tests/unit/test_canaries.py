@@ -284,14 +284,18 @@ async def test_without_a_policy_nothing_is_owed_or_made() -> None:
 
 
 @given(st.sets(st.integers(0, 50), min_size=1, max_size=12).map(sorted), st.data())
-def test_the_pause_is_measured_at_the_broker_that_restarts_and_beside_others(brokers: list[int], data: st.DataObject) -> None:
-    target = data.draw(st.sampled_from(brokers))
-    assignment = pause_assignment(brokers, target)
-    assert assignment[0][0] == target, "it leads the first"
-    assert len({replicas[0] for replicas in assignment}) == len(assignment) == min(MAX_PARTITIONS, len(brokers))
+def test_the_pause_is_measured_at_those_that_restart_and_beside_others(brokers: list[int], data: st.DataObject) -> None:
+    """Those of one wave share no partition of it, as they share none of a client's."""
+    together = data.draw(st.lists(st.sampled_from(brokers), min_size=1, max_size=4, unique=True))
+    assignment = pause_assignment(brokers, together)
+    leaders = [replicas[0] for replicas in assignment]
+    assert set(together) <= set(leaders)
+    assert leaders[0] == together[0]
+    assert len(assignment) <= MAX_PARTITIONS
     for replicas in assignment:
-        assert len(set(replicas)) == len(replicas) == min(REPLICAS, len(brokers))
+        assert len(set(replicas)) == len(replicas) == min(REPLICAS, len(brokers) - len(together) + 1)
         assert set(replicas) <= set(brokers)
+        assert len(set(replicas) & set(together)) <= 1
 
 
 @pytest.mark.parametrize(("replicas", "default", "wanted"), [(3, 2, 2), (3, 1, 1), (3, 3, 2), (2, 2, 1), (1, 2, 1), (1, 1, 1)])

@@ -57,14 +57,14 @@ async def test_a_write_that_waits_is_the_pause_while_it_waits_and_afterwards() -
     request = request_of(cluster, MEASURING.model_copy(update={"max_client_pause": timedelta(seconds=0.3)}))
     meter, target = meter_of(cluster, request)
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
         await until(lambda: written(cluster) > 6)
         smooth = meter.measured()
         assert smooth is not None
-        assert meter.why_hold("broker-1") is None or smooth > 0.3
+        assert meter.why_hold([target]) is None or smooth > 0.3
         cluster.faults.failing_canaries = {"messages"}
         await until(lambda: (meter.measured() or 0) > 0.4)
-        assert "broker-1" in (meter.why_hold("broker-1") or "")
+        assert "broker-1" in (meter.why_hold([target]) or "")
         before = written(cluster)
         cluster.faults.failing_canaries = set()
         await until(lambda: written(cluster) > before + 6)
@@ -81,7 +81,7 @@ async def test_the_topic_has_replicas_on_every_broker_and_spares_one() -> None:
     cluster = FakeCluster(fake_spec(brokers=4))
     meter, target = meter_of(cluster, request_of(cluster, MEASURING, 3))
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
     (topic,) = [topic for topic in cluster.topics if is_reserved(topic.name)]
     assert topic.name == pause_topic_of("m1", 3)
     assert topic.assignment == ((3, 4, 1), (4, 1, 2), (1, 2, 3), (2, 3, 4))
@@ -95,9 +95,9 @@ async def test_nothing_is_made_where_nothing_is_measured(why: str) -> None:
     node_id = 3001 if why == "a controller" else 1
     meter, target = meter_of(cluster, request_of(cluster, policy, node_id, is_back=why == "on the way back"))
     async with meter:
-        assert await meter.begin(target) is None
+        assert await meter.begin([target]) is None
         assert meter.measured() is None
-        assert meter.why_hold("x") is None
+        assert meter.why_hold([target]) is None
     assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
 
 
@@ -160,3 +160,38 @@ async def test_what_a_roll_has_made_is_gone_before_the_next_one_begins() -> None
     await walk.to("gate")
     assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
     assert cluster.deleted_topics == []
+
+
+async def test_a_wave_is_measured_at_each_of_its_brokers_and_each_is_tried_before_the_next_wave() -> None:
+    """No partition of the topic has two of them: it would stand still, and no client's does."""
+    cluster = FakeCluster(fake_spec(brokers=6, racks=3), boot_looks=1)
+    policy = MEASURING.model_copy(update={"canaries": True, "max_parallel": 2})
+    walk = Walk(LedgerInMemory(cluster), cluster, policy=policy)
+    taken: list[Step] = []
+    take = walk.take
+
+    async def noting(request: StepRequest) -> None:
+        if request.step.companions:
+            scene = Scene(cluster, walk.ledger, request)
+            apart, seen = scene.copy(), KillAfter()
+            outcome = await scene.attempt(apart, seen)
+            assert outcome.client_pause_seconds is not None
+            (topic,) = [topic for topic in apart.topics if is_reserved(topic.name)]
+            assert set(request.step.nodes) <= {replicas[0] for replicas in topic.assignment}
+            assert all(len(set(replicas) & set(request.step.nodes)) < 2 for replicas in topic.assignment)
+        await take(request)
+        taken.append(request.step)
+
+    walk.take = noting  # type: ignore[method-assign]
+    await walk.to("gate")
+    waves = [step.nodes for step in taken if step.action is StepAction.ROLL_NODE]
+    assert any(len(nodes) == 2 for nodes in waves)
+    owed: set[int] = set()
+    for step in taken:
+        if step.action is StepAction.TRY_CANARIES:
+            owed.remove(step.node)
+        elif step.action is StepAction.ROLL_NODE:
+            assert not owed
+            owed = set(step.nodes)
+    assert not owed
+    assert not [topic for topic in cluster.topics if is_reserved(topic.name)]
