@@ -262,7 +262,7 @@ def report_of(ended: Ended, equality: Equality | None, connect: str) -> Rehearsa
             *(() if way.has_passed else (_stopped(ended),)),
             *differences_of(equality, [finding.object for finding in found]),
         ),
-        left_out=tuple(sorted(way.left_out)) if way.has_passed else (),
+        left_out=tuple(sorted(way.left_out & {finding.object for finding in found})) if way.has_passed else (),
         equality=equality,
     )
 

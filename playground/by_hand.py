@@ -35,6 +35,10 @@ class ByHand:
     def __init__(self, cluster: PlaygroundCluster) -> None:
         self._cluster = cluster
 
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(broker.id for broker in self._cluster.spec.brokers)
+
     # --- files and processes -----------------------------------------------------------------------------------------
 
     def properties_file(self, node_id: int) -> Path:

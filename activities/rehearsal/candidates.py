@@ -2,7 +2,7 @@
 
 import re
 
-from activities.poison import SLASH, TOPIC_CONFIGS, poisoned_znodes
+from activities.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
 from activities.ports import ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, TOPICS
 from domain.observation import Suspect
@@ -10,12 +10,26 @@ from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect
 
 ALL = 1_000_000
 NO_QUOTA = "is no quota"
+ENCRYPTED = b"encryptedPassword:"
+MISFIT = "has an encrypted password that password.encoder.secret does not open"
 DETAIL = re.compile(r"\d+|'[^']*'|such as .*")
 """What differs between two znodes with the same fault."""
 
 
 async def candidates_in(tree: ZooKeeperTree) -> tuple[Candidate, ...]:
-    return tuple(candidate_of(suspect) for suspect in await poisoned_znodes(tree, ALL))
+    """What a strict parser refuses, and what none can judge."""
+    return (*(candidate_of(suspect) for suspect in await poisoned_znodes(tree, ALL)), *await encrypted_in(tree))
+
+
+async def encrypted_in(tree: ZooKeeperTree) -> tuple[Candidate, ...]:
+    """Broker configs with passwords: whether the encoder's secret fits, only Kafka's own copy can tell."""
+    paths = [f"{BROKER_CONFIGS}/{name}" for name in await tree.children(BROKER_CONFIGS) or ()]
+    znodes = await tree.get_many(paths)
+    return tuple(
+        Candidate(path, MISFIT, Effect.ABORTS, path, is_guess=True)
+        for path, znode in zip(paths, znodes, strict=True)
+        if znode is not None and ENCRYPTED in znode.data
+    )
 
 
 def candidate_of(suspect: Suspect) -> Candidate:

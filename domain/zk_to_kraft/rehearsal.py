@@ -152,6 +152,11 @@ def _finding_of(proof: Proven, connect: str) -> Finding:
 def fix_of(candidate: Candidate, connect: str) -> str:
     """What to do, by the znode's place. `connect`: for the shell."""
     path = candidate.path
+    if candidate.is_guess:
+        return (
+            "Give the brokers' files the password.encoder.secret that it was encrypted with, or set the password anew "
+            f"(kafka-configs.sh --alter --entity-type brokers --entity-name {path.rpartition('/')[2]})."
+        )
     shell = f"zookeeper-shell.sh {connect}"
     name = path.rpartition("/")[2]
     if path.startswith("/brokers/ids"):
@@ -213,7 +218,6 @@ def _difference(one: DriftFinding) -> Finding:
 def _not_read(why: str) -> Finding:
     return Finding(
         code=DIFFERS,
-        severity=Severity.WARNING,
         is_unverifiable=True,
         object="copy",
         observed=f"not compared: {why}",

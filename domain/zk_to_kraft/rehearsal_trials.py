@@ -55,12 +55,17 @@ EXPECTED_OF = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A znode that a strict parser refuses. `cause`: the same for the same fault in several places."""
+    """A znode that a strict parser refuses. `cause`: the same for the same fault in several places.
+
+    `is_guess`: nothing is wrong with its form; it is left out once nothing else explains why the copy dies, and is no fault
+    where the copy passes with it.
+    """
 
     path: str
     why: str
     expected: Effect
     cause: str
+    is_guess: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,11 +111,13 @@ def cleared(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> Cleared
 
 
 def _next_to_leave_out(candidates: Sequence[Candidate], left_out: frozenset[str], outcome: Outcome) -> frozenset[str]:
+    sure = [c for c in candidates if not c.is_guess]
     for effect in EXPECTED_OF[outcome]:
-        found = frozenset(c.path for c in candidates if c.expected is effect) - left_out
+        found = frozenset(c.path for c in sure if c.expected is effect) - left_out
         if found:
             return found
-    return frozenset()
+    guesses = frozenset(c.path for c in candidates if c.is_guess and EFFECT_OF[outcome] is c.expected)
+    return guesses - left_out
 
 
 def next_trial(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> frozenset[str] | None:
@@ -134,16 +141,20 @@ def proven(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[Pr
     outcomes = {trial.left_out: trial.outcome for trial in trials}
     by_cause: dict[str, Effect] = {}
     found: dict[str, Proven] = {}
-    for each in candidates:
+    for each in [c for c in candidates if not c.is_guess or (way.has_passed and c.path in way.left_out)]:
         if each.path in named:
             found[each.path] = Proven(each, Effect.BLOCKS, is_tried=True)
         elif way.has_passed and each.path not in way.left_out:
             found[each.path] = Proven(each, Effect.LOSES, is_tried=True)
         elif way.has_passed and (alone := outcomes.get(way.left_out - {each.path})) is not None:
+            if each.is_guess and alone is Outcome.COPIED:
+                continue
             by_cause[each.cause] = EFFECT_OF[alone]
             found[each.path] = Proven(each, EFFECT_OF[alone], is_tried=True)
     return tuple(
-        found.get(each.path) or Proven(each, by_cause.get(each.cause, each.expected), is_tried=False) for each in candidates
+        found.get(each.path) or Proven(each, by_cause.get(each.cause, each.expected), is_tried=False)
+        for each in candidates
+        if not each.is_guess or each.path in found
     )
 
 

@@ -1,12 +1,10 @@
 """What stands in the way of the demo's migration: put there by hand, named by a plan, mended as the plan says."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kazoo.exceptions import NoNodeError
-
 from playground.by_hand import MIGRATION, ByHand
+from playground.passwords import encrypted
 
 LEFT_OVER = {
     "version": 0,
@@ -17,8 +15,9 @@ LEFT_OVER = {
 }
 """As a way back by hand leaves it that has forgotten it."""
 TOPIC, DEAD = "/brokers/topics/defaults_only", 9
-POISONED = "/config/users/carol"
-POISON = {"version": 1, "config": {"producer_byte_rate": "fast"}}
+POISONED, KEY = "/config/brokers/2", "listener.name.internal.ssl.keystore.password"
+SECRET, OLDER_SECRET = "not-a-real-secret", "not-the-secret-of-today"
+"""Of the encoder: what the brokers' files say, and what was there when the password was set."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +54,25 @@ def _take_from_the_dead(by_hand: ByHand) -> str:
     return f"the replicas of broker {DEAD} are taken out of the assignment"
 
 
-def _poison(by_hand: ByHand) -> str:
-    by_hand.put_znode(POISONED, POISON)
-    return f"a script has written a quota that is no number into {POISONED}"
+def _forget_the_secret(by_hand: ByHand) -> str:
+    """Nobody has noticed: a broker that cannot open it says so in its log, and goes on."""
+    for broker in by_hand.broker_ids:
+        by_hand.edit(broker, {"password.encoder.secret": SECRET})
+    znode = by_hand.znode(POISONED) or {}
+    hidden = {KEY: encrypted("not-a-real-password", OLDER_SECRET)}
+    by_hand.put_znode(POISONED, znode | {"config": znode["config"] | hidden})
+    return "password.encoder.secret was changed once, and a password of broker 2 is still encrypted with the older one"
 
 
-def _cure(by_hand: ByHand) -> str:
-    with by_hand.zookeeper() as client:
-        try:
-            client.delete(POISONED)
-        except NoNodeError:
-            return f"{POISONED} is gone already"
-    return f"{POISONED} is deleted: {json.dumps(POISON['config'])} never worked"
+def _remove_the_password(by_hand: ByHand) -> str:
+    znode = by_hand.znode(POISONED) or {}
+    kept = {key: value for key, value in znode["config"].items() if key != KEY}
+    by_hand.put_znode(POISONED, znode | {"config": kept})
+    return f"{KEY} of broker 2, which no listener needs any more, is removed"
 
 
 FOUND_BY_LOOKING = (
     Obstacle("PF10", MIGRATION, _leave_migration, _delete_migration),
     Obstacle("PF12", f"broker {DEAD}", _assign_to_the_dead, _take_from_the_dead),
 )
-FOUND_BY_REHEARSAL = (Obstacle("RH01", POISONED, _poison, _cure),)
+FOUND_BY_REHEARSAL = (Obstacle("RH01", POISONED, _forget_the_secret, _remove_the_password),)

@@ -108,7 +108,7 @@ def test_differences_are_findings_except_for_information_and_what_is_named_alrea
     )
     differs, unread = differences_of(equality, ["/config/topics/t"])
     assert (differs.code, differs.object, differs.severity) == ("RH05", "acl a", "blocker")
-    assert (unread.is_unverifiable, unread.severity) == (True, "warning")
+    assert (unread.is_unverifiable, unread.severity) == (True, "blocker")
     assert "/config/topics/other" in unread.observed
     assert differences_of(Equality(verdict=Verdict.CLEAN)) == ()
 

@@ -81,3 +81,19 @@ def test_what_kafka_has_named_itself_needs_no_trial_of_its_own() -> None:
     trials = [Trial(frozenset(), Outcome.STUCK, named=frozenset({dead.path})), Trial(frozenset({dead.path}), Outcome.COPIED)]
     assert next_trial((dead,), trials) is None
     assert [(proof.effect, proof.is_tried) for proof in proven((dead,), trials)] == [(Effect.BLOCKS, True)]
+
+
+def test_what_nobody_can_judge_is_left_out_last_and_is_a_fault_only_where_the_copy_dies_of_it() -> None:
+    sure = Candidate("/sure", "", Effect.ABORTS, cause="sure")
+    guesses = tuple(Candidate(path, "", Effect.ABORTS, cause=path, is_guess=True) for path in ("/right", "/wrong"))
+    candidates = (sure, *guesses)
+
+    def faults_of(effects: dict[str, Effect]) -> tuple[dict[str, Effect], int]:
+        trials = search(candidates, effects)
+        return {proof.candidate.path: proof.effect for proof in proven(candidates, trials)}, len(trials)
+
+    both = {"/sure": Effect.ABORTS, "/wrong": Effect.ABORTS}
+    assert faults_of(both)[0] == both, "the innocent one is named by nobody"
+    assert faults_of({"/sure": Effect.ABORTS}) == ({"/sure": Effect.ABORTS}, 2), "guesses are not tried where nothing needs it"
+    assert faults_of({"/sure": Effect.LOSES}) == ({"/sure": Effect.LOSES}, 1)
+    assert search(guesses, {"/other": Effect.BLOCKS})[-1].outcome is Outcome.STUCK, "a copy that waits dies of no password"

@@ -1,6 +1,5 @@
 """Znodes as rows: every kind, in Kafka's spelling and in others."""
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,16 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.hashes import SHA512
-from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
-from cryptography.hazmat.primitives.padding import PKCS7
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.drift import normalise
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS, PARTITION
+from playground.passwords import encrypted
 from playground.zookeeper_files import state_json, topic_json
 from spark.checks.fields import Circumstances, compare_fields
 from spark.codec.encoded_password import Undecodable, decoded, is_encoded
@@ -319,22 +315,9 @@ def test_a_broker_config_that_is_not_known_is_no_plain_text() -> None:
     assert digest
 
 
-def encoded(password: str, secret: str, iv: bytes = b"i" * 16) -> str:
-    """As Kafka's encoder writes it, by the library's own key derivation."""
-    key = PBKDF2HMAC(SHA512(), 16, b"salt", 4096).derive(secret.encode())
-    padder, encryptor = PKCS7(128).padder(), Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
-    hidden = encryptor.update(padder.update(password.encode()) + padder.finalize()) + encryptor.finalize()
-    salt, told, hidden64 = (base64.b64encode(value).decode() for value in (b"salt", iv, hidden))
-    return (
-        f"encryptedPassword:{hidden64},keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,"
-        f"keyLength:128,salt:{salt},iterations:4096,initializationVector:{told},"
-        f"passwordLength:{len(password.encode('utf-16-le')) // 2}"
-    )
-
-
 def test_passwords() -> None:
     name = "listener.name.internal.ssl.key.password"
-    znode = Read("/config/brokers/1", configs({name: encoded("hunter2", ENCODER)}))
+    znode = Read("/config/brokers/1", configs({name: encrypted("hunter2", ENCODER)}))
     in_kraft = normalise.broker_config(DIGESTER, "1", name, "hunter2")
     assert only(znode, secret=ENCODER) == [("1", name, *in_kraft)]
     assert only(znode, secret=ENCODER[1:]) == [("1", name, None, None)]
@@ -347,7 +330,7 @@ def test_passwords() -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.text("ab", min_size=1))
 def test_a_password_is_had_with_its_secret_only(password: str, secret: str) -> None:
     """Lengths are counted as Java counts: in UTF-16."""
-    text = encoded(password, secret)
+    text = encrypted(password, secret)
     assert is_encoded(text)
     assert decoded(text, secret) == password
     with pytest.raises(Undecodable):
@@ -360,7 +343,7 @@ def test_what_is_not_encoded(text: str) -> None:
 
 
 def test_damaged_and_unknown_encodings() -> None:
-    right = encoded("hunter2", "s")
+    right = encrypted("hunter2", "s")
     for old, new in [
         ("AES/CBC/PKCS5Padding", "DES/CBC/PKCS5Padding"),
         ("PBKDF2WithHmacSHA512", "Home-made"),
