@@ -94,7 +94,7 @@ class StandsInTheWay:
             self._frozen = self._pid_of(self._broker)
             os.kill(self._frozen, signal.SIGSTOP)
             self._announce(f"broker-{self._broker} freezes, as on a machine that is paused", Tone.ALERT)
-        elif self._frozen is not None and not self._is_thawed and migration.waiting is not None:
+        elif self._frozen is not None and not self._is_thawed:
             await self._explain(migration.id, self._frozen)
         if migration.state == MigrationState.SUCCEEDED and not self._is_thawed:
             raise Permanent(UNNOTICED.format(f"that broker-{self._broker} stood still"))

@@ -13,7 +13,7 @@ from playground.write_back import WriteBack
 WITHOUT_COMPARISONS = {"compare_messages": False, "compare_copy": False}
 """Of clients' data and of Kafka's copy, which other tests are about."""
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
 def with_hooks(loop: WriteBack) -> Any:
