@@ -204,7 +204,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     "defaults that differ": (with_setting("num.partitions=7", (1,)), "PF35", W),
     "a base file with another default": (with_setting("num.partitions=7", (3001,)), "PF35", W),
     "a control plane": (with_setting("control.plane.listener.name=CONTROL"), "PF37", W),
-    "a broker without a gauge": (with_metrics(HEALTHY, 1, zookeeper_session=None), "PF38", B),
+    "a broker without a gauge": (with_metrics(HEALTHY, 1, active_controller_count=None), "PF38", B),
     "files that differ in a secret": (with_setting("ssl.truststore.password=other", (2,)), "PF39", W),
     "files that differ in a setting": (with_setting("sasl.enabled.mechanisms=PLAIN", (2,)), "PF39", W),
     "a folder that cannot be written": (with_look(HEALTHY, (1,), archive=disk("/etc/kafka", is_writable=False)), "PF40", B),
@@ -447,3 +447,8 @@ def test_a_blocker_of_the_survey_refuses_and_one_that_is_accepted_does_not() -> 
 def test_an_observation_with_a_survey_comes_back_from_json() -> None:
     assert Observation.model_validate_json(HEALTHY.model_dump_json()) == HEALTHY
     assert HEALTHY.survey == survey_of(SPEC)
+
+
+def test_an_exporter_that_tells_no_texts_is_enough() -> None:
+    """The Prometheus JMX exporter gives numbers only."""
+    assert found(with_metrics(HEALTHY, 2, zookeeper_session=None)) == found(HEALTHY)

@@ -129,13 +129,16 @@ def _dropped(seen: Surveyed) -> Iterator[Finding]:
                 )
 
 
+NEEDED_NUMBERS = ("migration_gauge", "active_controller_count", "under_replicated_partitions")
+"""Texts are not among them: the Prometheus exporter tells numbers only."""
+
+
 def _needed_gauges(seen: Surveyed) -> Iterator[Finding]:
     for broker in seen.spec.brokers:
         metrics = seen.observation.node(broker.id).metrics
         if metrics is None or broker_mode(seen.observation.node(broker.id)) is not BrokerMode.ZOOKEEPER:
             continue
-        needed = ("migration_gauge", "active_controller_count", "under_replicated_partitions", "zookeeper_session")
-        absent = [name for name in needed if getattr(metrics, name) is None]
+        absent = [name for name in NEEDED_NUMBERS if getattr(metrics, name) is None]
         if absent:
             yield Finding(
                 code="PF38",
