@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from docs.checks_page import checks
-from domain.blocker import docs_of
 from domain.cluster import Role
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
+from domain.pages import docs_of
 from domain.policy import MigrationPolicy
 from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-GUARDS_PAGE, BLOCKERS_PAGE, CHECKS_PAGE = "docs/guards.md", "docs/blockers.md", "docs/checks.md"
+from domain.pages import docs_of
 
 
 class Blocker(BaseModel):
@@ -22,12 +22,6 @@ class Blocker(BaseModel):
     fix: str
     since: datetime
     docs: str
-
-
-def docs_of(code: str) -> str:
-    """Page and anchor that explain a code."""
-    page = {"GF": GUARDS_PAGE, "PF": CHECKS_PAGE}.get(code[:2], BLOCKERS_PAGE)
-    return f"{page}#{code.lower()}"
 
 
 def blocker(code: str, about: str, *, observed: str, expected: str, fix: str, since: datetime) -> Blocker:

@@ -3,7 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from domain.pages import docs_of
 
 
 class DecisionModel(BaseModel):
@@ -234,6 +236,11 @@ class Finding(DecisionModel):
     observed: str
     expected: str
     fix: str
+
+    @computed_field(description="Page and anchor that explain the code.")  # type: ignore[prop-decorator]
+    @property
+    def docs(self) -> str:
+        return docs_of(self.code)
 
 
 class Refuse(DecisionModel):

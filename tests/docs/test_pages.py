@@ -10,13 +10,14 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
-from domain.blocker import docs_of
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
+from domain.pages import docs_of
+from domain.plans import MOVED
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.standing import CODES
@@ -27,6 +28,7 @@ from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CHECKS = REPOSITORY / "domain" / "zk_to_kraft" / "checks"
+REHEARSAL = REPOSITORY / "domain" / "zk_to_kraft" / "rehearsal.py"
 LOSSES = REPOSITORY / "domain" / "zk_to_kraft" / "losses.py"
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))
 PARTS = ["Context", "Decision", "Rejected", "Consequences"]
@@ -62,8 +64,16 @@ def test_the_guards_are_all_there() -> None:
     assert [guard.code for guard in CATALOGUE] == [f"GF{number:02}" for number in range(1, 23)]
 
 
-@pytest.mark.parametrize("code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE)])
-def test_a_blockers_docs_are_there(code: str) -> None:
+REHEARSED = [f"RH{number:02}" for number in range(7)]
+
+
+def test_the_codes_of_rehearsals_are_all_there() -> None:
+    raised = set(re.findall(r'"(RH\d\d)"', REHEARSAL.read_text(encoding="utf-8")))
+    assert raised == set(REHEARSED)
+
+
+@pytest.mark.parametrize("code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED])
+def test_the_docs_of_a_code_are_there(code: str) -> None:
     page, _, anchor = docs_of(code).partition("#")
     headings = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert anchor in {heading.lower().replace(" ", "-") for heading in headings}

@@ -226,6 +226,7 @@ def test_a_rehearsal_says_what_only_it_can_know() -> None:
     poison = not_made("x").model_copy(update={"code": "RH06", "object": "/kafka-acl/Topic/a%2Fb", "is_unverifiable": False})
     rehearsed = plan(rehearsal=RehearsalReport(findings=(poison,), seconds_without_controller=10.7, rounds=2))
     assert (rehearsed.is_blocked, rehearsed.findings) == (True, (poison,))
+    assert rehearsed.model_dump(mode="json")["findings"][0]["docs"] == "docs/plans.md#rh06"
     assert rehearsed.plan_hash != plan().plan_hash
     passed = plan(rehearsal=RehearsalReport(has_passed=True, seconds_without_controller=10.7, records={"TopicRecord": 7}))
     assert (passed.is_blocked, passed.plan_hash) == (False, plan().plan_hash)
