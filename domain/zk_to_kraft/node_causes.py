@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.observation import NodeView
+from domain.observation import NodeView, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
@@ -63,7 +63,9 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield from _not_caught_up(looked, node)
         elif isinstance(node, BrokerSituation):
             yield from _not_registered(looked, node)
+            yield from _not_in_zookeeper(looked, node)
             yield from _session(looked, node)
+            yield from _storage(looked, view)
         yield from _file(looked, node)
         yield from _errors(looked, view)
 
@@ -109,7 +111,10 @@ def _silent(looked: Looked, view: NodeView) -> Cause:
         pid = (view.process.identity or "").partition("@")[0]
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
         fix = f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
-    elif view.process is None or view.disk is None:
+    elif view.process is not None and view.disk is None:
+        observed = said
+        fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
+    elif view.process is None:
         observed = said
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
     else:
@@ -179,6 +184,39 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}",
             expected=found.told.expected,
             fix=found.told.fix,
+        )
+
+
+def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
+    """It serves with its session alive, and somebody has deleted its registration: no controller counts on it any more, and it
+    does not register again by itself. Where it is the controller itself, its metadata goes on naming it."""
+    zookeeper = looked.observation.zookeeper
+    if zookeeper is None or node.mode not in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID} or node.id in zookeeper.broker_ids:
+        return
+    name = looked.name(node.id)
+    yield cause(
+        looked,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"it runs, and /brokers/ids/{node.id} does not exist in ZooKeeper",
+        expected="every broker in ZooKeeper or hybrid mode is registered there",
+        fix=f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it.",
+    )
+
+
+def _storage(looked: Looked, view: NodeView) -> Iterator[Cause]:
+    """A log directory that is not this broker's any more: it serves on, and does not survive its next restart (PF03)."""
+    dirs = view.disk.log_dirs if view.disk is not None else ()
+    for found in (one for one in dirs if one.state is not StorageState.OURS):
+        name, told = looked.name(view.id), f"cluster.id {found.cluster_id}, id {found.node_id}"
+        yield cause(
+            looked,
+            "PF03",
+            f"{name} {found.path}",
+            observed=f"{found.state}: its meta.properties says {told}" if found.cluster_id else f"{found.state}",
+            expected=f"formatted for cluster {looked.spec.cluster_id} and {name}",
+            fix=f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
 
 

@@ -11,10 +11,13 @@ from domain.decisions import Wait, WaitReason
 from domain.drift.report import Verdict
 from domain.observation import (
     ControllerZnode,
+    LogDir,
     MigrationZnode,
+    NodeView,
     Observation,
     PartitionFault,
     Process,
+    StorageState,
     Suspect,
     Unanswered,
 )
@@ -37,6 +40,7 @@ from tests.unit.conftest import (
     with_file,
     with_kafka,
     with_metrics,
+    with_node,
     with_part,
     with_zookeeper,
 )
@@ -410,3 +414,31 @@ def test_a_migration_znode_that_somebody_touched_is_told_as_such(znode: Migratio
 
 def test_a_stranger_in_dual_write_is_not_of_the_copy() -> None:
     assert keys(found(with_zookeeper(DUAL, broker_ids=(1, 2, 3, 7)))) == [("brokers-not-registered", "broker 7")]
+
+
+def test_a_broker_that_somebody_has_taken_out_of_zookeeper_is_named() -> None:
+    """Where it is the controller itself, nothing else shows it."""
+    for seen in (HYBRID, DUAL):
+        gone = with_zookeeper(seen, broker_ids=(1, 3))
+        entries, _ = blockers_of(looked_at(gone))
+        assert ("brokers-not-registered", "broker-2") in keys(list(entries))
+    in_kraft, _ = blockers_of(looked_at(SOAK))
+    assert "brokers-not-registered" not in {entry.code for entry in in_kraft}
+
+
+def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_restarts() -> None:
+    def change(node: NodeView) -> NodeView:
+        foreign = LogDir(path="/data/2", state=StorageState.FOREIGN, cluster_id="another", node_id=2)
+        return node.model_copy(update={"disk": node.disk.model_copy(update={"log_dirs": (foreign,)})})
+
+    entries, _ = blockers_of(looked_at(with_node(DUAL, 2, change)))
+    (entry,) = (entry for entry in entries if entry.code == "PF03")
+    assert (entry.object, "another" in entry.observed, entry.docs) == ("broker-2 /data/2", True, "docs/checks.md#pf03")
+
+
+def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
+    why = "server.properties.mark cannot be read: it is ours. Restore it"
+    unread = with_part(DUAL, 2, disk=None).model_copy(update={"unanswered": (Unanswered(what="files of broker-2", why=why),)})
+    entries, _ = blockers_of(looked_at(unread))
+    (entry,) = (entry for entry in entries if entry.object == "broker-2")
+    assert (why in entry.observed, "mend what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
