@@ -26,9 +26,10 @@ from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind
-from domain.zk_to_kraft.assessment import GivenApproval, Ruling, is_survey_needed, sight_of
 from domain.zk_to_kraft.assessment import assess as assess_observation
+from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
+from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 
 T = TypeVar("T")
 

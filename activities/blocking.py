@@ -23,11 +23,12 @@ from domain.decisions import Decision, GateName, Intent, WaitReason
 from domain.errors import KeeperlessError, Permanent
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
-from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked, Serving
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
+from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Situation, quorum_leader, situation_of
 
 T = TypeVar("T")

@@ -14,11 +14,8 @@ from domain.zk_to_kraft.cluster_causes import kafka_causes, pending_causes, quor
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.node_causes import flagless, node_causes
-from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, blockers_in, preflight
 from domain.zk_to_kraft.situation import QuorumState
-
-MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})
-"""Checks that controllers in migration mode fail by being there."""
 
 
 def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:

@@ -161,7 +161,7 @@ CATALOGUE: tuple[Guard, ...] = (
         (
             f"{FORWARD}:_not_compared",
             f"{FORWARD}:_not_verified",
-            "domain.zk_to_kraft.assessment:evidence_of",
+            "domain.zk_to_kraft.evidence:evidence_of",
             "domain.zk_to_kraft.assessment:_approval",
         ),
         (

@@ -13,7 +13,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
 from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 
-__all__ = ["CHECKS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "blockers_in", "preflight"]
+__all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "blockers_in", "preflight"]
 
 
 def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
@@ -47,3 +47,7 @@ def blockers_in(findings: Iterable[Finding], policy: MigrationPolicy) -> tuple[F
         if finding.severity is Severity.BLOCKER
         and not any(accepted.covers(finding.code, finding.object) for accepted in policy.accepted_findings)
     )
+
+
+MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})
+"""Checks that controllers in migration mode fail by being there: their storage is used, and /migration exists."""

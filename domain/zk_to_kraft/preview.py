@@ -15,7 +15,7 @@ from domain.drift.report import DriftReport
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
-from domain.zk_to_kraft.assessment import hash_of
+from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.losses import drift_of, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode

@@ -23,9 +23,10 @@ from domain.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
-from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, Serving
+from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     LEADER,

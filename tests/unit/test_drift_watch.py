@@ -8,8 +8,9 @@ from domain.contracts import Standstill
 from domain.decisions import Intent, NodeStage, Wait, WaitReason
 from domain.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.assessment import Ruling, alerts_of, assess
+from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.drift_watch import drifts
+from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,
     Point,

@@ -12,11 +12,12 @@ from domain.observation import ControllerZnode, Observation, SharedPartitions, U
 from domain.plans import MOVED, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.properties import parse, unified
-from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.plan import Asked, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preview import NodeFile
 from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made, refusal
+from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,

@@ -14,10 +14,11 @@ from domain.observation import (
     Unanswered,
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.seen import Check, OfLook
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.preflight import CHECKS, Seen, blockers_in, preflight
+from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,

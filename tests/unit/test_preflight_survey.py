@@ -11,11 +11,12 @@ from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached
-from domain.zk_to_kraft.assessment import Ruling, assess
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
 from domain.zk_to_kraft.checks.seen import Check, Surveyed
 from domain.zk_to_kraft.preflight import preflight
+from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,
     Point,

@@ -1,0 +1,54 @@
+"""What people and reports have ruled on a migration, as the ledger has it: what a decision rests on besides what is seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from domain.decisions import (
+    GateName,
+)
+from domain.drift.report import DriftReport
+from domain.zk_to_kraft.comparison import (
+    CopyReports,
+    is_usable,
+)
+
+
+@dataclass(frozen=True)
+class GivenApproval:
+    """An approval in the ledger: the evidence that it binds to, and whether an irreversible effect has used it."""
+
+    evidence_hash: str | None
+    is_consumed: bool = False
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What people have ruled, as the ledger has it: approvals by gate, a hold, and a way back that was accepted.
+
+    `accepted_losses` is `None` where nobody has asked for the way back. `reports`: the newest comparisons of ZooKeeper with
+    KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
+    migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
+    `unchecked_since`: when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this
+    migration names; `None` where it names none.
+    """
+
+    approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
+    is_held: bool = False
+    accepted_losses: tuple[str, ...] | None = None
+    reports: tuple[DriftReport, ...] = ()
+    drifts: int = 0
+    baseline: DriftReport | None = None
+    messages: DriftReport | None = None
+    inherited: DriftReport | None = None
+    of_copy: CopyReports = field(default_factory=CopyReports)
+    unchecked_since: datetime | None = None
+    plan_basis: Mapping[str, str] | None = None
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is something to compare clients' data with."""
+        return is_usable(self.baseline) or is_usable(self.inherited)
+
+
+NOTHING_RULED = Ruling()
