@@ -8,6 +8,7 @@ formed. What only makes the copy wait, dead brokers in assignments, comes last.
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from activities import znode_forms as forms
 from activities.ports import Znode, ZooKeeperTree
@@ -44,6 +45,7 @@ async def unreadable_znodes(tree: ZooKeeperTree) -> tuple[Suspect, ...]:
 async def _unreadable(tree: ZooKeeperTree, topics: dict[str, bytes]) -> list[Suspect]:
     return [
         *suspects_in(topics, forms.topic),
+        *twins(topics),
         *await _read(tree, state_paths(topics), forms.partition_state),
         *await _read(tree, [f"{TOPIC_CONFIGS}/{_name(path)}" for path in topics], forms.configs),
         *await _broker_configs(tree),
@@ -68,6 +70,16 @@ def suspects_in(znodes: dict[str, bytes], form: forms.Form) -> Iterator[Suspect]
             form(data)
         except forms.Unreadable as error:
             yield Suspect(what=path, why=str(error))
+
+
+def twins(topics: dict[str, bytes]) -> Iterator[Suspect]:
+    """Topics with the id of another, as when somebody has copied a znode: the copy takes them for one, without a word."""
+    first: dict[bytes, str] = {}
+    for path, data in topics.items():
+        with suppress(forms.Unreadable):  # That is told of it already.
+            other = first.setdefault(forms.topic_id(data), path)
+            if other != path:
+                yield Suspect(what=path, why=f"has the topic_id of {other}: KRaft takes both for one topic, and loses one")
 
 
 def unregistered(topics: dict[str, bytes], names: Sequence[str] | None) -> Iterator[Suspect]:

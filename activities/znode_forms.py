@@ -72,13 +72,21 @@ def object_in(data: bytes) -> dict[str, Any]:
 def topic(data: bytes) -> dict[int, list[int]]:
     """`/brokers/topics/T`, version 3: the replicas of each partition."""
     content = object_in(data)
-    if "topic_id" not in content:
-        raise Unreadable("has no topic_id; a controller of Kafka 2.8 or newer gives one")
-    if len(_bytes(_text(content, "topic_id"), "topic_id", BASE64_OF_URLS)) != UUID_BYTES:
-        raise Unreadable("topic_id is no UUID")
+    topic_id(data)
     for key in ("adding_replicas", "removing_replicas"):
         _assignment(content.get(key, {}), key)
     return _assignment(content.get("partitions"), "partitions")
+
+
+def topic_id(data: bytes) -> bytes:
+    """What KRaft will know the topic by."""
+    content = object_in(data)
+    if "topic_id" not in content:
+        raise Unreadable("has no topic_id; a controller of Kafka 2.8 or newer gives one")
+    found = _bytes(_text(content, "topic_id"), "topic_id", BASE64_OF_URLS)
+    if len(found) != UUID_BYTES:
+        raise Unreadable("topic_id is no UUID")
+    return found
 
 
 def _assignment(value: object, key: str) -> dict[int, list[int]]:
@@ -87,7 +95,10 @@ def _assignment(value: object, key: str) -> dict[int, list[int]]:
         ids = _list(replicas, f"{key} of {partition!r}")
         if not ids and key == "partitions":
             raise Unreadable(f"partition {partition!r} has no replicas")
-        found[_decimal(partition, f"a name in {key}", INT)] = [_integer(i, f"a replica in {key}", INT) for i in ids]
+        number = _decimal(partition, f"a name in {key}", INT)
+        if number < 0:
+            raise Unreadable(f"partition {partition!r} of {key} has a number below 0")
+        found[number] = [_integer(i, f"a replica in {key}", INT) for i in ids]
     return found
 
 

@@ -1,7 +1,9 @@
 """Topics of a simulated cluster and what `KafkaAdmin` says of them."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from uuid import NAMESPACE_OID, uuid5
 
 from domain.observation import KafkaView, PartitionFault
 from domain.waves import shared_partitions
@@ -9,12 +11,17 @@ from domain.waves import shared_partitions
 
 @dataclass(frozen=True)
 class FakeTopic:
-    """`assignment`: the replicas of each partition."""
+    """`assignment`: the replicas of each partition. `has_id`: Kafka before 2.8 gave none."""
 
     name: str
     assignment: tuple[tuple[int, ...], ...]
     min_isr: int = 2
-    topic_id: str | None = "Zm9vYmFyZm9vYmFyZm9vYg"
+    has_id: bool = True
+
+    @property
+    def topic_id(self) -> str | None:
+        """Its own, and the same whenever it is made."""
+        return urlsafe_b64encode(uuid5(NAMESPACE_OID, self.name).bytes).decode().rstrip("=") if self.has_id else None
 
 
 def spread(name: str, partitions: int, brokers: tuple[int, ...], replicas: int = 3, min_isr: int = 2) -> FakeTopic:

@@ -13,8 +13,8 @@ from playground.metadata_files import message
 from tests.unit.fake_walk import Killed, LedgerInMemory, Walk
 from tests.unit.fake_window import attempt, end_of, in_dual_write, next_step
 
-TOPIC_ID = base64.urlsafe_b64decode(f"{FakeTopic('any', ()).topic_id}==")
-"""All topics of a simulated cluster have it."""
+TOPIC_ID = base64.urlsafe_b64decode(f"{FakeTopic('orders', ()).topic_id}==")
+"""Of the simulated cluster's first topic."""
 PATH = state_path("orders", 0)
 
 

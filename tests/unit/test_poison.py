@@ -23,6 +23,7 @@ TOPIC = {
     "adding_replicas": {},
     "removing_replicas": {"1": [1]},
 }
+ANOTHER = TOPIC | {"topic_id": "AAAAAAAAQACAAAAAAAAAAg"}
 STATE = {"controller_epoch": 4, "leader": -1, "version": 1, "leader_epoch": 2, "isr": [1, 2, 3], "leader_recovery_state": 1}
 ACL = {"principal": "User:alice", "permissionType": "Allow", "operation": "DescribeConfigs", "host": "*"}
 TOKEN = {
@@ -48,7 +49,7 @@ WELL_FORMED: dict[str, Any] = {
     "/brokers/ids/3": {},
     "/brokers/topics/orders": TOPIC,
     "/brokers/topics/orders/partitions/0/state": STATE,
-    "/brokers/topics/young": TOPIC,
+    "/brokers/topics/young": TOPIC | {"topic_id": "AAAAAAAAQACAAAAAAAAAAQ"},
     "/brokers/topics/going": b"",
     "/admin/delete_topics/going": b"",
     "/config/topics/orders": config({"min.insync.replicas": "2"}),
@@ -120,10 +121,10 @@ POISONS: list[tuple[str, Any, str]] = [
     ("/latest_producer_id_block", BLOCK | {"block_end": "1"}, "block_end does not follow"),
     ("/latest_producer_id_block", BLOCK | {"block_end": str(2**63)}, "block_end is not a long integer"),
     ("/brokers/topics/bad", TOPIC | {"topic_id": "short"}, "topic_id is no"),
-    ("/brokers/topics/bad", TOPIC | {"partitions": {"0": []}}, "partition '0' has no replicas"),
-    ("/brokers/topics/bad", TOPIC | {"partitions": {"x": [1]}}, "a name in partitions is not an integer"),
-    ("/brokers/topics/bad", TOPIC | {"partitions": {"0": [True]}}, "a replica in partitions is not an integer"),
-    ("/brokers/topics/bad", TOPIC | {"adding_replicas": {"0": 1}}, "adding_replicas of '0' is no list"),
+    ("/brokers/topics/bad", ANOTHER | {"partitions": {"0": []}}, "partition '0' has no replicas"),
+    ("/brokers/topics/bad", ANOTHER | {"partitions": {"x": [1]}}, "a name in partitions is not an integer"),
+    ("/brokers/topics/bad", ANOTHER | {"partitions": {"0": [True]}}, "a replica in partitions is not an integer"),
+    ("/brokers/topics/bad", ANOTHER | {"adding_replicas": {"0": 1}}, "adding_replicas of '0' is no list"),
     ("/delegation_token/tokens/bad", TOKEN | {"version": 4}, "version is not 1, 2 or 3"),
     ("/delegation_token/tokens/bad", TOKEN | {"owner": "alice"}, "owner is no principal"),
     ("/delegation_token/tokens/bad", TOKEN | {"renewers": [None]}, "renewer 1 is no principal"),
@@ -163,7 +164,7 @@ async def test_no_secret_is_shown(path: str) -> None:
 
 
 async def test_a_dead_broker_in_assignments_is_named_once_and_last() -> None:
-    dead = TOPIC | {"partitions": {"0": [1, 9], "1": [9, 2]}}
+    dead = ANOTHER | {"partitions": {"0": [1, 9], "1": [9, 2]}}
     found = await suspects(**{"/brokers/topics/clicks": dead, "/config/topics/orders": b"{"})
     assert [suspect.what for suspect in found] == ["/config/topics/orders", "/brokers/ids/9"]
     assert "2 partitions, such as clicks-0" in found[1].why
@@ -180,6 +181,20 @@ async def test_a_registration_has_a_number_for_its_name() -> None:
 
 async def test_an_empty_ensemble_has_no_brokers_and_nothing_else_amiss() -> None:
     assert [suspect.what for suspect in await poisoned_znodes(tree_of({}))] == ["/brokers/ids"]
+
+
+async def test_topics_with_one_id_are_named_by_the_second() -> None:
+    """Kafka copies both, and one is gone: no error anywhere (3.9.2)."""
+    tree = tree_of(WELL_FORMED | {"/brokers/topics/young": TOPIC})
+    (found,) = await poisoned_znodes(tree)
+    assert found.what == "/brokers/topics/young"
+    assert found.why.startswith("has the topic_id of /brokers/topics/orders: ")
+
+
+async def test_a_partition_has_a_number() -> None:
+    below = TOPIC | {"partitions": {"0": [1], "-1": [1]}}
+    (found,) = await poisoned_znodes(tree_of(WELL_FORMED | {"/brokers/topics/orders": below}))
+    assert "'-1'" in found.why
 
 
 async def test_many_are_counted_not_listed() -> None:
