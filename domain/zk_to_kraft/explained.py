@@ -19,10 +19,7 @@ from domain.zk_to_kraft.comparison import (
 from domain.zk_to_kraft.configuration import how_to_pause
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import (
-    Situation,
-    partitions_needing,
-)
+from domain.zk_to_kraft.situation import Situation, missing_in_zookeeper, partitions_needing, situation_of
 from domain.zk_to_kraft.terms import Check, Compared, Terms
 
 MAX_OBJECTS = 20
@@ -82,7 +79,8 @@ def explained(wait: Wait | Revert, observation: Observation, spec: ClusterSpec, 
         names = tuple(part.what for part in observation.unanswered) or names
     elif wait.reason is WaitReason.PARTITIONS_NOT_IN_SYNC and kafka is not None:
         names = (*kafka.offline, *(fault.partition for fault in kafka.under_replicated))
-        names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids)
+        unregistered = missing_in_zookeeper(observation.zookeeper, situation_of(observation, spec, policy).brokers)
+        names += tuple(spec.node_name(b.id) for b in spec.brokers if b.id not in kafka.broker_ids or b.id in unregistered)
     elif wait.reason is WaitReason.PARTITIONS_WOULD_STOP and wait.objects:
         detail = ", ".join(partitions_needing(kafka, int(wait.objects[0]), policy)[:MAX_OBJECTS])
     elif wait.reason is WaitReason.CONFIGURATION_RUNS:

@@ -20,7 +20,14 @@ from domain.zk_to_kraft.log_lines import (
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, QuorumState, Registration, quorum_leader
+from domain.zk_to_kraft.situation import (
+    BrokerSituation,
+    ControllerSituation,
+    QuorumState,
+    Registration,
+    missing_in_zookeeper,
+    quorum_leader,
+)
 
 DEATH_LINES = 60
 """Of a dead node's last lines those in which its cause is looked for."""
@@ -190,8 +197,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
 def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     """It serves with its session alive, and somebody has deleted its registration: no controller counts on it any more, and it
     does not register again by itself. Where it is the controller itself, its metadata goes on naming it."""
-    zookeeper = looked.observation.zookeeper
-    if zookeeper is None or node.mode not in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID} or node.id in zookeeper.broker_ids:
+    if node.id not in missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
     name = looked.name(node.id)
     yield cause(

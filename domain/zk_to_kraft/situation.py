@@ -192,7 +192,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
         claim=_claim(observation.zookeeper),
         dual_write=dual_write,
         registration=_registration(brokers, leader),
-        replication=_replication(observation.kafka, brokers),
+        replication=_replication(observation.kafka, observation.zookeeper, brokers),
         is_copy_left_over=_is_copy_left_over(observation.zookeeper),
         is_copy_stale=_is_copy_stale(observation, quorum, leader),
         is_copy_failed=leader is None and _is_copy_failed(observation, brokers, controllers, policy),
@@ -376,11 +376,20 @@ def _registration(brokers: tuple[BrokerSituation, ...], leader: QuorumLeader | N
     return Registration.AGREES if agrees else Registration.DIFFERS
 
 
-def _replication(kafka: KafkaView | None, brokers: tuple[BrokerSituation, ...]) -> Replication:
+def _replication(kafka: KafkaView | None, zookeeper: ZooKeeperView | None, brokers: tuple[BrokerSituation, ...]) -> Replication:
     if kafka is None:
         return Replication.UNKNOWN
-    is_complete = all(b.id in kafka.broker_ids for b in brokers)
+    is_complete = all(b.id in kafka.broker_ids for b in brokers) and not missing_in_zookeeper(zookeeper, brokers)
     return Replication.IN_SYNC if is_complete and not kafka.under_replicated and not kafka.offline else Replication.CATCHING_UP
+
+
+def missing_in_zookeeper(zookeeper: ZooKeeperView | None, brokers: tuple[BrokerSituation, ...]) -> tuple[int, ...]:
+    """Brokers that serve in ZooKeeper or hybrid mode and whose registration somebody has deleted. No controller counts on them,
+    and they do not register again by themselves. Of the controller itself the others' metadata does not show it (3.9.2).
+    """
+    known = zookeeper.broker_ids if zookeeper is not None else ()
+    registering = {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID} if zookeeper is not None else set()
+    return tuple(b.id for b in brokers if b.mode in registering and b.id not in known)
 
 
 def partitions_needing(kafka: KafkaView | None, broker_id: int, policy: MigrationPolicy) -> tuple[str, ...]:

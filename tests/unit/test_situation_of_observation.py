@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from domain.decisions import NodeStage
+from domain.decisions import NodeStage, Wait, WaitReason
 from domain.observation import (
     ControllerZnode,
     MigrationGauge,
@@ -16,7 +16,9 @@ from domain.observation import (
     Process,
 )
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
+from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import (
     Claim,
     ControllerSituation,
@@ -548,3 +550,16 @@ def test_a_controller_that_was_never_formatted_cannot_start() -> None:
     assert controller(look(unformatted), STANDBY).mode is ControllerMode.INTERRUPTED
     assert not controller(look(unformatted), STANDBY).is_startable
     assert controller(look(seen), STANDBY).is_startable
+
+
+@pytest.mark.parametrize("point", [Point.BEFORE, Point.HYBRID, Point.DUAL_WRITE])
+def test_a_broker_that_somebody_has_taken_out_of_zookeeper_is_not_counted_on(point: Point) -> None:
+    """The metadata of others goes on naming it where it is the controller."""
+    seen = observation(point)
+    gone = with_zookeeper(seen, broker_ids=(1, 3))
+    assert situation_of(seen, SPEC, POLICY).replication is Replication.IN_SYNC
+    assert situation_of(gone, SPEC, POLICY).replication is Replication.CATCHING_UP
+    decided = assess(gone, SPEC, POLICY, Ruling(), "observation").decision
+    if point is not Point.BEFORE:
+        assert isinstance(decided, Wait)
+        assert (decided.reason, decided.objects) == (WaitReason.PARTITIONS_NOT_IN_SYNC, ("broker-2",))
