@@ -31,6 +31,7 @@ def page_of(plan: Plan) -> str:
         *_rolls(plan.rolls, plan.estimate),
         f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most.",
         *_rehearsal(plan.rehearsal),
+        *_section("What is made for a moment, and removed", plan.canaries),
         *_section("What is not migrated", plan.not_migrated),
         *_section("What changes for people", plan.changes_for_people),
         "## Files",
@@ -94,6 +95,8 @@ def _wave(wave: PlannedWave) -> str:
 
 def _files(node: PlannedNode) -> Iterator[str]:
     yield f"### {node.name}: `{node.path}`"
+    if node.configuration_management:
+        yield _line(node.configuration_management)
     if not node.files:
         yield "No text of it is known: it could not be read, or nothing is written any more."
     for file in node.files:

@@ -160,6 +160,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     wave = {"nodes": ("broker-1", "broker-4"), "reason": "they share no partition"}
     file = {"stage": "kraft", "sha256": "f" * 64, "diff": ("-a=1", "+b=```")}
     node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 2, "files": (file,)}
+    node["configuration_management"] = "Paused by `touch /run/paused`."
     odd = DEAD.model_copy(update={"severity": Severity.WARNING, "is_unverifiable": True, "observed": "two\nlines"})
     plan = await planned(
         api,
@@ -170,6 +171,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         irreversible=({"what": "The end.", "gate": "finalize"},),
         not_migrated=("orphans",),
         unknown=("kafka: timeout",),
+        canaries=("a topic at each broker",),
     )
     answer = await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
@@ -182,6 +184,8 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         "- The end. Gate: **finalize**.",
         "1. broker-1, broker-4: they share no partition",
         "- orphans",
+        "- a topic at each broker",
+        "Paused by `touch /run/paused`.",
     ):
         assert line in page.splitlines(), line
     assert "````diff\n-a=1\n+b=```\n````" in page
