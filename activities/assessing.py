@@ -21,7 +21,7 @@ from domain.contracts import (
     ObserveRequest,
     StepRequest,
 )
-from domain.decisions import GateName, Revert
+from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
@@ -93,7 +93,7 @@ async def look_and_decide(
     cluster = await cluster_of(request, ports)
     ruling = await ruling_of(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
-    is_start = is_survey_needed(observation, cluster.spec, request.policy, ruling) and isinstance(request, AssessRequest)
+    is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
     if is_start:
         observation = await with_survey(observation, cluster, ports)
     content = observation.model_dump_json().encode()
@@ -103,6 +103,11 @@ async def look_and_decide(
         observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
     )
     return assessment, content
+
+
+def _may_survey(request: AssessRequest | StepRequest) -> bool:
+    """Not right before an effect; but for the one that comes before a refusal, which only the survey may be the reason for."""
+    return isinstance(request, AssessRequest) or request.step.action is StepAction.RELEASE_CONFIGURATION
 
 
 async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Ruling:

@@ -51,7 +51,8 @@ class Planning:
         plan = await self._ports.ledger.plan(request.plan_id)
         if plan is None:
             rehearsal = await self._rehearse(await registered(request.cluster, self._ports))
-            plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal))
+            async with heartbeating():
+                plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal))
         return _outcome(plan)
 
     @activity.defn(name=ActivityName.REVIEW_PLAN)

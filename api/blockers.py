@@ -112,11 +112,11 @@ def _once(found: Sequence[Blocker]) -> list[Blocker]:
 
 
 def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> tuple[str, ...]:
-    """The node that a step works on, as long as that may take."""
+    """The nodes that a step works on, as long as their stop and their start may take."""
     step = standing.in_hand(events)
-    if step is None or now - step.began_at > record.policy.restart_deadline:
+    if step is None or now - step.began_at > record.policy.stop_deadline + record.policy.restart_deadline:
         return ()
-    return (step.node,)
+    return step.nodes
 
 
 async def _events(wiring: Wiring, migration_id: str) -> list[Event]:

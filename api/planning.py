@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from temporalio.common import RetryPolicy
 
+from api import observing
 from api.links import plan_url
 from api.observing import look
 from api.problems import Problem, ProblemKind
@@ -23,6 +24,9 @@ PLAN_LIMIT = timedelta(minutes=30)
 
 SILENCE_LIMIT = timedelta(seconds=30)
 """Without a heartbeat the worker is dead, and another takes it up."""
+
+REVIEW_LIMIT = timedelta(minutes=2)
+"""For the look before a start: as thorough as the plan's own."""
 
 RETRIES = RetryPolicy(maximum_interval=timedelta(seconds=15))
 
@@ -60,9 +64,8 @@ async def ensure_still_good(temporal: Temporal, plan: Plan) -> None:
     if plan.is_blocked:
         raise _refused(ProblemKind.PLAN_BLOCKED, plan, PlanReview(blockers=plan.findings, unknown=plan.unknown))
     asked = ReviewRequest(plan_id=plan.id, cluster=plan.cluster)
-    review = await look(
-        temporal, ActivityName.REVIEW_PLAN, asked, PlanReview, f"review/{plan.id}", f"{plan_url(plan.id)} (review)"
-    )
+    call, limits = f"{plan_url(plan.id)} (review)", (observing.WORKER_LIMIT, REVIEW_LIMIT)
+    review = await look(temporal, ActivityName.REVIEW_PLAN, asked, PlanReview, f"review/{plan.id}", call, limits)
     if review.moved:
         raise _refused(ProblemKind.PLAN_OUTDATED, plan, review)
     if review.blockers or review.unknown:

@@ -66,18 +66,18 @@ class PendingTask:
 class InHand:
     """The step that the last events tell of as begun and not ended."""
 
-    node: str
+    nodes: tuple[str, ...]
     began_at: datetime
 
 
 def in_hand(events: Sequence[Event]) -> InHand | None:
-    """The node that a step works on. A person's hold leaves it to be finished; an error of its own ends it."""
+    """The nodes that a step works on, all of a wave. A person's hold leaves it to be finished; an error of its own ends it."""
     for event in reversed(events):
         is_stopped = event.kind == "held" and "error" in event.data
         if event.kind in {"step-done", "step-blocked"} or is_stopped:
             return None
         if event.kind == "step-started":
-            return InHand(str(event.data.get("node", "")), event.at)
+            return InHand(tuple(event.data.get("together") or [event.data.get("node", "")]), event.at)
     return None
 
 
@@ -90,12 +90,17 @@ def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
     )
 
 
+SURVEYED = ("survey", "look at ", "settings of ", "log directories")
+"""Parts that only the look before the start asks for: the look that explains a wait knows nothing of them."""
+
+
 def of_waiting(record: MigrationRecord, explained: frozenset[str] | None, blocked: Sequence[Event]) -> Iterator[Blocker]:
     """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look."""
     waiting = record.progress.waiting
     if waiting is None:
         return
-    is_known = explained is not None and (waiting.reason not in OF_PEOPLE or waiting.reason in explained)
+    is_looked_at = explained is not None and not any(about.startswith(SURVEYED) for about in waiting.objects)
+    is_known = is_looked_at and (waiting.reason not in OF_PEOPLE or waiting.reason in (explained or ()))
     if waiting.reason == APPROVAL:
         yield _approval(record, waiting)
     elif waiting.reason == WaitReason.HELD:

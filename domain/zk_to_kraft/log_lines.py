@@ -285,7 +285,7 @@ DEATHS = (
 )
 """What a process says when it dies. The last line that fits counts, and of one line the first pattern."""
 
-SECRET = re.compile(r"Invalid value .*? for configuration")
+SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
 def current(lines: Sequence[str]) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ def _first_of(line: str, kinds: Sequence[Told]) -> Found | None:
 
 def _quoted(words: str) -> str:
     """A value that Kafka does not accept is not repeated: it may be a secret in the wrong place."""
-    return SECRET.sub("Invalid value … for configuration", words)[:MAX_QUOTE].strip()
+    return SECRET.sub(r"Invalid value …\1", words)[:MAX_QUOTE].strip()
 
 
 def _stamp(line: str) -> datetime | None:

@@ -20,6 +20,7 @@ from domain.zk_to_kraft.log_lines import (
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.rehearsal_log import stripped
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     ControllerSituation,
@@ -87,7 +88,7 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     if death is not None:
         observed, fix = f"{process}. It printed: {death.quote}", death.told.fix
     else:
-        last = " | ".join(line[:SHOWN_CHARACTERS] for line in lines[-SHOWN_LINES:])
+        last = " | ".join(stripped(line)[:SHOWN_CHARACTERS] for line in lines[-SHOWN_LINES:])
         observed = f"{process}. Its last lines name no known cause: {last or 'it printed nothing'}"
         fix = f"Look at its log, mend the cause, and start {name}. It goes on by itself once the node serves."
     expected = f"{name} runs" if death is None else f"{name} runs: {death.told.expected}"

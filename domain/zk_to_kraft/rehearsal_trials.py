@@ -141,6 +141,7 @@ def proven(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[Pr
     outcomes = {trial.left_out: trial.outcome for trial in trials}
     by_cause: dict[str, Effect] = {}
     found: dict[str, Proven] = {}
+    innocent: set[str] = set()
     for each in [c for c in candidates if not c.is_guess or (way.has_passed and c.path in way.left_out)]:
         if each.path in named:
             found[each.path] = Proven(each, Effect.BLOCKS, is_tried=True)
@@ -148,13 +149,14 @@ def proven(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[Pr
             found[each.path] = Proven(each, Effect.LOSES, is_tried=True)
         elif way.has_passed and (alone := outcomes.get(way.left_out - {each.path})) is not None:
             if each.is_guess and alone is Outcome.COPIED:
+                innocent.add(each.path)
                 continue
             by_cause[each.cause] = EFFECT_OF[alone]
             found[each.path] = Proven(each, EFFECT_OF[alone], is_tried=True)
     return tuple(
         found.get(each.path) or Proven(each, by_cause.get(each.cause, each.expected), is_tried=False)
         for each in candidates
-        if not each.is_guess or each.path in found
+        if not each.is_guess or (each.path not in innocent and way.has_passed and each.path in way.left_out)
     )
 
 

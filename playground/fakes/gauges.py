@@ -37,6 +37,7 @@ def controller_gauges(node_id: int, mode: Mode, active: int, quorum: Quorum) -> 
         migrating_broker_count=sum(found.mode is Mode.HYBRID for found in quorum.registered.values()),
         active_broker_count=active,
         fenced_broker_count=len(quorum.registered) - active,
+        metadata_error_count=0,
         kafka_version=VERSION,
     ).model_copy(update=_raft(quorum))
     if mode is Mode.FINAL_CONTROLLER:

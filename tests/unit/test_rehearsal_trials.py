@@ -97,3 +97,14 @@ def test_what_nobody_can_judge_is_left_out_last_and_is_a_fault_only_where_the_co
     assert faults_of({"/sure": Effect.ABORTS}) == ({"/sure": Effect.ABORTS}, 2), "guesses are not tried where nothing needs it"
     assert faults_of({"/sure": Effect.LOSES}) == ({"/sure": Effect.LOSES}, 1)
     assert search(guesses, {"/other": Effect.BLOCKS})[-1].outcome is Outcome.STUCK, "a copy that waits dies of no password"
+
+
+def test_guesses_that_no_round_was_left_for_are_named_and_none_is_passed_over() -> None:
+    guesses = tuple(Candidate(f"/{n}", "", Effect.ABORTS, cause=f"/{n}", is_guess=True) for n in range(20))
+    trials: list[Trial] = []
+    while len(trials) < 16 and (left_out := next_trial(guesses, trials)) is not None:
+        trials.append(Trial(left_out, kafka({"/17": Effect.ABORTS}, left_out)))
+    assert cleared(guesses, trials).has_passed
+    proofs = proven(guesses, trials)
+    assert "/17" in {proof.candidate.path for proof in proofs}
+    assert not any(proof.is_tried for proof in proofs)

@@ -152,7 +152,15 @@ def test_one_refusal_is_what_guards_are_for() -> None:
 )
 def test_what_is_in_hand_is_told_by_the_last_events(kinds: list[str], node: str | None) -> None:
     step = in_hand([event(kind, **STEP) for kind in kinds])
-    assert (step.node if step is not None else None) == node
+    assert (step.nodes if step is not None else (None,)) == (node,)
+
+
+def test_of_a_wave_all_nodes_are_in_hand() -> None:
+    """Each has its own event; whoever was told that one of them is down would start it beside us."""
+    wave = [event("step-started", **STEP | {"node": f"broker-{n}", "together": ["broker-1", "broker-2"]}) for n in (1, 2)]
+    step = in_hand(wave)
+    assert step is not None
+    assert step.nodes == ("broker-1", "broker-2")
 
 
 def test_a_hold_by_a_person_leaves_the_step_in_hand() -> None:
