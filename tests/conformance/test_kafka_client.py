@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,13 @@ async def pause() -> None:
     await asyncio.sleep(0.05)
 
 
+@pytest.fixture(scope="module")
+def cluster_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
+    """In ZooKeeper mode, whatever other tests have made of theirs."""
+    with PlaygroundCluster(tmp_path_factory.mktemp("clients"), broker_count=2) as cluster:
+        yield cluster
+
+
 @pytest.fixture(params=[pytest.param("brokers", marks=pytest.mark.cluster), "fake"])
 async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
     if request.param == "fake":
@@ -54,7 +61,7 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         record = fake.record()
         yield Subject(fake, record, await fake.open_client(record), await fake.connect(record))
         return
-    cluster: PlaygroundCluster = request.getfixturevalue("real_cluster")
+    cluster: PlaygroundCluster = request.getfixturevalue("cluster_of_its_own")
     record = request.getfixturevalue("as_record")(cluster.spec)
     cluster.await_in_sync()
     admin, tree = BrokerAdmin(EnvironmentAndFileSecrets()), await KazooEnsembles(EnvironmentAndFileSecrets()).connect(record)
@@ -163,16 +170,16 @@ async def test_a_broker_that_is_not_there_is_transient(subject: Subject) -> None
 
 
 @pytest.mark.cluster
-async def test_a_client_outlives_the_restart_of_a_broker(real_cluster: PlaygroundCluster, as_record: AsRecord) -> None:
-    real_cluster.await_in_sync()
-    client = await opened(BrokerAdmin(EnvironmentAndFileSecrets()), as_record(real_cluster.spec))
+async def test_a_client_outlives_the_restart_of_a_broker(cluster_of_its_own: PlaygroundCluster, as_record: AsRecord) -> None:
+    cluster_of_its_own.await_in_sync()
+    client = await opened(BrokerAdmin(EnvironmentAndFileSecrets()), as_record(cluster_of_its_own.spec))
     try:
-        real_cluster.kill_node(2)
+        cluster_of_its_own.kill_node(2)
         with pytest.raises(Transient):
             await client.topics(2)
-        real_cluster.await_registered({1})
-        real_cluster.start_node(2)
-        real_cluster.await_in_sync()
+        cluster_of_its_own.await_registered({1})
+        cluster_of_its_own.start_node(2)
+        cluster_of_its_own.await_in_sync()
         for _ in range(100):
             try:
                 await client.topics(2)

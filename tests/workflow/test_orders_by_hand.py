@@ -242,7 +242,7 @@ async def test_what_came_by_hand_is_not_delivered_once_more(
     elif order == "reject":
         await small.say("reject", make_approval(gate.evidence_hash))
         await small.resume()
-        await small.approve_gate()
+        await approve_once_open(small)
     else:
         await (small.say("hold", BY_HAND) if order == "hold" else small.hold())
         await (small.say("resume", BY_HAND) if order == "resume" else small.resume())
