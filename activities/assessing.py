@@ -1,6 +1,7 @@
 """Looking and deciding: `assess` once, `watch` until the decision changes, `observe_cluster` for people."""
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TypeVar
@@ -29,9 +30,13 @@ from domain.records import ClusterRecord, CommandKind
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
+from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 
 T = TypeVar("T")
+
+SPARED = 9
+"""For one second of looking before the start, those in which nobody looks."""
 
 
 class Assessing:
@@ -53,12 +58,13 @@ class Assessing:
         """Assess again and again until the decision's digest is not `request.seen` any more."""
         async with heartbeating():
             while True:
+                begun = time.monotonic()
                 assessment, observation = await look_and_decide(request, self._ports, _seconds_for_names(request))
                 if assessment.digest != request.seen:
                     await self._keep(request, assessment, observation)
                     return assessment
                 request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
-                await asyncio.sleep(request.policy.poll_interval.total_seconds())
+                await asyncio.sleep(pause_after(assessment.phase, time.monotonic() - begun, request.policy))
 
     async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
         """Store what was seen; the way back needs no store, nor does what turns us round."""
@@ -74,6 +80,15 @@ class Assessing:
         """What is seen now, for people. Stores nothing."""
         cluster = await registered(request.cluster, self._ports)
         return sight_of(await observe(cluster, self._ports), cluster.spec, MigrationPolicy())
+
+
+def pause_after(phase: str | None, seconds: float, policy: MigrationPolicy) -> float:
+    """Seconds until the next look. `seconds`: what this one took.
+
+    Before the start it reads all that the copy will read, of an ensemble that serves, while people mend what was found.
+    """
+    pause = policy.poll_interval.total_seconds()
+    return max(pause, SPARED * seconds) if phase == Phase.PREFLIGHT else pause
 
 
 def _seconds_for_names(request: AssessRequest) -> float:

@@ -63,6 +63,12 @@ def await_nothing_but_hold(rig: Rig, migration_id: str) -> None:
         print(f"--- left: {[(i['code'], i['object']) for i in items(rig, migration_id)]}")
 
 
+def await_end_of_session(rig: Rig, broker_id: int) -> None:
+    """Before it, a broker that was killed and is started again dies of its own registration, and of nothing else."""
+    with rig.by_hand.zookeeper() as client:
+        wait_until(lambda: not client.exists(f"/brokers/ids/{broker_id}"), f"the end of broker {broker_id}'s session", 60)
+
+
 @contextmanager
 def edited(path: Path, change: Callable[[str], str]) -> Iterator[None]:
     before = path.read_bytes()
@@ -139,6 +145,7 @@ def test_every_injected_fault_is_named_and_is_gone_once_it_is_mended(rig: Rig) -
     entry = await_named(rig, migration_id, "node-down", f"broker-{plain_id}")
     others = [i for i in items(rig, migration_id) if i["code"] not in {"held", "node-down"}]
     assert others == [], "what a dead broker makes lag is no cause of its own"
+    await_end_of_session(rig, plain_id)
     with occupied(port):
         rig.cluster.start_node(plain_id)
         wait_until(lambda: running_node(rig.cluster, plain_id) is None, "it dies of the port", 60)
