@@ -40,7 +40,8 @@ class MigrationPolicy(BaseModel):
     poll_interval: timedelta = Field(
         default=timedelta(seconds=1),
         gt=timedelta(0),
-        description="Pause between two observations while something is awaited.",
+        description="Pause between two observations while something is awaited. "
+        "Before the start, nine times what a look takes where that is longer.",
     )
     stable_samples: int = Field(
         default=3,
