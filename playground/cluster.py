@@ -84,7 +84,7 @@ class PlaygroundCluster:
         self.stop()
 
     def start(self, deadline_seconds: float = 120.0) -> None:
-        """Returns when every broker is registered. Raises Transient, with the ends of the logs, when one does not."""
+        """Returns when every broker knows every other. Raises Transient, with the ends of the logs, when one does not."""
         seconds = self.ensemble.start()
         self.announce(f"ZooKeeper: {ZOOKEEPERS} servers form a quorum ({seconds:.1f} s)")
         began = time.monotonic()
@@ -162,6 +162,7 @@ class PlaygroundCluster:
     def _await_cluster_id(self, deadline_seconds: float) -> str:
         try:
             self.await_registered([plan.id for plan in self._brokers], deadline_seconds)
+            self._await_known_to_each(deadline_seconds)
         except Transient as error:
             logs = "\n".join(processes.last_lines(plan.directory / "kafka.log") for plan in self._brokers)
             raise Transient(f"{error}\n{logs}") from error
@@ -169,6 +170,20 @@ class PlaygroundCluster:
         if view is None or not view.cluster_id:
             raise Transient("the brokers are registered but do not tell the cluster's id: try again")
         return view.cluster_id
+
+    def _await_known_to_each(self, deadline_seconds: float) -> None:
+        """One broker's answer is not all brokers': a topic that is made now is placed on those that the controller knows.
+
+        Each answer is a new client's: one that has learnt of other brokers may ask those.
+        """
+        everyone = frozenset(plan.id for plan in self._brokers)
+        for address in self.bootstrap_servers:
+
+            def knows_everyone(address: str = address) -> bool:
+                view = cluster_view(admin_client([address]))
+                return view is not None and view.broker_ids == everyone
+
+            processes.wait_until(knows_everyone, f"{address} to know brokers {sorted(everyone)}", deadline_seconds)
 
     def _draft(self, cluster_id: str) -> ClusterSpec:
         return ClusterSpec(

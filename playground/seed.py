@@ -26,7 +26,6 @@ from confluent_kafka.admin import (
 )
 
 from playground.clients import admin_client
-from playground.processes import wait_until
 from playground.wire_requests import Quota, alter_quotas, set_default_broker_configs
 
 
@@ -123,10 +122,7 @@ def create_topics(admin: AdminClient, topics: Sequence[Topic], timeout_seconds: 
 
 
 def _set_broker_configs(admin: AdminClient, broker: str, settings: dict[str, str], timeout_seconds: float) -> None:
-    """The request goes to that very broker. The client has to know it: with metadata from before it had registered, it waits
-    for a refresh that comes minutes later."""
-    is_known = f"broker {broker} in the client's metadata"
-    wait_until(lambda: int(broker) in admin.list_topics(timeout=timeout_seconds).brokers, is_known, timeout_seconds)
+    """The request goes to that very broker."""
     entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()]
     resource = ConfigResource(ResourceType.BROKER, broker, incremental_configs=entries)
     _finish(admin.incremental_alter_configs([resource]).values(), timeout_seconds)
