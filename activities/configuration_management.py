@@ -14,8 +14,12 @@ tells the owner of. The look comes before the mark is read: a pause that another
 Released, once everything else is done, node by node: resume it, see that it is not paused, remove the mark. Where somebody
 else had paused it before us only the mark is removed.
 
-Two writes do not wait for it, but for a few seconds: one that gives a controller its flag back, because waiting could make the
-migration final, and one that restores a broker's original, which is what would be written back anyway.
+Three things do not wait for it, but for a few seconds: a write that gives a controller its flag back, because waiting could
+make the migration final; one that restores a broker's original, which is what would be written back anyway; and the start of a
+node that is found stopped with its file there, because a node that is down is worse than a file that may be written back, which
+every look would see. A step asks before it stops a node, and never between that and the start. Who finds one stopped comes
+after an attempt of another step, or a crash. What goes on unproven is told with the step's outcome. Where it had been proven
+before, nothing else restarts until it is paused again: a mark that was proven stays so.
 """
 
 import asyncio
@@ -49,7 +53,7 @@ async def why_not_paused(request: StepRequest, target: Target, like: FileContent
     hook = target.node.driver.configuration_management
     if hook is None:
         return None
-    does_wait = _does_wait(request, target)
+    does_wait = await _does_wait(request, target)
     try:
         async with asyncio.timeout(None if does_wait else URGENT_SECONDS):
             await _pause(request, target, hook, like, ports)
@@ -58,14 +62,17 @@ async def why_not_paused(request: StepRequest, target: Target, like: FileContent
     except (KeeperlessError, TimeoutError) as error:
         why = f"{target.name}: its configuration management is not seen to be paused: {str(error) or 'its hook takes too long'}"
         if not does_wait:
-            activity.logger.warning("a file is written all the same: %s", why)
+            activity.logger.warning("the step goes on all the same: %s", why)
             return None
         return f"{why}. Nothing was written. Pause it by hand, with `{by_hand(hook.pause)}`, or mend the hook"
     return None
 
 
-def _does_wait(request: StepRequest, target: Target) -> bool:
+async def _does_wait(request: StepRequest, target: Target) -> bool:
     """The module's docstring says who does not."""
+    is_there = await target.driver.read_file(target.node.properties_file) is not None
+    if is_there and not (await target.driver.process()).is_running:
+        return False
     is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
     is_flag_back = is_controller and request.step.stage is NodeStage.MIGRATION
     is_new = request.step.action is StepAction.PROVISION_CONTROLLER
@@ -79,7 +86,8 @@ async def _pause(request: StepRequest, target: Target, hook: ConfigurationManage
     if is_found_paused and left is not None and left.is_proven:
         return
     is_ours = not is_found_paused or (left is not None and left.is_ours)
-    mark = PauseMark(step_id=request.step_id, generation=request.generation, is_ours=is_ours)
+    was_proven = left is not None and left.is_proven
+    mark = PauseMark(step_id=request.step_id, generation=request.generation, is_ours=is_ours, is_proven=was_proven)
     if not is_found_paused:
         await ensure_not_superseded(request, ports)
         await write_pause(driver, path, mark, like)
@@ -92,7 +100,18 @@ async def _pause(request: StepRequest, target: Target, hook: ConfigurationManage
 
 
 async def pauses_of(request: StepRequest, target: Target) -> tuple[str, ...]:
-    """That this very step has paused it, for people."""
+    """For people, once the node runs: that this very step has paused it, or that it went on although nobody sees it paused."""
+    hook = target.node.driver.configuration_management
+    if hook is None:
+        return ()
+    try:
+        async with asyncio.timeout(URGENT_SECONDS):
+            why = "" if await is_paused(target.driver, hook) else ": it runs"
+    except (KeeperlessError, TimeoutError) as error:
+        why = f": {str(error) or 'its hook takes too long'}"
+    if why:
+        told = f"it may write this file back. Pause it by hand, with `{by_hand(hook.pause)}`"
+        return (f"configuration management is not seen to be paused{why}; {told}",)
     mark = await read_pause(target.driver, target.node.properties_file)
     return ("configuration management paused",) if mark is not None and mark.step_id == request.step_id else ()
 

@@ -5,7 +5,8 @@ acks=all, as clients do: at the leader, who is looked up again whenever a write 
 that one has waited is the pause, good to a tenth of a second.
 
 Begun after the mark is there, which owes the topic's removal (`canaries`), and before the file is written; it counts only once
-every partition has been written to. An attempt that finds the node stopped by another one has nothing to measure: unknown.
+every partition has been written to. A step that finds the node stopped, by another attempt or otherwise, has nothing to
+measure: unknown.
 """
 
 import asyncio
@@ -65,6 +66,8 @@ class PauseMeter:
         """Why it cannot be measured; `None` once it is, or where nobody asked. `targets`: those that restart together."""
         is_of_brokers = all(target.cluster.spec.role(target.node.id) is Role.BROKER for target in targets)
         if self._request.policy.max_client_pause is None or self._request.revert is not None or not is_of_brokers:
+            return None
+        if not all([(await target.driver.process()).is_running for target in targets]):
             return None
         try:
             self._client = await self._ports.kafka.open_client(targets[0].cluster)

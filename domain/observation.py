@@ -188,7 +188,7 @@ class PauseMark(ObservedPart):
     """What lies beside a node's file as long as a migration counts on its configuration management being paused.
 
     `step_id`: of the step that needed it. `is_ours`: it ran until then; where it did not, whoever paused it resumes it.
-    `is_proven`: it was seen paused after this mark was written.
+    `is_proven`: it was seen paused since the migration counts on that.
     """
 
     step_id: str

@@ -77,7 +77,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF05",
         "A file changes only right before its own node's restart",
         "One activity writes and restarts. A look that has grown old allows neither. Where the specification names the node's "
-        "configuration management, that is paused before, and proven to be.",
+        "configuration management, that is paused before, and proven to be; a node that is found stopped does not wait for it.",
         (f"{ROLLING}:Rolling._write", f"{ROLLING}:is_old", f"{FORWARD}:_configuration_runs"),
         (WaitReason.CONFIGURATION_RUNS,),
     ),
