@@ -1,13 +1,14 @@
 """A rehearsal of Kafka's copy: on a copy of ZooKeeper, with a throw-away controller, away from the cluster.
 
     1. a room is opened: no way out of it, and whatever is in it ends with us            (else: refused, nothing was copied)
-    2. how new the ensemble is, is read; a member's files are copied
+    2. how new the ensemble is, is asked (`present_ensemble`); a member's files are copied
     3. the controller's file is written, of what our controllers would get
     4. in the room: copies are tried, until it is known which znodes stop them (`activities.rehearsal`)
     5. the copy that passed is compared with the tree that it was made of
     6. the room is left: everything of it is gone
 
-The cluster is only read: some znodes, a server's files, a broker's and perhaps a controller's properties.
+The cluster is only read: some znodes, what ZooKeeper's servers say of themselves, the files of one, a broker's properties and
+perhaps a controller's.
 """
 
 import asyncio
@@ -35,10 +36,9 @@ from activities.ports import (
     ZooKeeperMembers,
     ZooKeepers,
 )
+from activities.present_ensemble import Newest, present_ensemble
 from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.workplace import enter, sweep
-from activities.zookeeper_view import BROKER_IDS, CONTROLLER_EPOCH
-from activities.zookeeper_view import CONTROLLER as CONTROLLER_ZNODE
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.decisions import Finding
 from domain.drift.report import Verdict
@@ -51,6 +51,7 @@ from domain.zk_to_kraft.rehearsal import (
     RehearsalLimits,
     RehearsalReport,
     advice_of,
+    age_unknown,
     differences_of,
     findings_of,
     refusal,
@@ -66,6 +67,8 @@ NO_MEMBERS = (
 LIMITS = RehearsalLimits()
 SILENCE = timedelta(minutes=5)
 """What may come to a round's own limit: starts of servers, reading the tree."""
+WRITTEN_SECONDS = 1.0
+"""A majority has written what the leader has processed; who follows behind that has it in his files so much later."""
 OnProgress = Callable[[int, str], None]
 """Which round, and what is done; called between waits."""
 
@@ -132,17 +135,20 @@ class Rehearsal:
         async with self.ports.rooms.open(self.directory) as room:
             begun = time.monotonic()
             self.on_progress(0, "copying the files of ZooKeeper")
-            brokers, newest = await self._present()
+            present = await present_ensemble(self.ports.zookeepers, self.cluster)
+            await asyncio.sleep(WRITTEN_SECONDS)
             member, copied = await self._copy_files(self.directory / COPY)
             listener, release = await self._write_properties()
             seconds = {"files": _since(begun)}
-            await room.order(order(listener=listener, release=release, newest_zxid=newest, brokers=brokers))
+            await room.order(
+                order(listener=listener, release=release, newest_zxid=present.newest.zxid, brokers=present.brokers)
+            )
             ended = await self._ended(room)
             begun = time.monotonic()
             equality = await self._equality(self.directory / PASSED, ended)
             seconds |= {**ended.seconds, "comparison": _since(begun)}
         about = {"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
-        return report_of(ended, equality, self.spec.zookeeper.connect).model_copy(update=about)
+        return report_of(ended, equality, self.spec.zookeeper.connect, present.newest).model_copy(update=about)
 
     async def _write_properties(self) -> tuple[str, str]:
         """The controller's file; the inter-broker listener in it, and the release that its storage is formatted for."""
@@ -156,21 +162,6 @@ class Rehearsal:
 
     def _java(self) -> str:
         return self.ports.rooms.java(self.limits.java_home or self.spec.controllers[0].environment.get("JAVA_HOME"))
-
-    async def _present(self) -> tuple[dict[int, str], int]:
-        """What living brokers have registered, and the newest transaction that a few znodes tell of: the copy must have it."""
-        tree = await self.ports.zookeepers.connect(self.cluster)
-        try:
-            await tree.sync()
-            ids = [name for name in await tree.children(BROKER_IDS) or () if name.isdecimal()]
-            rule = await tree.get_many([CONTROLLER_ZNODE, CONTROLLER_EPOCH])
-            brokers = dict(zip(ids, await tree.get_many([f"{BROKER_IDS}/{name}" for name in ids]), strict=True))
-            newest = max((znode.modified_zxid for znode in (*rule, *brokers.values()) if znode is not None), default=0)
-            return {
-                int(name): znode.data.decode(errors="replace") for name, znode in brokers.items() if znode is not None
-            }, newest
-        finally:
-            await tree.close()
 
     async def _copy_files(self, target: Path) -> tuple[ZooKeeperMemberSpec, int]:
         """Of the first member whose files can be had."""
@@ -245,7 +236,7 @@ def _equality_of(compared: Compared) -> Equality:
     return Equality(verdict=compared.verdict, counts=compared.counts, differences=compared.first, not_read=compared.not_read)
 
 
-def report_of(ended: Ended, equality: Equality | None, connect: str) -> RehearsalReport:
+def report_of(ended: Ended, equality: Equality | None, connect: str, newest: Newest) -> RehearsalReport:
     """What all trials together say."""
     way = cleared(ended.candidates, ended.trials)
     copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
@@ -261,6 +252,7 @@ def report_of(ended: Ended, equality: Equality | None, connect: str) -> Rehearsa
             *found,
             *(() if way.has_passed else (_stopped(ended),)),
             *differences_of(equality, [finding.object for finding in found]),
+            *((age_unknown(newest.why_unsure, newest.zxid),) if newest.why_unsure else ()),
         ),
         left_out=tuple(sorted(way.left_out & {finding.object for finding in found})) if way.has_passed else (),
         equality=equality,

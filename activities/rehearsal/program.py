@@ -9,7 +9,6 @@ import asyncio
 import os
 import secrets
 import shutil
-import socket
 import sys
 import threading
 import time
@@ -27,7 +26,6 @@ from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ende
 from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
 from domain.errors import KeeperlessError, Permanent
-from domain.zk_to_kraft.rehearsal_files import HOST, ZOOKEEPER_PORT
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12
@@ -66,7 +64,7 @@ async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
         tell(Trying(round=number, stage="copying"))
         async with trials.zookeeper() as tree:
             if not made:
-                await ensure_new_enough(order.newest_zxid)
+                ensure_new_enough(trials.files_end, order.newest_zxid)
             await copied_tree.end_sessions(tree)
             await copied_tree.register(tree, trials.brokers)
             candidates = candidates if made else await candidates_in(tree)
@@ -104,22 +102,13 @@ def copied_of(seen: Seen) -> Copied:
     )
 
 
-async def ensure_new_enough(newest_zxid: int) -> None:
-    """A member that is down for long has old files: a rehearsal on them would prove nothing."""
-    zxid = await asyncio.to_thread(_zxid)
-    if zxid < newest_zxid:
+def ensure_new_enough(files_end: int, newest_zxid: int) -> None:
+    """A member that is down, cut off, or lags has old files: a rehearsal on them would prove nothing."""
+    if files_end < newest_zxid:
         raise Permanent(
-            f"the copied files end at transaction {zxid:#x}, and the ensemble was at {newest_zxid:#x} before they were copied: "
-            "this member does not follow. Name one that does."
+            f"the copied files end at transaction {files_end:#x}, and the ensemble was at {newest_zxid:#x} before they were "
+            "copied: this member does not follow. Name one that does, or mend it."
         )
-
-
-def _zxid() -> int:
-    with socket.create_connection((HOST, ZOOKEEPER_PORT), timeout=10) as connection:
-        connection.sendall(b"srvr")
-        told = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
-    (found,) = (line for line in told.splitlines() if line.startswith("Zxid:"))
-    return int(found.partition(":")[2], 16)
 
 
 def new_cluster_id() -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles, KazooTree
 from activities.epochs import rule_of
+from activities.present_ensemble import said_of_itself, zxid_in
 from activities.rehearsal import copied_tree
 from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Order
 from activities.rehearsal.servers import Server, Servers, java, linked, peak_heap_mib
@@ -79,6 +80,8 @@ class Trials:
     def __init__(self, directory: Path, order: Order, servers: Servers, cluster_id: str) -> None:
         self._directory, self._order, self._servers, self._cluster_id = directory, order, servers, cluster_id
         self._ensembles = KazooEnsembles(EnvironmentAndFileSecrets(), START_SECONDS, CALL_SECONDS)
+        self.files_end = 0
+        """The last transaction in the copied files: asked before any session of ours adds one."""
         (directory / "tmp").mkdir(mode=0o700, exist_ok=True)
         (directory / "log4j.properties").write_text(logging_configuration(), encoding="utf-8")
         (directory / "zoo.cfg").write_text(zookeeper_configuration(str(directory / "zookeeper")), encoding="utf-8")
@@ -122,7 +125,10 @@ class Trials:
                 raise Permanent(
                     "the throw-away ZooKeeper does not start on the copied files: is their member's version the same?"
                 )
-            if await _is_listening(ZOOKEEPER_PORT):
+            said = await said_of_itself(self._ensembles, f"{HOST}:{ZOOKEEPER_PORT}")
+            zxid = zxid_in(said) if said else None
+            if zxid is not None:
+                self.files_end = zxid
                 return await self._ensembles.connect_to(_at(f"{HOST}:{ZOOKEEPER_PORT}{chroot_of(self._order.connect)}"))
             await asyncio.sleep(POLL_SECONDS)
         raise Transient(f"the throw-away ZooKeeper does not serve within {START_SECONDS:g} s")
@@ -246,12 +252,3 @@ def _why_refused(registering: "asyncio.Task[int]") -> str:
     if isinstance(error, Refused):
         return str(error)
     raise error
-
-
-async def _is_listening(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(HOST, port)
-    except OSError:
-        return False
-    writer.close()
-    return True

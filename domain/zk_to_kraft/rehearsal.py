@@ -7,6 +7,7 @@ RH03   a znode that the copy passes over in silence: something is gone, or anoth
 RH04   the copy stopped, and no znode explains it
 RH05   the copy is not what ZooKeeper has
 RH06   a znode after which dual write never begins: all is copied, and the new controller fails to write to ZooKeeper
+RH07   nobody could say how new the copied files have to be: they may be a stale server's
 """
 
 import math
@@ -21,7 +22,7 @@ from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Proven
 
 NOT_MADE = "RH00"
-ABORTS, BLOCKS, LOSES, UNEXPLAINED, DIFFERS, HANGS = "RH01", "RH02", "RH03", "RH04", "RH05", "RH06"
+ABORTS, BLOCKS, LOSES, UNEXPLAINED, DIFFERS, HANGS, AGELESS = "RH01", "RH02", "RH03", "RH04", "RH05", "RH06", "RH07"
 CODE_OF = {Effect.ABORTS: ABORTS, Effect.BLOCKS: BLOCKS, Effect.LOSES: LOSES, Effect.HANGS: HANGS}
 
 OBSERVED_OF = {
@@ -129,6 +130,19 @@ def not_made(why: str) -> Finding:
         observed=why,
         expected="a copy that was made beforehand, away from the cluster",
         fix="Make it possible, ask for a plan without a rehearsal, or accept this by name in the policy.",
+    )
+
+
+def age_unknown(why: str, zxid: int) -> Finding:
+    """The copy may be one of yesterday's tree. `zxid`: what its files are known to have."""
+    return Finding(
+        code=AGELESS,
+        is_unverifiable=True,
+        object="copied files",
+        observed=f"{why}. The copied files are only known to have transaction {zxid:#x}, by what seldom changes",
+        expected="files as new as the ensemble was right before they were copied",
+        fix="Allow srvr on every server (4lw.commands.whitelist) and see that one answers, then rehearse again; or see by "
+        "yourself that the copied server follows (zkServer.sh status there and on the leader), and accept this in the policy.",
     )
 
 

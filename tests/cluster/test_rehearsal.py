@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -263,10 +264,50 @@ def old_member(cluster: PlaygroundCluster, tmp_path: Path) -> ZooKeeperMemberSpe
 async def test_the_files_of_a_member_that_does_not_follow_are_refused(
     cluster: PlaygroundCluster, old_member: ZooKeeperMemberSpec, tmp_path: Path
 ) -> None:
-    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (old_member,)})
-    spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
-    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work")
+    report = await rehearse(with_member(cluster, old_member), ports_of(), tmp_path / "work")
     assert "this member does not follow" in report.refused
+    assert_nothing_left(tmp_path / "work")
+
+
+def at_this_moment(cluster: PlaygroundCluster, directory: Path) -> ZooKeeperMemberSpec:
+    """A server that is cut off from now on: all that brokers and the controller have registered is in its files."""
+    member = cluster.spec.zookeeper.members[0]
+    shutil.copytree(Path(member.data_dir, "version-2"), directory / "version-2")
+    return member.model_copy(update={"data_dir": str(directory)})
+
+
+def with_member(cluster: PlaygroundCluster, member: ZooKeeperMemberSpec) -> ClusterRecord:
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    return record_of(cluster.spec.model_copy(update={"zookeeper": zookeeper}))
+
+
+async def test_the_files_of_a_member_that_was_cut_off_a_moment_ago_are_refused(
+    cluster: PlaygroundCluster, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    stale = at_this_moment(cluster, tmp_path / "stale")
+    await asyncio.to_thread(zookeeper.create, "/keeperless-test", b"written after the cut")
+    await asyncio.to_thread(zookeeper.delete, "/keeperless-test")
+    report = await rehearse(with_member(cluster, stale), ports_of(), tmp_path / "work")
+    assert "this member does not follow" in report.refused
+    assert_nothing_left(tmp_path / "work")
+
+
+class MuteEnsembles(KazooEnsembles):
+    """Servers that forbid `srvr`."""
+
+    async def ask(self, server: str, word: str) -> None: ...
+
+
+async def test_a_copy_of_files_whose_age_nobody_tells_is_no_pass(
+    cluster: PlaygroundCluster, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    stale = at_this_moment(cluster, tmp_path / "stale")
+    await asyncio.to_thread(zookeeper.create, "/keeperless-test", b"written after the cut")
+    await asyncio.to_thread(zookeeper.delete, "/keeperless-test")
+    ports = replace(ports_of(), zookeepers=MuteEnsembles(EnvironmentAndFileSecrets()))
+    report = await rehearse(with_member(cluster, stale), ports, tmp_path / "work")
+    (finding,) = report.findings
+    assert (finding.code, finding.is_unverifiable, finding.severity) == ("RH07", True, "blocker")
     assert_nothing_left(tmp_path / "work")
 
 

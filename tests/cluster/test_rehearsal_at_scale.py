@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.timeout(900)]
 
 DIGEST_KEY = "KEEPERLESS_TEST_REHEARSAL_KEY"
 TOPICS, PARTITIONS, BROKERS = 2_000, 10, 6
+LAST_ZXID = 0x4D
 REGISTRATION = (
     b'{"version":5,"endpoints":["PLAINTEXT://127.0.0.1:9092"],"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"}}'
 )
@@ -42,6 +43,9 @@ class RegisteredBrokers:
 
     async def children(self, _path: str) -> tuple[str, ...]:
         return tuple(str(id_) for id_ in range(BROKERS))
+
+    async def ask(self, _server: str, _word: str) -> str:
+        return f"Zxid: {LAST_ZXID:#x}\nMode: standalone\n"
 
     async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
         return tuple(Znode(REGISTRATION, 0, 1, modified_zxid=5) if "/ids/" in path else None for path in paths)
@@ -77,7 +81,9 @@ def large_tree() -> Iterator[FileZnode]:
 def spec(tmp_path: Path) -> ClusterSpec:
     folder = tmp_path / "data" / "version-2"
     folder.mkdir(parents=True)
-    (folder / "snapshot.4d").write_bytes(snapshot_bytes(large_tree(), Trimmings(sessions={}, digest_zxid=0x4D, last_zxid=0x4D)))
+    (folder / "snapshot.4d").write_bytes(
+        snapshot_bytes(large_tree(), Trimmings(sessions={}, digest_zxid=LAST_ZXID, last_zxid=LAST_ZXID))
+    )
     (tmp_path / "server.properties").write_text(render(BrokerAddresses(1, "127.0.0.1", 9092, "r", tmp_path, "127.0.0.1:2181")))
     spec = example_cluster()
     here = {"kafka_home": str(installed_kafka().path), "environment": {"JAVA_HOME": str(java_home())}}

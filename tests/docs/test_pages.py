@@ -64,7 +64,7 @@ def test_the_guards_are_all_there() -> None:
     assert [guard.code for guard in CATALOGUE] == [f"GF{number:02}" for number in range(1, 23)]
 
 
-REHEARSED = [f"RH{number:02}" for number in range(7)]
+REHEARSED = [f"RH{number:02}" for number in range(8)]
 
 
 def test_the_codes_of_rehearsals_are_all_there() -> None:

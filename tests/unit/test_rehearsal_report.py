@@ -8,6 +8,7 @@ import pytest
 
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.poison import SLASH
+from activities.present_ensemble import Newest
 from activities.rehearsal.candidates import candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
@@ -60,7 +61,7 @@ def ended(*trials: Trial, copied: Copied | None = None) -> Ended:
 
 def test_a_znode_that_aborts_the_copy_is_a_blocker_with_a_command() -> None:
     trials = (Trial(frozenset(), Outcome.DIED), Trial(frozenset({QUOTA.path}), Outcome.COPIED))
-    report = report_of(ended(*trials), None, "zk:2181/kafka")
+    report = report_of(ended(*trials), None, "zk:2181/kafka", Newest(0x4D))
     (finding,) = report.findings
     assert (finding.code, finding.object, finding.severity) == ("RH01", "/config/users/u", "blocker")
     assert "zookeeper-shell.sh zk:2181/kafka delete /config/users/u" in finding.fix
@@ -72,10 +73,20 @@ def test_a_copy_that_stops_without_any_explanation_is_told_with_the_logs_last_wo
         copy_seconds=1.0, seconds_without_controller=2.0, told=("java.lang.IllegalStateException", "at kafka.X.y(X:1)")
     )
     trials = (Trial(frozenset(), Outcome.DIED), Trial(frozenset({QUOTA.path}), Outcome.DIED))
-    report = report_of(ended(*trials, copied=copied), None, "zk:2181")
+    report = report_of(ended(*trials, copied=copied), None, "zk:2181", Newest(0x4D))
     told = next(finding for finding in report.findings if finding.code == "RH04")
     assert "java.lang.IllegalStateException | at kafka.X.y(X:1)" in told.observed
     assert (report.has_passed, report.copy_seconds, report.seconds_without_controller) == (False, None, None)
+
+
+def test_a_copy_that_passed_on_files_of_an_unknown_age_is_no_pass() -> None:
+    trials = Ended(candidates=(), trials=(Trial(frozenset(), Outcome.COPIED),), copied=Copied())
+    (finding,) = report_of(trials, None, "zk:2181", Newest(0x4D, "no server says how new the ensemble is")).findings
+    assert (finding.code, finding.severity, finding.is_unverifiable) == ("RH07", "blocker", True)
+    assert (
+        "no server says how new the ensemble is. The copied files are only known to have transaction 0x4d" in finding.observed
+    )
+    assert report_of(trials, None, "zk:2181", Newest(0x4D)).findings == ()
 
 
 @pytest.mark.parametrize(
