@@ -31,6 +31,11 @@ OBSERVED_OF = {
     Effect.HANGS: "all is copied, and dual write never begins: the new controller fails to write to ZooKeeper, again and again",
     Effect.LOSES: "the copy passes over it without a word: what it says is gone, or something else, afterwards",
 }
+ONLY_GUESS = (
+    "only a guess: the copy aborts with all znodes of this kind in it, and passes without them. Which of them does it was not "
+    "found out for this one, which may be innocent. If it is this one, it"
+)
+ONLY_EXPECTED = "that is expected of such a znode: neither this one nor another one with the same fault was tried by itself"
 EXPECTED = "a znode that Kafka's copy reads as it is meant"
 HEAP_STEP_MIB = 256
 HEAP_HEADROOM = 2.0
@@ -152,15 +157,23 @@ def findings_of(proofs: Iterable[Proven], connect: str) -> tuple[Finding, ...]:
 
 
 def _finding_of(proof: Proven, connect: str) -> Finding:
-    how = "" if proof.is_tried else " (not tried by itself; another one with the same fault was, or there was no round left)"
+    is_only_guess = proof.is_expected and proof.candidate.is_guess
+    observed = f"{proof.candidate.why}; {OBSERVED_OF[proof.effect]}{_how_known(proof)}"
     return Finding(
         code=CODE_OF[proof.effect],
         severity=Severity.BLOCKER,
+        is_unverifiable=is_only_guess,
         object=proof.candidate.path,
-        observed=f"{proof.candidate.why}; {OBSERVED_OF[proof.effect]}{how}",
+        observed=f"{ONLY_GUESS} {proof.candidate.why}" if is_only_guess else observed,
         expected=EXPECTED,
         fix=fix_of(proof.candidate, connect),
     )
+
+
+def _how_known(proof: Proven) -> str:
+    if proof.is_tried:
+        return ""
+    return f" ({ONLY_EXPECTED})" if proof.is_expected else " (not tried by itself; another one with the same fault was)"
 
 
 def fix_of(candidate: Candidate, connect: str) -> str:

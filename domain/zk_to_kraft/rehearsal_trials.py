@@ -79,11 +79,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Proven:
-    """`is_tried`: this very candidate was tried by itself, or named by Kafka. Else one of its kind was."""
+    """`is_tried`: this very candidate was tried by itself, or named by Kafka. `is_expected`: not even one of its kind was, so
+    that `effect` is what was expected of it. Of a guess that is nothing but a guess.
+    """
 
     candidate: Candidate
     effect: Effect
     is_tried: bool
+    is_expected: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,13 +151,14 @@ def proven(candidates: Sequence[Candidate], trials: Sequence[Trial]) -> tuple[Pr
         elif way.has_passed and each.path not in way.left_out:
             found[each.path] = Proven(each, Effect.LOSES, is_tried=True)
         elif way.has_passed and (alone := outcomes.get(way.left_out - {each.path})) is not None:
-            if each.is_guess and alone is Outcome.COPIED:
-                innocent.add(each.path)
+            if each.is_guess and EFFECT_OF[alone] is not each.expected:
+                innocent |= {each.path} if alone is Outcome.COPIED else set()
                 continue
             by_cause[each.cause] = EFFECT_OF[alone]
             found[each.path] = Proven(each, EFFECT_OF[alone], is_tried=True)
     return tuple(
-        found.get(each.path) or Proven(each, by_cause.get(each.cause, each.expected), is_tried=False)
+        found.get(each.path)
+        or Proven(each, by_cause.get(each.cause, each.expected), is_tried=False, is_expected=each.cause not in by_cause)
         for each in candidates
         if not each.is_guess or (each.path not in innocent and way.has_passed and each.path in way.left_out)
     )

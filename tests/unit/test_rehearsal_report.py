@@ -9,7 +9,7 @@ import pytest
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.poison import SLASH
 from activities.present_ensemble import Newest
-from activities.rehearsal.candidates import candidate_of
+from activities.rehearsal.candidates import MISFIT, candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
 from activities.rehearsing import RehearsalPorts, rehearse, report_of
@@ -20,7 +20,7 @@ from domain.errors import Permanent
 from domain.observation import Suspect
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.rehearsal import Equality, RehearsalReport, Usage, advice_of, differences_of
-from domain.zk_to_kraft.rehearsal_trials import Effect, Outcome, Trial
+from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Outcome, Trial
 from playground.example import example_cluster
 
 
@@ -66,6 +66,26 @@ def test_a_znode_that_aborts_the_copy_is_a_blocker_with_a_command() -> None:
     assert (finding.code, finding.object, finding.severity) == ("RH01", "/config/users/u", "blocker")
     assert "zookeeper-shell.sh zk:2181/kafka delete /config/users/u" in finding.fix
     assert (report.has_passed, report.left_out) == (True, ("/config/users/u",))
+
+
+def test_a_guess_that_was_not_tried_by_itself_is_told_as_one_and_not_as_poison() -> None:
+    guesses = tuple(Candidate(f"/config/brokers/{n}", MISFIT, Effect.ABORTS, f"{n}", is_guess=True) for n in (1, 2, 3))
+    everything = frozenset(guess.path for guess in guesses)
+    trials = (
+        Trial(frozenset(), Outcome.DIED),
+        Trial(everything, Outcome.COPIED),
+        Trial(everything - {"/config/brokers/1"}, Outcome.COPIED),
+        Trial(everything - {"/config/brokers/2"}, Outcome.DIED),
+    )
+    findings = report_of(Ended(candidates=guesses, trials=trials, copied=Copied()), None, "zk:2181", Newest(0)).findings
+    assert [(found.object, found.is_unverifiable) for found in findings] == [
+        ("/config/brokers/2", False),
+        ("/config/brokers/3", True),
+    ]
+    guilty, guess = findings
+    assert guilty.observed.startswith("has an encrypted password that password.encoder.secret does not open; the copy aborts")
+    assert guess.observed.startswith("only a guess")
+    assert "may be innocent" in guess.observed
 
 
 def test_a_copy_that_stops_without_any_explanation_is_told_with_the_logs_last_words() -> None:

@@ -73,7 +73,8 @@ def test_a_copy_that_stops_for_another_reason_is_unexplained_and_nothing_is_blam
         trials.append(Trial(left_out, Outcome.DIED))
     assert [trial.left_out for trial in trials] == [frozenset(), {"/config/users/u"}]
     assert cleared((suspect,), trials).is_unexplained
-    assert not proven((suspect,), trials)[0].is_tried
+    (proof,) = proven((suspect,), trials)
+    assert (proof.is_tried, proof.is_expected) == (False, True)
 
 
 def test_what_kafka_has_named_itself_needs_no_trial_of_its_own() -> None:
@@ -108,3 +109,25 @@ def test_guesses_that_no_round_was_left_for_are_named_and_none_is_passed_over() 
     proofs = proven(guesses, trials)
     assert "/17" in {proof.candidate.path for proof in proofs}
     assert not any(proof.is_tried for proof in proofs)
+    assert all(proof.is_expected for proof in proofs), "most of them are innocent, and nobody knows which"
+
+
+def test_a_guess_that_does_something_else_than_was_guessed_is_no_proof() -> None:
+    """As when a round was over before the copy was."""
+    guess = Candidate("/right", "", Effect.ABORTS, cause="/right", is_guess=True)
+    other = Candidate("/slow", "", Effect.ABORTS, cause="/slow", is_guess=True)
+    both, slow = frozenset({"/right", "/slow"}), frozenset({"/right"})
+    trials = [
+        Trial(frozenset(), Outcome.DIED),
+        Trial(both, Outcome.COPIED),
+        Trial(frozenset({"/slow"}), Outcome.DIED),
+        Trial(slow, Outcome.HUNG),
+    ]
+    proofs = {proof.candidate.path: (proof.effect, proof.is_expected) for proof in proven((guess, other), trials)}
+    assert proofs == {"/right": (Effect.ABORTS, False), "/slow": (Effect.ABORTS, True)}
+
+
+def test_what_one_of_its_kind_has_done_is_more_than_expected() -> None:
+    many = tuple(Candidate(f"/config/users/{n}", "", Effect.ABORTS, "quota") for n in range(3))
+    trials = search(many, dict.fromkeys([c.path for c in many], Effect.ABORTS))
+    assert not any(proof.is_expected for proof in proven(many, trials))
