@@ -17,10 +17,12 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
+
+from temporalio import activity
 
 from activities.beating import Beat
 from activities.capturing import CapturedZnode
@@ -52,6 +54,7 @@ from domain.zk_to_kraft.rehearsal import (
     RehearsalReport,
     advice_of,
     age_unknown,
+    cut_short,
     differences_of,
     findings_of,
     refusal,
@@ -67,6 +70,11 @@ NO_MEMBERS = (
 LIMITS = RehearsalLimits()
 SILENCE = timedelta(minutes=5)
 """What may come to a round's own limit: starts of servers, reading the tree."""
+TRY_ELSEWHERE = "rehearse on a machine with more cores and memory, nearer to ZooKeeper's files, or while it is idle"
+LOOKING = timedelta(minutes=10)
+"""For the look and the plan after it, of the time that an activity has."""
+COMPARISON_SECONDS = 300.0
+"""Of the rehearsal's time, after the last round."""
 WRITTEN_SECONDS = 1.0
 """A majority has written what the leader has processed; who follows behind that has it in his files so much later."""
 OnProgress = Callable[[int, str], None]
@@ -100,9 +108,14 @@ async def rehearse(
     """
     place = await asyncio.to_thread(enter, work, "rehearsal", str(uuid4()))
     try:
-        return await Rehearsal(cluster.spec, cluster, ports, place.directory, limits, on_progress).report()
+        async with asyncio.timeout(limits.deadline.total_seconds()) as limit:
+            return await Rehearsal(cluster.spec, cluster, ports, place.directory, limits, on_progress).report()
     except KeeperlessError as error:
         return refusal(str(error))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return refusal(f"it was not over after {limits.deadline}, and was cut off: {TRY_ELSEWHERE}")
     finally:
         await asyncio.shield(asyncio.to_thread(place.leave))
 
@@ -110,11 +123,23 @@ async def rehearse(
 async def rehearse_beating(
     cluster: ClusterRecord, ports: RehearsalPorts, work: Path, limits: RehearsalLimits = LIMITS
 ) -> RehearsalReport:
-    """The same inside an activity, with heartbeats that say how far it is. What dead attempts have left is removed first."""
+    """The same inside an activity, with heartbeats that say how far it is. What dead attempts have left is removed first.
+
+    It ends while there is time to publish what it has found: an attempt after another has less of it.
+    """
     await asyncio.to_thread(sweep, work)
     beat = Beat()
     async with beat.beating():
-        return await rehearse(cluster, ports, work, limits, lambda number, stage: beat.note(number, stage, 0, 1))
+        return await rehearse(cluster, ports, work, in_time(limits), lambda number, stage: beat.note(number, stage, 0, 1))
+
+
+def in_time(limits: RehearsalLimits) -> RehearsalLimits:
+    """With a deadline that leaves this activity the time to publish."""
+    info = activity.info()
+    if info.schedule_to_close_timeout is None:
+        return limits
+    left = info.scheduled_time + info.schedule_to_close_timeout - datetime.now(UTC) - LOOKING
+    return limits.model_copy(update={"deadline": min(limits.deadline, max(left, timedelta(seconds=1)))})
 
 
 @dataclass(frozen=True)
@@ -140,9 +165,9 @@ class Rehearsal:
             member, copied = await self._copy_files(self.directory / COPY)
             listener, release = await self._write_properties()
             seconds = {"files": _since(begun)}
-            await room.order(
-                order(listener=listener, release=release, newest_zxid=present.newest.zxid, brokers=present.brokers)
-            )
+            until = self.limits.deadline.total_seconds() - _since(begun) - COMPARISON_SECONDS
+            order = partial(order, newest_zxid=present.newest.zxid, brokers=present.brokers, seconds=until)
+            await room.order(order(listener=listener, release=release))
             ended = await self._ended(room)
             begun = time.monotonic()
             equality = await self._equality(self.directory / PASSED, ended)
@@ -250,7 +275,7 @@ def report_of(ended: Ended, equality: Equality | None, connect: str, newest: New
         advice=advice_of(copied.usage),
         findings=(
             *found,
-            *(() if way.has_passed else (_stopped(ended),)),
+            *(() if way.has_passed else (cut_short(ended.cut) if ended.cut else _stopped(ended),)),
             *differences_of(equality, [finding.object for finding in found]),
             *((age_unknown(newest.why_unsure, newest.zxid),) if newest.why_unsure else ()),
         ),

@@ -15,12 +15,16 @@ from api.standing import Standing, find_standing, standing_of
 from api.temporal import Temporal
 from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
 from domain.plans import Plan
+from domain.zk_to_kraft.rehearsal import RehearsalLimits
 
 QUEUE_LIMIT = timedelta(minutes=1)
 """Until a worker takes the task."""
 
 PLAN_LIMIT = timedelta(minutes=30)
 """For all attempts together."""
+
+REHEARSED_PLAN_LIMIT = RehearsalLimits().deadline + PLAN_LIMIT
+"""The same with a rehearsal, which ends by itself before: then the plan is published, and says so."""
 
 SILENCE_LIMIT = timedelta(seconds=30)
 """Without a heartbeat the worker is dead, and another takes it up."""
@@ -46,7 +50,7 @@ async def start_plan(temporal: Temporal, asked: PlanRequest, *, is_rehearsed: bo
             task_queue=queue,
             result_type=PlanOutcome,
             schedule_to_start_timeout=QUEUE_LIMIT,
-            schedule_to_close_timeout=PLAN_LIMIT,
+            schedule_to_close_timeout=REHEARSED_PLAN_LIMIT if is_rehearsed else PLAN_LIMIT,
             heartbeat_timeout=SILENCE_LIMIT,
             retry_policy=RETRIES,
             summary=f"POST /plans: {asked.kind} of {asked.cluster}",

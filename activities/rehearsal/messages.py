@@ -24,7 +24,7 @@ class Message(BaseModel):
 
 class Order(Message):
     """`connect`: what the controller's file has to have. `newest_zxid`: the copy has to be as new as this. `brokers`: what
-    those that live have registered in ZooKeeper, which has no secrets.
+    those that live have registered in ZooKeeper, which has no secrets. `seconds`: in which all rounds have to be over.
     """
 
     java: str
@@ -34,6 +34,7 @@ class Order(Message):
     release: str
     newest_zxid: int
     brokers: dict[int, str]
+    seconds: float
     limits: RehearsalLimits
 
 
@@ -71,10 +72,13 @@ class Copied(Message):
 
 
 class Ended(Message):
+    """`cut`: why nothing more was tried, although more was to be learnt; empty where all was."""
+
     kind: Literal["ended"] = "ended"
     candidates: tuple[Candidate, ...]
     trials: tuple[Trial, ...]
     copied: Copied
+    cut: str = ""
     seconds: dict[str, float] = Field(default_factory=dict)
 
 

@@ -26,6 +26,7 @@ from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ende
 from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
 from domain.errors import KeeperlessError, Permanent
+from domain.zk_to_kraft.rehearsal import RehearsalLimits
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12
@@ -49,7 +50,8 @@ def hold_leash(directory: Path, servers: Servers, lines: "SimpleQueue[str]") -> 
 
 
 async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
-    """Trials until nothing more is to be learnt, or there were enough."""
+    """Trials until nothing more is to be learnt, or rounds or time are over."""
+    deadline = time.monotonic() + order.seconds
     trials = Trials(directory, order, servers, new_cluster_id())
     begun = time.monotonic()
     tell(Trying(round=0, stage="formatting"))
@@ -59,7 +61,8 @@ async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
     copied = Copied()
     seconds: dict[str, float] = {"format": _since(begun)}
     left_out: frozenset[str] | None = frozenset()
-    while left_out is not None and len(made) < order.limits.max_rounds:
+    cut = ""
+    while left_out is not None and not (cut := why_no_round(len(made), deadline - time.monotonic(), order.limits)):
         begun, number = time.monotonic(), len(made) + 1
         tell(Trying(round=number, stage="copying"))
         async with trials.zookeeper() as tree:
@@ -76,7 +79,17 @@ async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
         if is_first_passed(made) or not copied.records:
             copied = copied_of(seen)
         left_out = None if seen.usage.was_out_of_memory or seen.refused else next_trial(candidates, made)
-    return Ended(candidates=candidates, trials=tuple(made), copied=copied, seconds=seconds)
+        cut = f"round {number} was not over after {order.limits.round_deadline}" if seen.is_out_of_time else ""
+    return Ended(candidates=candidates, trials=tuple(made), copied=copied, cut=cut, seconds=seconds)
+
+
+def why_no_round(made: int, seconds_left: float, limits: RehearsalLimits) -> str:
+    """Why no further one begins, although it would tell more; the first always does."""
+    if made >= limits.max_rounds:
+        return f"{made} rounds were made, and no more are"
+    if made and seconds_left < limits.round_deadline.total_seconds():
+        return f"after {made} rounds the time was over"
+    return ""
 
 
 def is_first_passed(made: list[Trial]) -> bool:

@@ -68,7 +68,7 @@ class Seen:
     log: CopyLog = field(default_factory=CopyLog)
     usage: Usage = field(default_factory=Usage)
     refused: str = ""
-    has_copied: bool = False
+    is_out_of_time: bool = False
 
 
 Look = Callable[[KazooTree], "asyncio.Future[None]"]
@@ -183,6 +183,7 @@ class Trials:
             async with asyncio.timeout(self._order.limits.round_deadline.total_seconds()):
                 outcome = await watching
         except TimeoutError:
+            seen.is_out_of_time = True
             outcome = Outcome.HUNG if seen.log.has_claimed else Outcome.STUCK
         finally:
             registering.cancel()

@@ -1,6 +1,6 @@
 """What a rehearsal of Kafka's copy has shown. Pure.
 
-RH00   it was asked for, and could not be made
+RH00   it was asked for, and could not be made, or not to its end
 RH01   a znode that makes the copy abort: the controllers die after their claim, the cluster has no controller
 RH02   a znode that keeps the copy from beginning: it waits without an end
 RH03   a znode that the copy passes over in silence: something is gone, or another, afterwards
@@ -51,6 +51,11 @@ class RehearsalModel(BaseModel):
 class RehearsalLimits(RehearsalModel):
     """What a rehearsal may take. It runs on the machine of the activity worker."""
 
+    deadline: timedelta = Field(
+        default=timedelta(hours=1),
+        gt=timedelta(0),
+        description="All of it: no round begins that may not be over by then, and what is not over then is cut off.",
+    )
     round_deadline: timedelta = Field(
         default=timedelta(minutes=5), gt=timedelta(0), description="One copy, from the start of its servers."
     )
@@ -135,6 +140,19 @@ def not_made(why: str) -> Finding:
         observed=why,
         expected="a copy that was made beforehand, away from the cluster",
         fix="Make it possible, ask for a plan without a rehearsal, or accept this by name in the policy.",
+    )
+
+
+def cut_short(why: str) -> Finding:
+    """No copy has passed, and there was no time to find out what stops it: what is known is found, and may not be all."""
+    return Finding(
+        code=NOT_MADE,
+        is_unverifiable=True,
+        object="rehearsal",
+        observed=f"it was cut short: {why}. No copy has passed until then; what stops it is not known, or not all of it",
+        expected="a copy that ends in dual write",
+        fix="Mend what is named beside this, and rehearse again: each fault that is gone saves rounds. Where nothing is named, "
+        "rehearse on a machine with more cores and memory, or while it is idle.",
     )
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
@@ -37,6 +37,7 @@ from activities.workplace import sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.rehearsal import RehearsalLimits
 from playground import processes
 from playground.cache import silent
 from playground.clients import admin_client
@@ -396,3 +397,14 @@ async def test_a_copy_that_never_begins_is_told_with_the_broker_that_it_waits_fo
     assert "reassign its replicas" in finding.fix
     assert report.equality is not None
     assert report.equality.verdict is Verdict.CLEAN
+
+
+async def test_a_rehearsal_without_time_for_a_second_round_tells_what_it_knows_and_that_it_is_not_all(
+    cluster: PlaygroundCluster, tmp_path: Path
+) -> None:
+    spec = await asyncio.to_thread(spec_of_copy, cluster.spec, tmp_path / "poisoned", DEAD)
+    limits = RehearsalLimits(deadline=timedelta(seconds=330))
+    report = await rehearse(record_of(spec), ports_of(), tmp_path / "work", limits)
+    assert {(finding.code, finding.is_unverifiable) for finding in report.findings} == {("RH02", False), ("RH00", True)}
+    assert (report.has_passed, report.rounds) == (False, 1)
+    assert_nothing_left(tmp_path / "work")

@@ -59,6 +59,7 @@ async def test_a_room_in_which_nothing_works_says_so_and_is_left(tmp_path: Path)
     await asyncio.to_thread(place.mkdir, parents=True)
     await asyncio.to_thread((place / "secret").write_text, "of somebody")
     order = Order(
+        seconds=60,
         java="/bin/false", libs="/no", connect="127.0.0.1:2181", listener="IN", release="3.9", newest_zxid=0, brokers={},
         limits=RehearsalLimits(),
     )  # fmt: skip

@@ -1,10 +1,14 @@
 """What a rehearsal tells people: findings with a fix for each place, memory, and why there was none."""
 
 import asyncio
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.poison import SLASH
@@ -12,14 +16,16 @@ from activities.present_ensemble import Newest
 from activities.rehearsal.candidates import MISFIT, candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
-from activities.rehearsing import RehearsalPorts, rehearse, report_of
-from domain.cluster import ClusterSpec
+from activities.rehearsal.program import why_no_round
+from activities.rehearsing import RehearsalPorts, in_time, rehearse, report_of
+from api.planning import REHEARSED_PLAN_LIMIT
+from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity
 from domain.drift.report import DriftFinding, FindingKind, Verdict
 from domain.errors import Permanent
 from domain.observation import Suspect
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal import Equality, RehearsalReport, Usage, advice_of, differences_of
+from domain.zk_to_kraft.rehearsal import Equality, RehearsalLimits, RehearsalReport, Usage, advice_of, differences_of
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Outcome, Trial
 from playground.example import example_cluster
 
@@ -66,6 +72,78 @@ def test_a_znode_that_aborts_the_copy_is_a_blocker_with_a_command() -> None:
     assert (finding.code, finding.object, finding.severity) == ("RH01", "/config/users/u", "blocker")
     assert "zookeeper-shell.sh zk:2181/kafka delete /config/users/u" in finding.fix
     assert (report.has_passed, report.left_out) == (True, ("/config/users/u",))
+
+
+@pytest.mark.parametrize("cut", ["16 rounds were made, and no more are", "round 1 was not over after 0:05:00"])
+def test_a_rehearsal_that_is_cut_short_before_a_copy_has_passed_is_not_verified(cut: str) -> None:
+    trials = (Trial(frozenset(), Outcome.DIED), Trial(frozenset({QUOTA.path}), Outcome.HUNG))
+    cut_off = Ended(candidates=(QUOTA,), trials=trials, copied=Copied(), cut=cut)
+    report = report_of(cut_off, None, "zk:2181", Newest(0))
+    told = next(finding for finding in report.findings if finding.code == "RH00")
+    assert (told.is_unverifiable, told.severity, report.has_passed) == (True, "blocker", False)
+    assert cut in told.observed
+    assert "rehearse again" in told.fix
+    assert "RH04" not in {finding.code for finding in report.findings}
+
+
+@pytest.mark.parametrize(
+    ("made", "seconds", "why"),
+    [
+        (0, 0.0, ""),
+        (1, 301.0, ""),
+        (1, 299.0, "after 1 rounds the time was over"),
+        (15, 301.0, ""),
+        (16, 9999.0, "16 rounds were made, and no more are"),
+    ],
+)
+def test_no_round_begins_that_may_not_be_over_in_time(made: int, seconds: float, why: str) -> None:
+    assert why_no_round(made, seconds, RehearsalLimits()) == why
+
+
+class SlowRooms:
+    """A room that never opens."""
+
+    def __init__(self) -> None:
+        self.is_left = False
+
+    def java(self, _home: str | None) -> str:
+        return "java"
+
+    def libs(self, _home: str) -> str:
+        return "libs"
+
+    @asynccontextmanager
+    async def open(self, _directory: Path) -> AsyncIterator[None]:
+        try:
+            await asyncio.Event().wait()
+            yield
+        finally:
+            self.is_left = True
+
+
+async def test_a_rehearsal_that_takes_too_long_is_cut_off_and_refused_with_what_to_do(tmp_path: Path) -> None:
+    rooms, limits = SlowRooms(), RehearsalLimits(deadline=timedelta(milliseconds=50))
+    report = await rehearse(record_of(with_a_member()), RehearsalPorts(None, None, None, rooms), tmp_path, limits)
+    assert report.refused.startswith("it was not over after 0:00:00.05")
+    assert "while it is idle" in report.refused
+    assert rooms.is_left
+    assert not await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+
+
+def with_a_member() -> ClusterSpec:
+    spec = example_cluster()
+    members = (ZooKeeperMemberSpec(host="zk", data_dir="/data"),)
+    return spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"members": members})})
+
+
+@pytest.mark.parametrize(("minutes_ago", "minutes"), [(0, 60), (30, 50), (75, 5), (85, 0)])
+def test_a_later_attempt_has_what_is_left_of_the_activitys_time(minutes_ago: int, minutes: int) -> None:
+    """So that what is cut off is published by this attempt, and not by nobody."""
+    environment = ActivityEnvironment()
+    begun = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+    environment.info = replace(environment.info, scheduled_time=begun, schedule_to_close_timeout=REHEARSED_PLAN_LIMIT)
+    limits = environment.run(in_time, RehearsalLimits())
+    assert abs(limits.deadline - timedelta(minutes=minutes)) < timedelta(seconds=5)
 
 
 def test_a_guess_that_was_not_tried_by_itself_is_told_as_one_and_not_as_poison() -> None:
