@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from activities.adapters import kafka_admin
-from activities.adapters.kafka_admin import Partition, view_of
+from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
 from domain.errors import Transient
 from domain.observation import PartitionFault
 from playground.fakes.spec import fake_spec
@@ -65,7 +65,7 @@ def test_who_shares_partitions_is_told_of_the_assignment_in_sync_or_not() -> Non
 
 def test_who_is_displaced_is_alive_in_sync_and_first_of_the_replicas() -> None:
     seen = answer([1, 3], ([3, 1], [3, 1], 1), ([1, 3], [3, 1], 1), ([3, 1], [1], 1), ([2, 1], [2, 1], 1), ([], [], -1))
-    assert kafka_admin.displaced(seen) == [("orders", 0)]
+    assert displaced(seen) == [("orders", 0)]
 
 
 def test_a_topic_that_cannot_be_read_makes_the_view_unknown() -> None:
@@ -94,7 +94,7 @@ def test_every_listed_broker_must_list_the_same(
     monkeypatch: pytest.MonkeyPatch, known: dict[int, list[int]], does_agree: bool
 ) -> None:
     """A broker that has just started in KRaft mode lists nobody; one that is cut off lists who was there."""
-    monkeypatch.setattr(kafka_admin, "_is_anybody_there", lambda _server: True)
+    monkeypatch.setattr(kafka_admin, "is_anybody_there", lambda _server: True)
     listed: Any = SimpleNamespace(
         cluster_id="abc", brokers=[SimpleNamespace(node_id=b, host="127.0.0.1", port=1) for b in (1, 2)]
     )

@@ -1,0 +1,259 @@
+"""Connections to one cluster, and the requests that an admin sends over them.
+
+Not librdkafka: its admin requests end the whole process by an assertion when a broker answers with an empty list of brokers,
+as one does that has just started in KRaft mode (`rd_kafka_admin_response_parse`, 2.16.1, seen in a migration).
+"""
+
+import logging
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kafka.errors import (
+    AuthorizationError,
+    ClusterAuthorizationFailedError,
+    ElectionNotNeededError,
+    KafkaError,
+    KafkaStorageError,
+    PreferredLeaderNotAvailableError,
+    SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+
+from domain.cluster import KafkaClientSpec
+from domain.errors import Permanent, Transient
+from domain.offsets import GroupOffset
+from domain.survey import BrokerLogDir
+
+logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
+
+MIN_ISR = "min.insync.replicas"
+CLEANUP = "cleanup.policy"
+OFFSETS_BATCH = 5000
+"""Partitions whose offsets are asked for in one request."""
+GROUPS_BATCH = 200
+ELECTIONS_BATCH = 1000
+"""Partitions whose leaders are elected by one request."""
+NO_ELECTION = frozenset({ElectionNotNeededError.errno, PreferredLeaderNotAvailableError.errno})
+TOPIC_RESOURCE = 2
+RECONNECT_MS = 250
+"""The longest pause before a broker that did not answer is tried again. kafka-python's own goes up to half a minute."""
+CONFIG_BATCH = 1000
+"""Topics whose `min.insync.replicas` is asked for in one request: about 100 KiB of answer."""
+
+MAX_ANSWER_BYTES = 100_000_000
+ANYBODY_THERE_SECONDS = 1.0
+
+NEVER_WORKS = (
+    AuthorizationError,
+    ClusterAuthorizationFailedError,
+    SaslAuthenticationFailedError,
+    TopicAuthorizationFailedError,
+)
+
+
+class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has no types
+    """Connects as kafka-python does, and closes the socket when nobody lets it in, which kafka-python forgets."""
+
+    SCHEMES = ("direct",)
+
+    async def sock_connect(
+        self, net: NetworkSelector, sock: socket.socket, sockaddr: object, timeout_at: float | None = None
+    ) -> object:
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
+        except BaseException:
+            sock.close()
+            raise
+
+
+DIRECTLY = "direct://"
+"""Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
+
+
+class Client:
+    """Connections to one cluster, driven by a thread of kafka-python's own. Its errors pass through."""
+
+    def __init__(self, server: str, settings: Mapping[str, str], seconds: float) -> None:
+        limit = int(seconds * 1000)
+        configs: dict[str, Any] = {
+            **settings,
+            "client_id": "keeperless",
+            "bootstrap_servers": [server],
+            "request_timeout_ms": limit,
+            "socket_connection_setup_timeout_ms": limit,
+            "receive_message_max_bytes": MAX_ANSWER_BYTES,
+            "proxy_url": DIRECTLY,
+            "reconnect_backoff_max_ms": RECONNECT_MS,
+        }
+        self._limit = limit
+        self._net = NetworkSelector(**configs)
+        self._manager = KafkaConnectionManager(self._net, **configs)
+
+    def open(self) -> None:
+        self._net.start()
+        self._manager.bootstrap(self._limit)
+
+    def close(self) -> None:
+        self._manager.close()
+        self._net.close()
+
+    def send(self, request: object, broker: int | None) -> Any:  # noqa: ANN401
+        """The answer of this broker, or of any. One that does not answer may have moved: addresses are asked for again."""
+        try:
+            return self._manager.run(self._manager.send, request, broker)
+        except KafkaError:
+            self._manager.cluster.request_update()
+            raise
+
+    def metadata(self, topics: Sequence[str] | None, node_id: int | None = None) -> MetadataResponse:
+        """`None` means all topics. Without `node_id` any broker answers."""
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        return self._manager.run(self._manager.send, request, node_id)
+
+    def min_isr(self, topics: Sequence[str]) -> dict[str, int]:
+        return {topic: int(value) for topic, value in self.topic_configs(topics, MIN_ISR).items()}
+
+    def topic_configs(self, topics: Sequence[str], wanted: str) -> dict[str, str]:
+        """One config of many topics, the default where a topic has none of its own."""
+        found: dict[str, str] = {}
+        for start in range(0, len(topics), CONFIG_BATCH):
+            resources = [(TOPIC_RESOURCE, name, [wanted]) for name in topics[start : start + CONFIG_BATCH]]
+            answer = self._manager.run(self._manager.send, DescribeConfigsRequest(resources=resources))
+            for result in answer.results:
+                if result.error_code:
+                    raise for_code(result.error_code)(f"configuration of topic {result.resource_name}")
+                found.update((result.resource_name, entry.value) for entry in result.configs if entry.name == wanted)
+        return found
+
+    def offsets(self, leader: int, partitions: Sequence[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
+        """From the partitions' leader."""
+        asked: dict[str, list[object]] = {}
+        topic_type = ListOffsetsRequest.ListOffsetsTopic
+        for topic, number in partitions:
+            asked.setdefault(topic, []).append(topic_type.ListOffsetsPartition(partition_index=number, timestamp=when))
+        topics = [topic_type(name=name, partitions=found) for name, found in asked.items()]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+        answer = self._manager.run(self._manager.send, request, leader)
+        return {
+            (topic.name, one.partition_index): told(one, f"offsets of {topic.name}-{one.partition_index}").offset
+            for topic in answer.topics
+            for one in topic.partitions
+        }
+
+    def elect_preferred(self, controller: int, partitions: Sequence[tuple[str, int]]) -> int:
+        """How many have got their preferred leader. One that led already, or cannot lead any more, is no error."""
+        asked: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            asked.setdefault(topic, []).append(number)
+        request = ElectLeadersRequest(
+            election_type=ElectionType.PREFERRED,
+            topic_partitions=[
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in asked.items()
+            ],
+            timeout_ms=self._limit,
+        )
+        answer = told(self._manager.run(self._manager.send, request, controller), "election of preferred leaders")
+        found = [
+            one.partition_id
+            for topic in answer.replica_election_results
+            for one in topic.partition_result
+            if one.error_code not in NO_ELECTION and told(one, f"leader of {topic.topic}-{one.partition_id}")
+        ]
+        return len(found)
+
+    def log_dirs(self, broker: int) -> Iterator[BrokerLogDir]:
+        """Of each log directory its error tells whether it is online. No partition's size is asked for."""
+        answer = self._manager.run(self._manager.send, DescribeLogDirsRequest(topics=[]), broker)
+        for found in told(answer, f"log directories of broker {broker}").results:
+            is_offline = found.error_code == KafkaStorageError.errno
+            if not is_offline:
+                told(found, f"{found.log_dir} of broker {broker}")
+            yield BrokerLogDir(broker_id=broker, path=found.log_dir, is_offline=is_offline)
+
+    def groups(self, broker: int) -> list[str]:
+        """Groups that this broker coordinates."""
+        answer = told(self._manager.run(self._manager.send, ListGroupsRequest(), broker), f"groups of broker {broker}")
+        return sorted(group.group_id for group in answer.groups)
+
+    def committed(self, broker: int, groups: Sequence[str]) -> Iterator[GroupOffset]:
+        """Of groups that this broker coordinates. Kafka 3.0 or later."""
+        for start in range(0, len(groups), GROUPS_BATCH):
+            asked = [
+                OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
+                for group in groups[start : start + GROUPS_BATCH]
+            ]
+            request = OffsetFetchRequest(groups=asked, require_stable=False, min_version=8, max_version=9)
+            for group in self._manager.run(self._manager.send, request, broker).groups:
+                yield from _committed(group)
+
+
+def told(answer: Any, what: str) -> Any:  # noqa: ANN401 - kafka-python has no types
+    if answer.error_code:
+        raise for_code(answer.error_code)(what)
+    return answer
+
+
+def _committed(group: Any) -> Iterator[GroupOffset]:  # noqa: ANN401
+    for topic in told(group, f"group {group.group_id}").topics:
+        for one in topic.partitions:
+            told(one, f"group {group.group_id} on {topic.name}-{one.partition_index}")
+            if one.committed_offset >= 0:
+                yield GroupOffset(group.group_id, topic.name, one.partition_index, one.committed_offset)
+
+
+@contextmanager
+def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float) -> Iterator[Client]:
+    """A client that one of the bootstrap servers let in; they are tried in turn, so that a frozen one costs its share only."""
+    failure: KafkaError | None = None
+    for server in filter(is_anybody_there, spec.bootstrap_servers):
+        client = Client(server, settings, seconds)
+        try:
+            client.open()
+        except KafkaError as error:
+            failure = error
+            client.close()
+            continue
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    if failure is not None:
+        raise failure
+    raise Transient(f"Kafka at {','.join(spec.bootstrap_servers)}: nobody listens")
+
+
+def is_anybody_there(server: str) -> bool:
+    """Looked at first, because kafka-python tries a refused connection again until its time is over."""
+    host, _, port = server.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANYBODY_THERE_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
+    where = f"Kafka at {','.join(spec.bootstrap_servers)}"
+    try:
+        yield
+    except NEVER_WORKS as error:
+        raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
+    except KafkaError as error:
+        raise Transient(f"{where}: does not answer as expected ({type(error).__name__})") from error
