@@ -110,7 +110,7 @@ async def look_and_decide(
     observation = await observe(cluster, ports, request.policy, poison_seconds)
     is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
     if is_start:
-        observation = await with_survey(observation, cluster, ports)
+        observation = await with_survey(observation, cluster, request.policy, ports)
     content = observation.model_dump_json().encode()
     before, still = (request.silence, request.standstill) if isinstance(request, AssessRequest) else (None, None)
     name = sha256_of(content)

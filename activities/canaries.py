@@ -2,91 +2,66 @@
 
     1. look again: the fence holds, and fresh decisions are this very step              (else: blocked, nothing touched)
     2. remove what earlier attempts at this broker left, and migrations that are gone; see it gone
-    3. on the way forward, where the policy says so, one after the other, each seen through Kafka at this broker and in
-       ZooKeeper: a topic, messages, a config of it, an ACL, a SCRAM credential         (the first that fails ends it)
+    3. where the policy says so, one after the other, each seen through Kafka at this broker and in ZooKeeper: a topic,
+       messages, a config of it, an ACL, a SCRAM credential                              (the first that fails ends it)
     4. remove it; see it gone, in both stores
     5. take the debt from the node's mark
 
 The mark owes since before the restart (`marking`), and since before anything was made: so whoever dies between two lines leaves
 what the next attempt removes in 2, and decisions come back to this broker, on the way back too, until 5. In dual write the
 quorum acknowledges a change before ZooKeeper gets it: what is seen in ZooKeeper, both have.
+
+What fails is tried again until it succeeds, but for two things, which would keep a migration from ever ending. What we have no
+right to says nothing of the broker, and does not pass: a person has to decide, so the migration is held, and resume goes on
+without it. And at the end of either way (`remove_canaries`), or where the policy asks for nothing any more, nobody waits for a
+removal: what is left is told, with the commands that remove it.
 """
 
 import asyncio
-import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
+from activities.canary_removal import left_of, remove
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
-from activities.ports import DeleteZnode, KafkaClient, NodeDriver, ZooKeeperTree
-from domain.canaries import WHAT_TO_DO, Canary, canary_of, pause_topic_of, to_remove
+from activities.perch import Perch
+from activities.ports import NodeDriver
+from activities.zookeeper_survey import GROUPS, USERS
+from activities.zookeeper_view import TOPICS
+from domain.canaries import WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
+from domain.decisions import NodeStage, StepAction
 from domain.errors import Permanent, Transient, Unsafe
 from domain.properties import ENCODING, parse
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.canary_leftovers import told_left
 
 ONE_REPLICA = {"min.insync.replicas": "1"}
 """The default of most clusters is two, and the canary has one."""
 CONFIG, CONFIG_VALUE = "retention.ms", "3600000"
 AUTHORIZER = "authorizer.class.name"
-USUAL_PAUSE = 0.1
-"""Seconds between two looks at what was made, at most."""
 
 
 @dataclass(frozen=True)
-class Perch:
-    """One broker, one attempt. `deadline`: of all waits, by `time.monotonic`."""
+class Tried:
+    """Unless it is `blocked`, nothing is owed any more. `left`: what is still there, and how to remove it."""
 
-    request: StepRequest
-    ports: Ports
-    client: KafkaClient
-    tree: ZooKeeperTree
-    name: str
-    has_authorizer: bool
-    deadline: float
-
-    @property
-    def broker(self) -> int:
-        return self.request.step.node
-
-    async def allowed(self) -> KafkaClient:
-        """The client, for an effect: the fence is asked right before."""
-        await ensure_not_superseded(self.request, self.ports)
-        return self.client
-
-    async def until(self, is_so: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Stores learn of a change later: look until it is so. `Transient` at the deadline."""
-        while not await is_so():
-            if time.monotonic() > self.deadline:
-                raise Transient(f"{what}: not seen in {self.request.policy.restart_deadline.total_seconds():g} s")
-            await asyncio.sleep(min(USUAL_PAUSE, self.request.policy.poll_interval.total_seconds()))
-
-    async def znode(self, path: str) -> bytes | None:
-        found = await self.tree.get(path)
-        return None if found is None else found.data
-
-    async def config_in_zookeeper(self, path: str, name: str) -> str | None:
-        """A config of an entity; `None` also where there is no such entity."""
-        data = await self.znode(path)
-        if not data:
-            return None
-        try:
-            configs = json.loads(data)["config"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise Transient(f"{path} in ZooKeeper holds what Kafka does not write") from error
-        return str(configs[name]) if name in configs else None
+    blocked: str | None = None
+    left: tuple[str, ...] = ()
+    hold_because: str | None = None
 
 
 class Canaries:
-    """The activity that does what clients do."""
+    """The activities that do what clients do, and that remove what is left of that."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -94,6 +69,14 @@ class Canaries:
     @activity.defn(name=ActivityName.TRY_CANARIES)
     async def try_canaries(self, request: StepRequest) -> StepOutcome:
         """Try one broker, as the module's docstring says."""
+        return await self._perform(request, _try_at)
+
+    @activity.defn(name=ActivityName.REMOVE_CANARIES)
+    async def remove_canaries(self, request: StepRequest) -> StepOutcome:
+        """Lines 1, 2 and 5 alone. Once the migration is final ZooKeeper is not asked: it may be gone."""
+        return await self._perform(request, _remove_at)
+
+    async def _perform(self, request: StepRequest, what: Callable[[Perch], Awaitable[Tried]]) -> StepOutcome:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
@@ -101,74 +84,117 @@ class Canaries:
             node = cluster.spec.node(request.step.node)
             driver = self._ports.drivers.driver(node)
             mark, silent = await answer_or_silence(read_mark(driver, node.properties_file))
-            blocked: str | None = silent or None
+            tried = Tried(blocked=silent or None)
             if mark is not None and mark.are_canaries_due:
-                blocked = await why_not_this_step(request, self._ports) or await self._try(request, node, driver)
-            seconds = time.monotonic() - begun
-            return StepOutcome(is_done=blocked is None, blocked=blocked, seconds=seconds, attempt=activity.info().attempt)
+                blocked = await why_not_this_step(request, self._ports)
+                tried = Tried(blocked=blocked) if blocked else await self._at(request, cluster, node, driver, what)
+            return StepOutcome(
+                is_done=tried.blocked is None,
+                blocked=tried.blocked,
+                seconds=time.monotonic() - begun,
+                attempt=activity.info().attempt,
+                changes=tried.left,
+                hold_because=tried.hold_because,
+            )
 
-    async def _try(self, request: StepRequest, node: NodeSpec, driver: NodeDriver) -> str | None:
-        """Why it does not count as tried; `None` once nothing is left and the mark owes nothing."""
-        cluster = await cluster_of(request, self._ports)
-        client, silent = await answer_or_silence(self._ports.kafka.open_client(cluster))
-        if client is None:
-            return silent
-        try:
-            tree, silent = await answer_or_silence(self._ports.zookeepers.connect(cluster))
-            if tree is None:
-                return silent
-            try:
-                perch = await self._perch(request, node, driver, client, tree)
-                failed = await _first_failure(perch)
-            finally:
-                await tree.close()
-        finally:
-            await client.close()
-        return failed or await self._settle(request, node, driver)
+    async def _at(
+        self,
+        request: StepRequest,
+        cluster: ClusterRecord,
+        node: NodeSpec,
+        driver: NodeDriver,
+        what: Callable[[Perch], Awaitable[Tried]],
+    ) -> Tried:
+        """With connections of its own; and unless it is blocked the mark owes nothing afterwards."""
+        async with AsyncExitStack() as stack:
+            client, silent = await answer_or_silence(self._ports.kafka.open_client(cluster))
+            if client is None:
+                return Tried(blocked=silent)
+            stack.push_async_callback(client.close)
+            is_final = request.step.action is StepAction.REMOVE_CANARIES and request.step.stage is NodeStage.KRAFT
+            tree, silent = (None, "") if is_final else await answer_or_silence(self._ports.zookeepers.connect(cluster))
+            if silent:
+                return Tried(blocked=silent)
+            if tree is not None:
+                stack.push_async_callback(tree.close)
+            file = await driver.read_file(node.properties_file)
+            properties = parse(file.content.decode(ENCODING)) if file is not None else {}
+            perch = Perch(
+                request=request,
+                ports=self._ports,
+                spec=cluster.spec,
+                client=client,
+                tree=tree,
+                name=canary_of(request.migration_id, node.id),
+                has_authorizer=bool(properties.get(AUTHORIZER, "").strip()),
+                deadline=time.monotonic() + request.policy.restart_deadline.total_seconds(),
+            )
+            tried = await what(perch)
+        if tried.blocked is None:
+            await self._settle(request, node, driver)
+        return tried
 
-    async def _perch(
-        self, request: StepRequest, node: NodeSpec, driver: NodeDriver, client: KafkaClient, tree: ZooKeeperTree
-    ) -> Perch:
-        file = await driver.read_file(node.properties_file)
-        properties = parse(file.content.decode(ENCODING)) if file is not None else {}
-        return Perch(
-            request=request,
-            ports=self._ports,
-            client=client,
-            tree=tree,
-            name=canary_of(request.migration_id, node.id),
-            has_authorizer=bool(properties.get(AUTHORIZER, "").strip()),
-            deadline=time.monotonic() + request.policy.restart_deadline.total_seconds(),
-        )
-
-    async def _settle(self, request: StepRequest, node: NodeSpec, driver: NodeDriver) -> str | None:
+    async def _settle(self, request: StepRequest, node: NodeSpec, driver: NodeDriver) -> None:
         """Take the debt from the mark as it is now: another roll of this node may have written its own since."""
         await ensure_not_superseded(request, self._ports)
         mark, file = await read_mark(driver, node.properties_file), await driver.read_file(node.properties_file)
         if mark is None or file is None:
             raise Unsafe(f"{node.properties_file} or its mark does not exist any more. Restore it.")
         await write_mark(driver, node.properties_file, mark.model_copy(update={"are_canaries_due": False}), file)
-        return None
 
 
-async def _first_failure(perch: Perch) -> str | None:
+@dataclass(frozen=True)
+class Failure:
+    """`is_refusal`: we have no right to it, which no other attempt changes."""
+
+    why: str
+    is_refusal: bool
+
+
+async def _try_at(perch: Perch) -> Tried:
     """Whatever fails, what was made is removed; what cannot be is told as well."""
-    failed = await _attempt(Canary.REMOVAL, _remove, perch)
-    if failed is not None or not perch.request.policy.canaries or perch.request.revert is not None:
-        return failed
+    policy = perch.request.policy
+    if not is_anything_made(policy):
+        return await _remove_at(perch)
+    failures = [failure for failure in [await _attempt(Canary.REMOVAL, remove, perch)] if failure is not None]
+    if policy.canaries and not failures:
+        failures = [
+            failure for failure in [await _first_failure(perch), await _attempt(Canary.REMOVAL, remove, perch)] if failure
+        ]
+    why = "\n".join(failure.why for failure in failures)
+    if not all(failure.is_refusal for failure in failures):
+        return Tried(blocked=f"{why}\n{WAY_ON}")
+    if not failures:
+        return Tried()
+    left = told_left(await left_of(perch), perch.spec)
+    go_on = f"Mend that, and resume: the next broker is tried. Or resume as it is: broker {perch.broker} is not tried again."
+    return Tried(left=left, hold_because="\n".join((why, *left, go_on)))
+
+
+async def _first_failure(perch: Perch) -> Failure | None:
     for canary, attempt in CANARIES.items():
         failed = await _attempt(canary, attempt, perch)
         if failed is not None:
-            break
-    left = await _attempt(Canary.REMOVAL, _remove, perch)
-    return "\n".join(why for why in (failed, left) if why is not None) or None
+            return failed
+    return None
 
 
-async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], perch: Perch) -> str | None:
+async def _remove_at(perch: Perch) -> Tried:
+    """Nobody waits for it any more: it is tried for as long as a look takes, and then what is left is told."""
+    failed = await _attempt(Canary.REMOVAL, remove, perch)
+    while failed is not None and time.monotonic() < perch.deadline:
+        await asyncio.sleep(perch.request.policy.poll_interval.total_seconds())
+        failed = await _attempt(Canary.REMOVAL, remove, perch)
+    left = told_left(await left_of(perch), perch.spec) if failed is not None else ()
+    return Tried(left=(failed.why, *left) if failed is not None and left else ())
+
+
+async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], perch: Perch) -> Failure | None:
     try:
         await attempt(perch)
     except (Transient, Permanent) as error:
-        return f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {WHAT_TO_DO[canary]}"
+        why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {WHAT_TO_DO[canary]}"
+        return Failure(why, isinstance(error, Permanent))
     return None
 
 
@@ -254,62 +280,12 @@ CANARIES: dict[Canary, Callable[[Perch], Awaitable[None]]] = {
 """In this order; the topic is what the next two are tried on."""
 
 
-async def _remove(perch: Perch) -> None:
-    """All that is there of what this step may remove; then see that it is gone, at this broker and in ZooKeeper.
-
-    Asked for by name as well as by list: a broker may not have learnt yet of what a dead attempt made a moment ago.
-    """
-    broker = perch.broker
-    own = {perch.name, pause_topic_of(perch.request.migration_id, broker)}
-    for topic in sorted({*_ours(perch, await perch.client.topics(broker)), *own}):
-        await (await perch.allowed()).delete_topic(broker, topic)
-    for group in _ours(perch, await perch.client.denied_groups(broker) or ()):
-        await (await perch.allowed()).forget_group(broker, group)
-    for user in _ours(perch, await perch.client.scram_users(broker)):
-        await (await perch.allowed()).take_scram(broker, user)
-    await perch.until(lambda: _is_gone_at_broker(perch), f"the end of {perch.name}, as this broker says")
-    await perch.until(lambda: _is_gone_in_zookeeper(perch), f"the end of {perch.name} in ZooKeeper")
-
-
-def _ours(perch: Perch, names: tuple[str, ...]) -> tuple[str, ...]:
-    return to_remove(names, perch.request.migration_id, perch.broker)
-
-
-async def _is_gone_at_broker(perch: Perch) -> bool:
-    client, broker = perch.client, perch.broker
-    found = (*await client.topics(broker), *(await client.denied_groups(broker) or ()), *await client.scram_users(broker))
-    return not _ours(perch, found)
-
-
-async def _is_gone_in_zookeeper(perch: Perch) -> bool:
-    """A deleted topic is there until every replica is. Of a user Kafka may leave a znode without any config: ours to remove."""
-    for folder in FOLDERS:
-        left = _ours(perch, await perch.tree.children(folder) or ())
-        for name in left if folder == USERS else ():
-            await _remove_empty_user(perch, f"{folder}/{name}")
-        if left:
-            return False
-    return True
-
-
-async def _remove_empty_user(perch: Perch, path: str) -> None:
-    found = await perch.tree.get(path)
-    if found is not None and not json.loads(found.data or b"{}").get("config"):
-        await ensure_not_superseded(perch.request, perch.ports)
-        await perch.tree.commit([DeleteZnode(path, found.version)])
-
-
-USERS = "/config/users"
-FOLDERS = ("/brokers/topics", "/admin/delete_topics", "/config/topics", "/kafka-acl/Group", USERS)
-"""Where ZooKeeper keeps what canaries make."""
-
-
 def _topic_znode(name: str) -> str:
-    return f"/brokers/topics/{name}"
+    return f"{TOPICS}/{name}"
 
 
 def _acl_znode(name: str) -> str:
-    return f"/kafka-acl/Group/{name}"
+    return f"{GROUPS}/{name}"
 
 
 def _user_znode(name: str) -> str:

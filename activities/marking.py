@@ -18,6 +18,7 @@ from activities.node_files import (
 from activities.observe import Ports
 from activities.ports import FileContent, NodeDriver
 from activities.serving import ensure_nobody_serves
+from domain.canaries import is_anything_made
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
@@ -149,8 +150,9 @@ def _mark_of(
 def _are_canaries_due(request: StepRequest, target: Target, left: RollMark | None) -> bool:
     """On the way back nothing is tried any more; but what an earlier roll owes has still to be removed."""
     is_owed = left is not None and left.are_canaries_due
-    is_wanted = request.policy.canaries or request.policy.max_client_pause is not None
-    return is_owed or (is_wanted and request.revert is None and target.cluster.spec.role(target.node.id) is Role.BROKER)
+    return is_owed or (
+        is_anything_made(request.policy) and request.revert is None and target.cluster.spec.role(target.node.id) is Role.BROKER
+    )
 
 
 def _was_interrupted(left: RollMark, process: Process, sha256: str) -> bool:

@@ -19,7 +19,7 @@ from activities.assessing import ensure_not_superseded
 from activities.marking import Target
 from activities.observe import Ports
 from activities.ports import KafkaClient
-from domain.canaries import pause_assignment, pause_min_isr, pause_topic_of
+from domain.canaries import WAY_ON, pause_assignment, pause_min_isr, pause_topic_of
 from domain.cluster import Role
 from domain.contracts import StepRequest
 from domain.errors import Permanent, Transient
@@ -71,11 +71,13 @@ class PauseMeter:
             return None
         try:
             self._client = await self._ports.kafka.open_client(targets[0].cluster)
-            await self._make_topic(self._client, [target.node.id for target in targets])
-            await self._await_first_writes(self._client)
+            deadline = time.monotonic() + BEGIN_SECONDS
+            await self._make_topic(self._client, [target.node.id for target in targets], deadline)
+            await self._await_first_writes(self._client, deadline)
         except (Transient, Permanent) as error:
             await self._close()
-            return f"the longest pause of clients cannot be measured on topic {self._topic}: {error}. Nothing was restarted."
+            why = f"the longest pause of clients cannot be measured on topic {self._topic}: {error}"
+            return f"{why}. Nothing was restarted. {WAY_ON}"
         self._writers = [asyncio.create_task(self._write_on(self._client, number)) for number in self._leaders]
         return None
 
@@ -101,19 +103,36 @@ class PauseMeter:
             f"and the next node follows ({names} is not restarted again), or roll back."
         )
 
-    async def _make_topic(self, client: KafkaClient, together: Sequence[int]) -> None:
+    async def _make_topic(self, client: KafkaClient, together: Sequence[int], deadline: float) -> None:
+        """One that an earlier attempt has left may have other replicas than are needed now: nothing would be measured on it. It
+        is deleted, and made anew once no broker knows it. One that is still being deleted counts as there to whoever creates
+        it: so it is created until somebody knows it.
+        """
         alive, broker = await client.alive(), together[0]
         if not set(together) <= set(alive):
             raise Transient(f"brokers {together} are not all among those that serve: {alive}")
         assignment = pause_assignment(alive, together)
         default = int(await client.broker_config(broker, MIN_ISR) or "1")
-        await ensure_not_superseded(self._request, self._ports)
         configs = {MIN_ISR: str(pause_min_isr(len(assignment[0]), default))}
-        await client.create_topic(broker, self._topic, assignment, configs)
+        wanted = dict(enumerate(assignment))
+        known = await self._known(client, alive)
+        while not known or any(replicas != wanted for replicas in known):
+            if time.monotonic() > deadline:
+                raise Transient(f"in {BEGIN_SECONDS:g} s no broker knew it with the replicas {list(assignment)}")
+            await ensure_not_superseded(self._request, self._ports)
+            if known:
+                await client.delete_topic(broker, self._topic)
+            else:
+                await client.create_topic(broker, self._topic, assignment, configs)
+            await asyncio.sleep(RETRY_SECONDS)
+            known = await self._known(client, alive)
 
-    async def _await_first_writes(self, client: KafkaClient) -> None:
-        """All partitions of the topic as it is: it may be an earlier attempt's."""
-        deadline = time.monotonic() + BEGIN_SECONDS
+    async def _known(self, client: KafkaClient, brokers: Sequence[int]) -> list[dict[int, tuple[int, ...]]]:
+        """The topic's replicas, as each broker says that knows it."""
+        told = [await client.led(self._topic, broker) for broker in brokers]
+        return [led.replicas for led in told if led is not None]
+
+    async def _await_first_writes(self, client: KafkaClient, deadline: float) -> None:
         written: set[int] = set()
         failed: str | None = f"nobody knows topic {self._topic} yet"
         while not self._leaders or written < self._leaders.keys():

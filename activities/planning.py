@@ -93,7 +93,7 @@ class Planning:
         """As thorough as the look at which a migration starts."""
         observation = await observe(cluster, self._ports, policy)
         is_start = is_survey_needed(observation, cluster.spec, policy, NOTHING_RULED)
-        return await with_survey(observation, cluster, self._ports) if is_start else observation
+        return await with_survey(observation, cluster, policy, self._ports) if is_start else observation
 
 
 def _outcome(plan: Plan) -> PlanOutcome:

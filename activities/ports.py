@@ -203,14 +203,16 @@ class ZooKeepers(Protocol):
 
 @dataclass(frozen=True)
 class Led:
-    """A topic as one broker knows it: the leader of each partition, `None` where there is none."""
+    """A topic as one broker knows it: the leader of each partition, `None` where there is none, and its replicas in order."""
 
     leaders: dict[int, int | None]
+    replicas: dict[int, tuple[int, ...]]
 
 
 class KafkaClient(Protocol):
     """Does what clients do. Each call asks the broker with this id; what only the controller may do goes to whom that broker
-    names as controller. `Transient` also where a broker refuses it, with the error's name. Close it."""
+    names as controller. `Transient` also where a broker refuses it, with the error's name; `Permanent` where we have no right
+    to it, or where no topic may be deleted. Close it."""
 
     async def alive(self) -> tuple[int, ...]:
         """Brokers that are registered, in order."""
@@ -222,9 +224,15 @@ class KafkaClient(Protocol):
         """`None` where this broker, or without one any, does not know the topic."""
 
     async def create_topic(
-        self, broker: int, topic: str, assignment: Sequence[Sequence[int]], configs: Mapping[str, str]
+        self,
+        broker: int,
+        topic: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str],
+        *,
+        is_trial: bool = False,
     ) -> None:
-        """There already is fine. Brokers learn of it later."""
+        """There already is fine. Brokers learn of it later. `is_trial`: see only whether it would be made."""
 
     async def delete_topic(self, broker: int, topic: str) -> None:
         """Not there is fine. It is gone later."""

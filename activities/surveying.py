@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from activities.canary_survey import refused_canaries
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observe import Ports
 from activities.zookeeper_survey import survey_servers, survey_zookeeper
@@ -17,6 +18,7 @@ from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError, Permanent
 from domain.observation import Observation, Process
 from domain.observed import Unanswered
+from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.survey import NodeSurvey, Registration, Survey, ZooKeeperSurvey
 
@@ -42,17 +44,25 @@ class Gaps:
         return None
 
 
-async def with_survey(observation: Observation, cluster: ClusterRecord, ports: Ports) -> Observation:
-    """The observation with the survey that it lacks, and with whatever of that did not answer."""
+async def with_survey(observation: Observation, cluster: ClusterRecord, policy: MigrationPolicy, ports: Ports) -> Observation:
+    """The observation with the survey that it lacks, and with whatever of that did not answer. `policy`: what it has made."""
     gaps = Gaps()
     servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
-    found, log_dirs = await asyncio.gather(
+    found, log_dirs, canaries = await asyncio.gather(
         gaps.part("survey of zookeeper", _zookeeper(cluster, ports)),
         gaps.part("log directories", ports.kafka.log_dirs(cluster)),
+        gaps.part("canaries", refused_canaries(cluster, policy, ports)),
     )
     zookeeper, topic_ids = found if found is not None else (None, {})
     nodes = await _nodes(observation, cluster, ports, zookeeper.registrations if zookeeper else (), topic_ids, gaps)
-    survey = Survey(nodes=nodes, zookeeper=zookeeper, servers=servers, log_dirs=log_dirs, missing=_sorted(gaps.missing))
+    survey = Survey(
+        nodes=nodes,
+        zookeeper=zookeeper,
+        servers=servers,
+        log_dirs=log_dirs,
+        refused_canaries=canaries,
+        missing=_sorted(gaps.missing),
+    )
     unanswered = (*observation.unanswered, *gaps.unanswered)
     return observation.model_copy(update={"survey": survey, "unanswered": _sorted(unanswered)})
 

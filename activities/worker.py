@@ -39,6 +39,7 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
         Canaries(ports).try_canaries,
+        Canaries(ports).remove_canaries,
         Starting(ports).start_node,
         Starting(ports).fail_over,
         Leaving(ports, TcpListeners()).leave_kraft,

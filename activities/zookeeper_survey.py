@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from activities.poison import (
     ACL_STORES,
@@ -15,10 +15,12 @@ from activities.poison import (
 )
 from activities.ports import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, TOPICS
+from domain.canaries import Leftovers, is_reserved
 from domain.errors import Permanent, Transient
 from domain.survey import ClientSession, EnsembleServer, Registration, ZooKeeperSurvey
 
 CLIENT_METRICS = "/config/client-metrics"
+GROUPS, USERS = "/kafka-acl/Group", "/config/users"
 PREFIXED = ACL_STORES[1]
 WRITTEN_IN_DUAL_WRITE = (
     "/",
@@ -120,6 +122,7 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
         largest=largest,
         largest_bytes=size,
         topics_answer=sum(NAME_OVERHEAD + len(name) for name in topics),
+        left=await _left(remembered, topics),
     )
     return survey, {name: str(topic["topic_id"]) for name, topic in topics.items() if topic.get("topic_id")}
 
@@ -129,6 +132,17 @@ async def _objects(tree: ZooKeeperTree, parent: str) -> dict[str, dict[str, obje
     names = await tree.children(parent) or ()
     znodes = await tree.get_many([f"{parent}/{name}" for name in names])
     return {name: _object(znode.data) for name, znode in zip(names, znodes, strict=True) if znode is not None}
+
+
+async def _left(tree: ZooKeeperTree, topics: Iterable[str]) -> Leftovers:
+    """What has the reserved prefix: nothing of it belongs to a migration that has yet to start."""
+    users = {name: user for name, user in (await _objects(tree, USERS)).items() if is_reserved(name)}
+    return Leftovers(
+        topics=tuple(sorted(filter(is_reserved, topics))),
+        groups=tuple(sorted(filter(is_reserved, await tree.children(GROUPS) or ()))),
+        users=tuple(sorted(name for name, user in users.items() if user.get("config"))),
+        znodes=tuple(sorted(f"{USERS}/{name}" for name, user in users.items() if not user.get("config"))),
+    )
 
 
 def _object(data: bytes) -> dict[str, object]:

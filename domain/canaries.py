@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from domain.cluster import ClusterSpec
+from domain.observed import ObservedPart
 from domain.policy import MigrationPolicy
 
 PREFIX = "keeperless-canary-"
@@ -42,8 +43,30 @@ WHAT_TO_DO: Mapping[Canary, str] = {
     Canary.CONFIG: "See that alter.config.policy.class.name does not refuse it, and the active controller's log.",
     Canary.ACL: "Compare authorizer.class.name and super.users in the files of this broker and of the controllers.",
     Canary.SCRAM: "See the active controller's log. SCRAM in KRaft mode needs inter.broker.protocol.version 3.5 or later.",
-    Canary.REMOVAL: "See that delete.topic.enable is true on every broker, or remove what has the prefix by hand.",
+    Canary.REMOVAL: "See that delete.topic.enable is true on every broker and controller, and that client_properties has the "
+    "rights to delete topics, ACLs and users with this prefix.",
 }
+
+
+WAY_ON = (
+    "It is tried again until it succeeds. Or ask for a rollback, which does not wait for it. Or terminate this run in "
+    "Temporal, and start a migration whose policy has neither canaries nor max_client_pause: it takes over, and tells what it "
+    "leaves."
+)
+"""For whom that is not to be mended now."""
+
+
+class Leftovers(ObservedPart):
+    """Reserved names that are there. `znodes`: paths of users without any credential, which only ZooKeeper knows of."""
+
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    znodes: tuple[str, ...] = ()
+
+
+def is_anything_made(policy: MigrationPolicy) -> bool:
+    return policy.canaries or policy.max_client_pause is not None
 
 
 def is_reserved(name: str) -> bool:

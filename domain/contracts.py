@@ -37,6 +37,7 @@ class ActivityName(StrEnum):
     PREVIEW = "preview_rollback"
     RUNBOOK = "write_runbook"
     TRY_CANARIES = "try_canaries"
+    REMOVE_CANARIES = "remove_canaries"
     START_NODE = "start_node"
     FAIL_OVER = "fail_over"
     LEAVE_KRAFT = "leave_kraft"

@@ -32,6 +32,8 @@ class StepAction(StrEnum):
     """Start a controller that does not run, lifting its fence if there is one. Nothing is written to its file."""
     TRY_CANARIES = "try-canaries"
     """Do at a broker what clients do, under reserved names, see it in both stores, remove it. Touches nothing else."""
+    REMOVE_CANARIES = "remove-canaries"
+    """At the end of either way: remove what such a step has left. What cannot be removed is told, and not waited for."""
     FAIL_OVER = "fail-over"
     """Restart the active controller as it is: another takes over, and writes what ZooKeeper lacks."""
     LEAVE_KRAFT = "leave-kraft"

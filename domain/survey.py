@@ -11,6 +11,7 @@ from datetime import datetime
 
 from pydantic import Field
 
+from domain.canaries import Leftovers
 from domain.observed import ObservedPart, Suspect, Unanswered
 
 SURVEYED_PROPERTIES = frozenset(
@@ -132,7 +133,7 @@ class ZooKeeperSurvey(ObservedPart):
     """What the tree holds besides the view. `protected`: znodes that not everybody may change; `refused`: why we may not.
 
     `broker_configs`: by entity, the names of the keys. `largest`: of the znodes that were read, the one with most bytes.
-    `topics_answer`: bytes of the list of all topics, which a server gives as one answer.
+    `topics_answer`: bytes of the list of all topics, which a server gives as one answer. `left`: what canaries have left.
     """
 
     registrations: tuple[Registration, ...]
@@ -150,6 +151,7 @@ class ZooKeeperSurvey(ObservedPart):
     largest: str
     largest_bytes: int
     topics_answer: int
+    left: Leftovers = Leftovers()
 
 
 class BrokerLogDir(ObservedPart):
@@ -161,12 +163,14 @@ class BrokerLogDir(ObservedPart):
 
 
 class Survey(ObservedPart):
-    """All of it. `servers` are those of `zookeeper.connect`, each asked by itself."""
+    """All of it. `servers` are those of `zookeeper.connect`, each asked by itself. `refused_canaries`: what Kafka would refuse
+    us of what the policy has made, with why."""
 
     nodes: tuple[NodeSurvey, ...]
     zookeeper: ZooKeeperSurvey | None
     servers: tuple[EnsembleServer, ...]
     log_dirs: tuple[BrokerLogDir, ...] | None
+    refused_canaries: tuple[str, ...] | None = ()
     missing: tuple[Unanswered, ...] = ()
 
     def node(self, node_id: int) -> NodeSurvey:

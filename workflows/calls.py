@@ -56,6 +56,7 @@ ACTIVITY_OF = {
     StepAction.PROVISION_CONTROLLER: ActivityName.PROVISION_CONTROLLER,
     StepAction.ROLL_NODE: ActivityName.ROLL_NODE,
     StepAction.TRY_CANARIES: ActivityName.TRY_CANARIES,
+    StepAction.REMOVE_CANARIES: ActivityName.REMOVE_CANARIES,
     StepAction.START_NODE: ActivityName.START_NODE,
     StepAction.FAIL_OVER: ActivityName.FAIL_OVER,
     StepAction.LEAVE_KRAFT: ActivityName.LEAVE_KRAFT,

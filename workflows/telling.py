@@ -95,6 +95,7 @@ SUMMARIES: dict[StepAction, str] = {
     StepAction.PROVISION_CONTROLLER: "Create {node}: write its file, format its storage, start it",
     StepAction.ROLL_NODE: "Restart {node} into stage {stage}{final}",
     StepAction.TRY_CANARIES: "Try at {node} what clients do, see it in both stores, remove it",
+    StepAction.REMOVE_CANARIES: "Remove what trying {node} has left",
     StepAction.START_NODE: "Start {node} as it is",
     StepAction.FAIL_OVER: "Restart {node} as it is, so that another controller takes over and writes what ZooKeeper lacks",
     StepAction.LEAVE_KRAFT: "Revert window: KRaft gives way to ZooKeeper",

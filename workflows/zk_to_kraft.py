@@ -46,6 +46,9 @@ with workflow.unsafe.imports_passed_through():
 
 STARTED_HELD = "started held"
 
+PROVEN_BY = frozenset({StepAction.ROLL_NODE, StepAction.TRY_CANARIES, StepAction.REMOVE_CANARIES})
+"""Steps after which one look is enough: the node has just been proven, or nothing of it was touched."""
+
 MAX_DOUBLINGS = 8
 """Of the pause after refused steps: from one poll interval up to 256 of them, about four minutes."""
 
@@ -192,7 +195,7 @@ class ZkToKraftMigration:
             return None
         finally:
             self._board.in_hand = None
-        self._is_settled = outcome.is_all_done and step.action in {StepAction.ROLL_NODE, StepAction.TRY_CANARIES}
+        self._is_settled = outcome.is_all_done and step.action in PROVEN_BY
         if outcome.is_done:
             self._orders.withdraw(GateName.FAIL_OVER)
         self._board.note_outcome(step, self._step_count, nodes, outcome)

@@ -14,7 +14,7 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
     10. a node that we stopped was not started          → Step      finish its roll
     11. a node is down or not ready                     → Wait
     12. registrations or replicas do not agree          → Wait
-    13. the end is there                                → Step/Done release what was paused
+    13. the end is there                                → Step/Done remove what canaries left, release what was paused
     14. what was paused runs again                      → Wait      (it may write files back)
     15. a file is ahead of its process                  → Step      finish that node's roll
     16. clients' ways are to be tried at a broker       → Step      canaries, where the policy asks for them
@@ -33,7 +33,7 @@ Back (`way_back.py`):
      8. the window                                      → Step/Wait KRaft gives way to ZooKeeper
      9. brokers outside ZooKeeper mode                  → Step/Wait roll B
     10. what the quorum left                            → Step      wipe
-    11. the end                                         → Step/Done release what was paused
+    11. the end                                         → Step/Done remove what canaries left, release what was paused
 
 Once the quorum's log says that the migration is final there is no way back: then the rules forward are asked, whatever the
 intent. What they guarantee: nothing restarts while anything is unknown, down, out of sync or unregistered; a controller

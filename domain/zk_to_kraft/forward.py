@@ -124,7 +124,7 @@ def _interrupted(s: Situation, terms: Terms) -> Decision | None:
 def _done(s: Situation, _: Terms) -> Decision | None:
     if phase_of(s) is not Phase.KRAFT:
         return None
-    return guards.release(s, NodeStage.KRAFT) or Done(outcome=Phase.KRAFT)
+    return guards.remove_canaries(s, NodeStage.KRAFT) or guards.release(s, NodeStage.KRAFT) or Done(outcome=Phase.KRAFT)
 
 
 def _configuration_runs(s: Situation, terms: Terms) -> Decision | None:

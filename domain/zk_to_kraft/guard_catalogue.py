@@ -142,10 +142,12 @@ CATALOGUE: tuple[Guard, ...] = (
         "Canaries, and the longest pause",
         "Where the policy asks for it (`canaries`), what clients do is tried at each broker that was restarted, under reserved "
         "names: a topic, messages, a config, an ACL, a SCRAM credential, seen through Kafka and in ZooKeeper, and removed "
-        "again. No other broker restarts before that. With `max_client_pause` writes of ours go on while brokers restart, and "
+        "again. No other broker restarts before that, and no end is told before what is left is removed, or named with the "
+        "commands that remove it. With `max_client_pause` writes of ours go on while brokers restart, and "
         "a longer pause holds the migration.",
         (
             "activities.canaries:Canaries.try_canaries",
+            "activities.canaries:Canaries.remove_canaries",
             "activities.pauses:PauseMeter",
             f"{FORWARD}:_canaries",
         ),

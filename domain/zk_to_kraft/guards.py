@@ -1,7 +1,7 @@
 """What both ways ask before they act, each a rule: a decision, or `None` when it has nothing to say."""
 
 from domain.decisions import Decision, Gate, GateName, Intent, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -113,6 +113,12 @@ def is_quorum_healthy_without(s: Situation, controller_id: int) -> bool:
     others = [c for c in s.controllers if c.id != controller_id]
     running = {ControllerMode.MIGRATING, ControllerMode.FINAL}
     return not others or sum(c.is_caught_up and c.mode in running for c in others) >= len(s.controllers) // 2 + 1
+
+
+def remove_canaries(s: Situation, stage: NodeStage) -> Step | None:
+    """Nothing that was made to try clients' ways is forgotten at the end of either way."""
+    due = [b.id for b in s.brokers if b.canaries is not CanaryDebt.NONE]
+    return Step(action=StepAction.REMOVE_CANARIES, node_id=due[0], stage=stage) if due else None
 
 
 def release(s: Situation, stage: NodeStage) -> Step | None:

@@ -12,6 +12,7 @@ from domain.cluster import ClusterSpec, ControllerSpec
 from domain.zk_to_kraft.runbook_shell import java
 
 ZOOKEEPER_SHELL = "org.apache.zookeeper.ZooKeeperMain"
+TOPICS_TOOL = "org.apache.kafka.tools.TopicCommand"
 
 
 def zookeeper(spec: ClusterSpec, command: str) -> str:
@@ -124,25 +125,31 @@ def is_available(spec: ClusterSpec) -> str:
     return _lists_none(spec, "--unavailable-partitions")
 
 
+def delete_topic(spec: ClusterSpec, name: str) -> str:
+    return java(spec.brokers[0], TOPICS_TOOL, *_brokers(spec), "--delete", "--topic", quote(name))
+
+
+def delete_acl(spec: ClusterSpec, group: str) -> str:
+    """The ACL that denies the principal of this name to read the group of this name."""
+    about = ("--deny-principal", quote(f"User:{group}"), "--operation", "Read", "--group", quote(group))
+    return java(spec.brokers[0], "kafka.admin.AclCommand", *_brokers(spec), "--remove", "--force", *about)
+
+
+def delete_user(spec: ClusterSpec, name: str) -> str:
+    """A user's SCRAM credential, and with it the user."""
+    about = ("--entity-type", "users", "--entity-name", quote(name), "--delete-config", "SCRAM-SHA-512")
+    return java(spec.brokers[0], "kafka.admin.ConfigCommand", *_brokers(spec), "--alter", *about)
+
+
 def _lists_none(spec: ClusterSpec, which: str) -> str:
     """A tool that fails prints nothing either: its exit code counts first."""
-    words = (
-        "--bootstrap-server",
-        quote(",".join(spec.kafka.bootstrap_servers)),
-        *_client(spec.kafka.client_properties is None),
-    )
-    topics = java(spec.brokers[0], "org.apache.kafka.tools.TopicCommand", *words, "--describe", which)
+    topics = java(spec.brokers[0], TOPICS_TOOL, *_brokers(spec), "--describe", which)
     return f'lacking=$({quiet(topics)}) && [ -z "$lacking" ]'
 
 
 def is_listed(spec: ClusterSpec, broker_id: int) -> str:
     """The brokers name this one as alive."""
-    words = (
-        "--bootstrap-server",
-        quote(",".join(spec.kafka.bootstrap_servers)),
-        *_client(spec.kafka.client_properties is None),
-    )
-    versions = java(spec.brokers[0], "kafka.admin.BrokerApiVersionsCommand", *words)
+    versions = java(spec.brokers[0], "kafka.admin.BrokerApiVersionsCommand", *_brokers(spec))
     return quiet(versions) + f" | grep -q '(id: {broker_id} '"
 
 
@@ -170,6 +177,12 @@ def has_nothing_beyond(spec: ClusterSpec, controller: ControllerSpec, directorie
 
 def _number(name: str) -> str:
     return f"sed -n 's/.*\"{name}\": *\\(-\\{{0,1\\}}[0-9][0-9]*\\).*/\\1/p'"
+
+
+def _brokers(spec: ClusterSpec) -> tuple[str, ...]:
+    """How a tool reaches the brokers."""
+    servers = quote(",".join(spec.kafka.bootstrap_servers))
+    return ("--bootstrap-server", servers, *_client(spec.kafka.client_properties is None))
 
 
 def _client(is_plain: bool) -> tuple[str, ...]:

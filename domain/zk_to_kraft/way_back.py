@@ -11,7 +11,7 @@ from collections.abc import Callable
 from domain.decisions import Decision, Done, NodeStage, Step, StepAction, WaitReason
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.guards import in_mode, roll, wait
-from domain.zk_to_kraft.modes import BrokerMode, CanaryDebt, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -144,10 +144,8 @@ def _wipe(s: Situation, _: Terms) -> Decision | None:
 
 def _canaries(s: Situation, _: Terms) -> Decision | None:
     """What the way forward had made to try the clients' ways is removed at the end: nothing on the way back waits for it."""
-    due = [b for b in s.brokers if b.canaries is not CanaryDebt.NONE]
-    if not due:
-        return None
-    return _brokers_not_serving(s) or Step(action=StepAction.TRY_CANARIES, node_id=due[0].id, stage=NodeStage.ZOOKEEPER)
+    removal = guards.remove_canaries(s, NodeStage.ZOOKEEPER)
+    return (_brokers_not_serving(s) or removal) if removal is not None else None
 
 
 def _done(s: Situation, _: Terms) -> Decision | None:

@@ -27,6 +27,7 @@ WORK: dict[str, str] = {
     StepAction.PROVISION_CONTROLLER: "create {node}: write its file, format its storage, start it",
     StepAction.ROLL_NODE: "restart {node} with its file in stage {stage}",
     StepAction.TRY_CANARIES: "try at {node} what clients do, and remove it again",
+    StepAction.REMOVE_CANARIES: "remove what trying {node} has left",
     StepAction.START_NODE: "start {node}, which was stopped",
     StepAction.FAIL_OVER: "restart {node}, so that another controller takes over and writes what ZooKeeper lacks",
     StepAction.LEAVE_KRAFT: "the window: ZooKeeper gets the last change, the controllers are fenced and killed, "
@@ -45,6 +46,7 @@ DONE: dict[str, str] = {
     StepAction.PROVISION_CONTROLLER: "{node} is up",
     StepAction.ROLL_NODE: "{node} is back in stage {stage}, proved well",
     StepAction.TRY_CANARIES: "clients can still do at {node} what they do",
+    StepAction.REMOVE_CANARIES: "nothing is owed at {node}",
     StepAction.START_NODE: "{node} runs again",
     StepAction.FAIL_OVER: "another controller has taken over from {node}",
     StepAction.LEAVE_KRAFT: "a broker is ZooKeeper's controller again",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 from activities.ports import Led
-from domain.errors import Transient
+from domain.errors import Permanent, Transient
 from playground.fakes.migration_driver import DriverState
 from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import encoded, kraft_epoch
@@ -58,13 +58,22 @@ class FakeClient:
     async def led(self, topic: str, broker: int | None = None) -> Led | None:
         self._ensure(broker)
         found = self._find(topic)
-        return None if found is None else Led({p: self._leader(replicas) for p, replicas in enumerate(found.assignment)})
+        if found is None:
+            return None
+        leaders = {p: self._leader(replicas) for p, replicas in enumerate(found.assignment)}
+        return Led(leaders, dict(enumerate(found.assignment)))
 
     async def create_topic(
-        self, broker: int, topic: str, assignment: Sequence[Sequence[int]], configs: Mapping[str, str]
+        self,
+        broker: int,
+        topic: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str],
+        *,
+        is_trial: bool = False,
     ) -> None:
         self._ensure_led(broker, "topic")
-        if self._find(topic) is not None:
+        if is_trial or self._find(topic) is not None:
             return
         min_isr = int(configs.get("min.insync.replicas", "2"))
         self._cluster.create_topic(FakeTopic(topic, tuple(tuple(replicas) for replicas in assignment), min_isr))
@@ -82,6 +91,8 @@ class FakeClient:
 
     async def set_topic_config(self, broker: int, topic: str, name: str, value: str) -> None:
         self._ensure_led(broker, "config")
+        if self._find(topic) is None:
+            raise Transient(f"{topic}: there is none")
         self._side.configs[topic][name] = value
         self._write_configs(topic)
 
@@ -91,12 +102,15 @@ class FakeClient:
 
     async def broker_config(self, broker: int, name: str) -> str | None:
         self._ensure(broker)
-        return {"min.insync.replicas": "2", "delete.topic.enable": "true"}.get(name)
+        is_deletable = "removal" not in self._cluster.faults.forbidden_canaries
+        return {"min.insync.replicas": "2", "delete.topic.enable": str(is_deletable).lower()}.get(name)
 
     async def produce(self, broker: int, topic: str, partition: int, value: bytes) -> int:
         self._ensure(broker)
         found = self._find(topic)
         in_sync = self._cluster.in_sync()
+        if "messages" in self._cluster.faults.forbidden_canaries:
+            raise Permanent("Kafka: refused us: messages")
         if "messages" in self._cluster.faults.failing_canaries or found is None:
             raise Transient(f"{topic}-{partition}: not written")
         replicas = found.assignment[partition]
@@ -165,6 +179,8 @@ class FakeClient:
         self._ensure(broker)
         if self._cluster.side.controller is None and self._cluster.quorum.leader is None:
             raise Transient("there is no controller")
+        if canary in self._cluster.faults.forbidden_canaries:
+            raise Permanent(f"Kafka: refused us: {canary}")
         if canary in self._cluster.faults.failing_canaries:
             raise Transient(f"refused: {canary}")
 

@@ -45,6 +45,8 @@ class Faults:
     """As with a CLIENT_METRICS config: the next leader's dual write is as stuck as the last one's."""
     failing_canaries: set[str] = field(default_factory=set)
     """What clients cannot do: `topic`, `messages`, `config`, `acl`, `scram`, `removal`."""
+    forbidden_canaries: set[str] = field(default_factory=set)
+    """The same, because our principal may not (`Permanent`)."""
     poisoned_copy: bool = False
     """Each active controller claims, and dies of a znode that it cannot read."""
     late_claims: int = 0

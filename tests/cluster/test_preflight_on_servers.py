@@ -49,7 +49,7 @@ async def look(field: Field, record: ClusterRecord | None = None) -> Observation
     deadline = time.monotonic() + SETTLING
     while True:
         record = record or field.record
-        seen = await with_survey(await observe(record, field.ports, POLICY), record, field.ports)
+        seen = await with_survey(await observe(record, field.ports, POLICY), record, POLICY, field.ports)
         if not seen.unanswered:
             return seen
         assert time.monotonic() < deadline, seen.unanswered
@@ -102,7 +102,7 @@ async def test_the_playgrounds_own_cluster_has_no_blocker_and_is_surveyed_within
     assert not any(finding.is_unverifiable for finding in found)
     plain = await observe(field.record, field.ports, POLICY)
     begun = time.monotonic()
-    await with_survey(plain, field.record, field.ports)
+    await with_survey(plain, field.record, POLICY, field.ports)
     took = time.monotonic() - begun
     print(f"the survey took {took:.2f} s")
     assert took < 5.0, "measured: 0.4 s"

@@ -4,17 +4,20 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
+from activities.canary_survey import refused_canaries
+from activities.observe import Ports
 from activities.ports import KafkaAdmin, KafkaClient, Led, ZooKeeperTree
-from domain.canaries import canary_of
+from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
 from domain.errors import Transient
+from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
@@ -96,8 +99,8 @@ async def test_a_topic_comes_has_a_config_takes_messages_and_goes(subject: Subje
     before = await subject.admin.view(subject.record)
     for _ in range(2):
         await client.create_topic(2, NAME, [[2]], {"min.insync.replicas": "1"})
-    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}))
-    await subject.until(lambda: client.led(NAME, 2), Led({0: 2}))
+    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}, {0: (2,)}))
+    await subject.until(lambda: client.led(NAME, 2), Led({0: 2}, {0: (2,)}))
     assert NAME in await client.topics(2)
     assert await client.topic_config(2, NAME, "min.insync.replicas") == "1"
     await client.set_topic_config(2, NAME, "retention.ms", "3600000")
@@ -120,7 +123,7 @@ async def test_a_topic_comes_has_a_config_takes_messages_and_goes(subject: Subje
 async def test_what_does_not_lead_a_partition_takes_nothing(subject: Subject) -> None:
     client = subject.client
     await client.create_topic(1, NAME, [[2]], {"min.insync.replicas": "1"})
-    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}))
+    await subject.until(lambda: client.led(NAME, 1), Led({0: 2}, {0: (2,)}))
     with pytest.raises(Transient):
         await client.produce(1, NAME, 0, b"to the wrong one")
     with pytest.raises(Transient):
@@ -156,6 +159,18 @@ async def test_a_scram_credential_comes_and_goes(subject: Subject) -> None:
     for _ in range(2):
         await client.take_scram(2, NAME)
     await subject.until(lambda: client.scram_users(2), ())
+
+
+async def test_to_see_whether_canaries_could_be_made_makes_and_removes_nothing(subject: Subject) -> None:
+    before = await subject.client.topics(1), await subject.client.scram_users(1), await subject.client.denied_groups(1)
+    nobody = cast("Any", None)
+    ports = Ports(nobody, nobody, nobody, subject.admin, nobody, nobody)
+    policy = MigrationPolicy(canaries=True)
+    assert await refused_canaries(subject.record, policy, ports) == ()
+    after = await subject.client.topics(1), await subject.client.scram_users(1), await subject.client.denied_groups(1)
+    assert after == before
+    assert not [name for name in await subject.tree.children("/config/users") or () if is_reserved(name)]
+    assert not [name for name in await subject.tree.children("/brokers/topics") or () if is_reserved(name)]
 
 
 async def test_a_broker_tells_its_own_configs(subject: Subject) -> None:

@@ -100,6 +100,7 @@ class Scene:
             StepAction.ROLL_NODE: Rolling(ports).roll_node,
             StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
             StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
+            StepAction.REMOVE_CANARIES: Canaries(ports).remove_canaries,
         }[self.request.step.action]
         request = self.request.model_copy(update={"approvals": {GateName.FINALIZE: approval}}) if approval else self.request
         outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
@@ -213,6 +214,7 @@ class Walk:
     found: Found = field(default_factory=dict)
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
     policy: MigrationPolicy = POLICY
+    outcomes: list[StepOutcome] = field(default_factory=list)
 
     def copy(self, **changes: Any) -> "Walk":
         """The same migration on a cluster of its own, from here on."""
@@ -285,3 +287,4 @@ class Walk:
             case _:
                 outcome = await Scene(self.cluster, self.ledger, request).attempt(self.cluster, KillAfter())
                 assert outcome.is_done, outcome.blocked
+                self.outcomes.append(outcome)

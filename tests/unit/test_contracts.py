@@ -79,6 +79,7 @@ CALLS: dict[ActivityName, tuple[type, Any]] = {
     ActivityName.PREVIEW: (PreviewRequest, RollbackPreview),
     ActivityName.RUNBOOK: (PreviewRequest, Runbook),
     ActivityName.TRY_CANARIES: (StepRequest, StepOutcome),
+    ActivityName.REMOVE_CANARIES: (StepRequest, StepOutcome),
     ActivityName.START_NODE: (StepRequest, StepOutcome),
     ActivityName.FAIL_OVER: (StepRequest, StepOutcome),
     ActivityName.LEAVE_KRAFT: (StepRequest, StepOutcome),

@@ -378,6 +378,13 @@ def check_release(s: Any, step: Step) -> None:
     check_end(s)
 
 
+def check_removal(s: Any, step: Step) -> None:
+    """At the end alone, of what is still owed then."""
+    assert subject(s, step).canaries is not CanaryDebt.NONE
+    assert step == Step(action=StepAction.REMOVE_CANARIES, node_id=step.node_id, stage=NodeStage.KRAFT)
+    check_end(s)
+
+
 def check_nothing_is_written_back(s: Any, terms: Any, step: Step) -> None:
     """No node restarts that has not been stopped already, as long as a file may be written back; but for the end once begun."""
     is_ending = terms.has_begun_to_finalize or s.quorum is QuorumState.POST_MIGRATION
@@ -420,6 +427,7 @@ def check_step(s: Any, terms: Any, step: Step) -> None:
         StepAction.COMPARE_COPY: lambda: check_copy(s, terms, step),
         StepAction.RELEASE_CONFIGURATION: lambda: check_release(s, step),
         StepAction.TRY_CANARIES: lambda: check_canary(s, terms, step),
+        StepAction.REMOVE_CANARIES: lambda: check_removal(s, step),
     }
     if step.action in checks:
         checks[step.action]()
@@ -467,6 +475,7 @@ def check_gate(s: Any, terms: Any, gate: Gate) -> None:
 def check_done(s: Any, done: Done) -> None:
     assert done == Done(outcome=Phase.KRAFT)
     assert not s.is_release_due
+    assert all(b.canaries is CanaryDebt.NONE for b in s.brokers), "nothing is owed"
     check_end(s)
 
 

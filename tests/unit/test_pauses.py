@@ -19,6 +19,7 @@ from domain.policy import MigrationPolicy
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
+from playground.fakes.topics import FakeTopic
 from tests.unit.fake_walk import POLICY, KillAfter, Killed, LedgerInMemory, Scene, Walk, is_roll
 
 MEASURING = POLICY.model_copy(update={"max_client_pause": timedelta(seconds=60)})
@@ -86,6 +87,18 @@ async def test_the_topic_has_replicas_on_every_broker_and_spares_one() -> None:
     assert topic.name == pause_topic_of("m1", 3)
     assert topic.assignment == ((3, 4, 1), (4, 1, 2), (1, 2, 3), (2, 3, 4))
     assert topic.min_isr == 2
+
+
+async def test_one_that_is_left_with_an_older_assignment_is_made_anew() -> None:
+    """On that one nothing would be measured: the broker that restarts does not lead it."""
+    cluster = FakeCluster()
+    name = pause_topic_of("m1", 1)
+    cluster.create_topic(FakeTopic(name, ((2, 3),), min_isr=1))
+    meter, target = meter_of(cluster, request_of(cluster, MEASURING))
+    async with meter:
+        assert await meter.begin([target]) is None
+    (topic,) = [topic for topic in cluster.topics if topic.name == name]
+    assert topic.assignment == ((1, 2, 3), (2, 3, 1), (3, 1, 2))
 
 
 @pytest.mark.parametrize("why", ["nobody asked", "on the way back", "a controller"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from domain.canaries import Leftovers
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, Refuse, Severity, Step, Wait, WaitReason
 from domain.observation import ControllerZnode, Observation
@@ -210,6 +211,8 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     "files that differ in a setting": (with_setting("sasl.enabled.mechanisms=PLAIN", (2,)), "PF39", W),
     "a folder that cannot be written": (with_look(HEALTHY, (1,), archive=disk("/etc/kafka", is_writable=False)), "PF40", B),
     "a folder without room": (with_look(HEALTHY, (1,), archive=disk("/etc/kafka", free=0)), "PF40", B),
+    "canaries that could not be removed": (with_survey_part(HEALTHY, refused_canaries=("delete topics: no",)), "PF41", B),
+    "a topic of a migration that is gone": (with_tree(HEALTHY, left=Leftovers(topics=("keeperless-canary-m0-1",))), "PF42", W),
 }
 """Each with the code, and the severity, of the finding that it is made for."""
 
@@ -257,11 +260,12 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "a tree that may not be read": (
         blind("survey of zookeeper", zookeeper=None),
         SPEC,
-        {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33"},
+        {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33", "PF42"},
     ),
     "srvr is not whitelisted": (server_with(mode=None), SPEC, {"PF09"}),
     "cons is not whitelisted": (server_with(sessions=None), SPEC, {"PF19"}),
     "protected znodes and no login": (with_tree(HEALTHY, protected=("/config",)), SPEC, {"PF16"}),
+    "canaries that may not be asked about": (blind("canaries", refused_canaries=None), SPEC, {"PF41"}),
     "log directories that may not be described": (blind("log directories", log_dirs=None), SPEC, {"PF24"}),
     "a broker's process that may not be looked at": (
         with_look(HEALTHY, (1,), open_files=None, most_open_files=None),
@@ -320,6 +324,16 @@ def test_what_cannot_be_looked_at_is_unverifiable_and_never_a_pass(case: str) ->
     assert {f.code for f in findings if f.is_unverifiable} == codes
     assert {f.code for f in findings} <= codes | {"PF24", "PF28", "PF39"}, findings
     assert all(f.observed and f.fix for f in findings)
+
+
+def test_each_leftover_comes_with_the_command_that_removes_it() -> None:
+    name = "keeperless-canary-m0-1"
+    left = Leftovers(topics=(name,), groups=(name,), users=(name,), znodes=(f"/config/users/{name}-pause",))
+    commands = {f.object: f.fix for f in found(with_tree(HEALTHY, left=left))}
+    assert f"--delete --topic {name}" in commands[f"topic {name}"]
+    assert f"--remove --force --deny-principal User:{name}" in commands[f"ACL of group {name}"]
+    assert f"--entity-name {name} --delete-config SCRAM-SHA-512" in commands[f"user {name}"]
+    assert f"delete /config/users/{name}-pause" in commands[f"/config/users/{name}-pause"]
 
 
 def test_why_it_could_not_be_looked_at_is_told() -> None:

@@ -1,5 +1,6 @@
 """Taking the survey: what does not answer is waited for, what is not to be had is named, and nothing secret is kept."""
 
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -8,6 +9,7 @@ from activities.node_survey import class_path_of
 from activities.observe import Ports, observe
 from activities.ports import Completed, FileContent
 from activities.surveying import with_survey
+from domain.canaries import canary_of, is_reserved
 from domain.decisions import Severity
 from domain.errors import Permanent, Transient
 from domain.observation import Observation
@@ -27,9 +29,9 @@ def ports_of(cluster: FakeCluster, **others: Any) -> Ports:
     return Ports(ledger=cast("Any", None), artefacts=FakeArtefacts(), **given)
 
 
-async def surveyed(cluster: FakeCluster, **others: Any) -> Observation:
+async def surveyed(cluster: FakeCluster, policy: MigrationPolicy = POLICY, **others: Any) -> Observation:
     ports = ports_of(cluster, **others)
-    return await with_survey(await observe(cluster.record(), ports), cluster.record(), ports)
+    return await with_survey(await observe(cluster.record(), ports), cluster.record(), policy, ports)
 
 
 def write(cluster: FakeCluster, node_id: int, line: str) -> None:
@@ -113,6 +115,43 @@ async def test_what_cannot_be_run_makes_checks_unverifiable(answer: Completed | 
     blind = [f for f in blockers_in(preflight(seen, cluster.spec, POLICY), POLICY) if f.is_unverifiable]
     assert {f.code for f in blind} == {"PF01", "PF07", "PF25", "PF29", "PF34", "PF40"}
     assert all(told in finding.observed for finding in blind)
+
+
+CANARIES = MigrationPolicy(canaries=True)
+
+
+async def told_of_canaries(cluster: FakeCluster, policy: MigrationPolicy) -> list[str]:
+    seen = await surveyed(cluster, policy)
+    assert seen.unanswered == ()
+    return [f"{f.code} {f.severity} {f.observed}" for f in preflight(seen, cluster.spec, policy) if f.code in {"PF41", "PF42"}]
+
+
+async def test_what_canaries_may_not_do_is_a_blocker_where_the_policy_asks_for_them() -> None:
+    cluster = FakeCluster()
+    assert await told_of_canaries(cluster, CANARIES) == []
+    assert not [topic for topic in cluster.topics if is_reserved(topic.name)], "nothing was made to see that"
+    cluster.faults.forbidden_canaries = {"removal", "messages"}
+    told = await told_of_canaries(cluster, CANARIES)
+    assert len([line for line in told if line.startswith("PF41 blocker delete.topic.enable is false at broker-")]) == 3
+    of_rights = ("change ACLs", "change users' credentials", "write to topics", "delete topics")
+    assert [line.split(": ")[0] for line in told[3:]] == [f"PF41 blocker {right}" for right in of_rights]
+    pausing = MigrationPolicy(max_client_pause=timedelta(seconds=5))
+    assert len(await told_of_canaries(cluster, pausing)) == 5, "no ACLs, and no users"
+    assert await told_of_canaries(cluster, POLICY) == [], "nobody asks for any"
+
+
+async def test_what_a_migration_left_that_is_gone_is_a_warning_whatever_the_policy() -> None:
+    cluster = FakeCluster()
+    client = await cluster.open_client(cluster.record())
+    name = canary_of("gone", 1)
+    await client.create_topic(1, name, [[1]], {})
+    await client.deny_group(1, name)
+    await client.give_scram(1, name)
+    seen = await surveyed(cluster)
+    found = [f for f in preflight(seen, cluster.spec, POLICY) if f.code == "PF42"]
+    assert {f.severity for f in found} == {Severity.WARNING}
+    assert [f.object for f in found] == [f"topic {name}", f"ACL of group {name}", f"user {name}"]
+    assert all(f.fix.startswith("Remove it: ") for f in found)
 
 
 async def test_half_an_answer_is_no_answer() -> None:

@@ -234,6 +234,7 @@ class World:
             Provisioning(self.ports).provision_controller,
             Rolling(self.ports).roll_node,
             Canaries(self.ports).try_canaries,
+            Canaries(self.ports).remove_canaries,
             Starting(self.ports).start_node,
             Starting(self.ports).fail_over,
             Leaving(self.ports, NobodyElse(), WindowPace(poll=0.01, watch=0.05)).leave_kraft,

@@ -43,3 +43,31 @@ async def test_a_canary_that_fails_blocks_by_its_name_and_a_rollback_does_not_wa
     await small.roll_back()
     assert await small.result() == "reverted"
     assert not small.cluster.clients.users
+
+
+async def test_a_canary_that_we_may_not_try_holds_by_its_name_and_resume_goes_on(small: Any) -> None:
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.policy = small.policy.model_copy(update={"canaries": True, "restart_deadline": timedelta(seconds=2)})
+    small.cluster.faults.forbidden_canaries = {"acl"}
+    before = small.cluster.restarts
+    await small.begin()
+    for count, broker in enumerate(small.cluster.spec.brokers, start=1):
+        held = await small.until_told("held", count)
+        assert f"canary acl failed at broker {broker.id}" in held.data["reason"]
+        await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+    assert small.cluster.restarts["broker-1"] == before["broker-1"] + 1
+
+
+async def test_a_rollback_ends_though_nothing_can_be_removed_and_names_what_is_left(small: Any) -> None:
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.policy = small.policy.model_copy(update={"canaries": True, "restart_deadline": timedelta(seconds=2)})
+    small.cluster.faults.failing_canaries = {"scram", "removal"}
+    await small.begin()
+    await small.until_told("step-blocked", action="try-canaries")
+    left = [topic.name for topic in small.cluster.topics if topic.name.startswith("keeperless-canary-")]
+    await small.roll_back()
+    assert await small.result() == "reverted"
+    (removed,) = [e.data for e in await small.events("step-done") if e.data["action"] == "remove-canaries"]
+    assert all(any(f"left behind: topic {name}. Remove it: " in line for line in removed["changes"]) for name in left)

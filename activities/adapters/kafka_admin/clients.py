@@ -15,6 +15,7 @@ from kafka.errors import (
     ResourceNotFoundError,
     SecurityDisabledError,
     TopicAlreadyExistsError,
+    TopicDeletionDisabledError,
     UnknownTopicOrPartitionError,
     for_code,
 )
@@ -36,7 +37,7 @@ from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from activities.ports import Led
-from domain.errors import Transient
+from domain.errors import Permanent, Transient
 
 T = TypeVar("T")
 
@@ -76,7 +77,13 @@ class RequestingClient:
         return await self._do(lambda: _led(self._metadata([topic], broker)))
 
     async def create_topic(
-        self, broker: int, topic: str, assignment: Sequence[Sequence[int]], configs: Mapping[str, str]
+        self,
+        broker: int,
+        topic: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str],
+        *,
+        is_trial: bool = False,
     ) -> None:
         kind = CreateTopicsRequest.CreatableTopic
         wanted = kind(
@@ -89,12 +96,19 @@ class RequestingClient:
             ],
             configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
         )
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=CONTROLLER_MS, validate_only=False)
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=CONTROLLER_MS, validate_only=is_trial)
         await self._do(lambda: _ensure(self._ask_controller(request, broker).topics, topic, TopicAlreadyExistsError))
 
     async def delete_topic(self, broker: int, topic: str) -> None:
         request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=CONTROLLER_MS, max_version=5)
-        await self._do(lambda: _ensure(self._ask_controller(request, broker).responses, topic, UnknownTopicOrPartitionError))
+
+        def delete() -> None:
+            try:
+                _ensure(self._ask_controller(request, broker).responses, topic, UnknownTopicOrPartitionError)
+            except TopicDeletionDisabledError as error:
+                raise Permanent(f"{topic} cannot be deleted: delete.topic.enable is false at the controller") from error
+
+        await self._do(delete)
 
     async def set_topic_config(self, broker: int, topic: str, name: str, value: str) -> None:
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
@@ -266,7 +280,8 @@ def _led(metadata: Any) -> Led | None:  # noqa: ANN401
     (topic,) = metadata.topics
     if for_code(topic.error_code) is UnknownTopicOrPartitionError:
         return None
-    return Led({p.partition_index: p.leader_id if p.leader_id in alive else None for p in topic.partitions})
+    leaders = {p.partition_index: p.leader_id if p.leader_id in alive else None for p in topic.partitions}
+    return Led(leaders, {p.partition_index: tuple(p.replica_nodes) for p in topic.partitions})
 
 
 def _ensure(results: Sequence[Any], what: str, *allowed: type[KafkaError]) -> None:

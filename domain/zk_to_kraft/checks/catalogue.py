@@ -2,6 +2,7 @@
 
 from domain.zk_to_kraft.checks import (
     brokers,
+    canaries,
     configuration,
     controllers,
     ensemble,
@@ -12,6 +13,6 @@ from domain.zk_to_kraft.checks import (
 )
 from domain.zk_to_kraft.checks.seen import Check
 
-MODULES = (identity, controllers, ensemble, zookeeper_content, brokers, listeners, security, configuration)
+MODULES = (identity, controllers, ensemble, zookeeper_content, brokers, listeners, security, configuration, canaries)
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))
