@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from activities.observe import Ports
 from activities.ports import KafkaClient
 from domain.canaries import PREFIX, is_anything_made
-from domain.errors import Permanent, Transient
+from domain.errors import Absent, Permanent
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 
@@ -52,11 +52,10 @@ async def _asked_for(client: KafkaClient, broker: int, policy: MigrationPolicy) 
 
 
 async def _refusal(what: str, asked: Asked) -> str | None:
-    """That there is no such topic is `Transient`, as is a broker that does not answer: neither says that we may not."""
     try:
         await asked()
     except Permanent as error:
         return f"{what}: {error}"
-    except Transient:
+    except Absent:
         return None
     return None

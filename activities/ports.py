@@ -212,7 +212,7 @@ class Led:
 class KafkaClient(Protocol):
     """Does what clients do. Each call asks the broker with this id; what only the controller may do goes to whom that broker
     names as controller. `Transient` also where a broker refuses it, with the error's name; `Permanent` where we have no right
-    to it, or where no topic may be deleted. Close it."""
+    to it, or where no topic may be deleted; `Absent` where there is no such topic. Close it."""
 
     async def alive(self) -> tuple[int, ...]:
         """Brokers that are registered, in order."""

@@ -2,6 +2,7 @@
 
     KeeperlessError
     ├── Transient      the same call may succeed later: try again
+    │   └── Absent     the other side has answered: what the call is about is not there (yet)
     ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
     ├── Permanent      the same call will never succeed: change the input
     └── Superseded     this run has lost its claim to the cluster: stop at once, somebody else leads
@@ -17,6 +18,10 @@ class KeeperlessError(Exception):
 
 class Transient(KeeperlessError):
     """Something did not answer, or is not ready yet. Trying again is right and safe."""
+
+
+class Absent(Transient):
+    """What the call is about is not there, as far as who was asked knows. That was an answer."""
 
 
 class Unsafe(KeeperlessError):

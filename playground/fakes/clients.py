@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 from activities.ports import Led
-from domain.errors import Permanent, Transient
+from domain.errors import Absent, Permanent, Transient
 from playground.fakes.migration_driver import DriverState
 from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import encoded, kraft_epoch
@@ -92,7 +92,7 @@ class FakeClient:
     async def set_topic_config(self, broker: int, topic: str, name: str, value: str) -> None:
         self._ensure_led(broker, "config")
         if self._find(topic) is None:
-            raise Transient(f"{topic}: there is none")
+            raise Absent(f"{topic}: there is none")
         self._side.configs[topic][name] = value
         self._write_configs(topic)
 
@@ -111,8 +111,10 @@ class FakeClient:
         in_sync = self._cluster.in_sync()
         if "messages" in self._cluster.faults.forbidden_canaries:
             raise Permanent("Kafka: refused us: messages")
-        if "messages" in self._cluster.faults.failing_canaries or found is None:
+        if "messages" in self._cluster.faults.failing_canaries:
             raise Transient(f"{topic}-{partition}: not written")
+        if found is None:
+            raise Absent(f"{topic}: there is none")
         replicas = found.assignment[partition]
         if self._leader(replicas) != broker or len(set(replicas) & set(in_sync)) < found.min_isr:
             raise Transient(f"{topic}-{partition}: broker {broker} does not lead it, or too few replicas are in sync")
@@ -122,6 +124,8 @@ class FakeClient:
 
     async def fetch(self, broker: int, topic: str, partition: int, offset: int) -> tuple[bytes, ...]:
         self._ensure(broker)
+        if self._find(topic) is None:
+            raise Absent(f"{topic}: there is none")
         return tuple(self._side.messages.get((topic, partition), ())[offset:])
 
     async def denied_groups(self, broker: int) -> tuple[str, ...] | None:

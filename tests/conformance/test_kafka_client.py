@@ -16,7 +16,7 @@ from activities.observe import Ports
 from activities.ports import KafkaAdmin, KafkaClient, Led, ZooKeeperTree
 from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
-from domain.errors import Transient
+from domain.errors import Absent, Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from playground.cluster import PlaygroundCluster
@@ -171,6 +171,16 @@ async def test_to_see_whether_canaries_could_be_made_makes_and_removes_nothing(s
     assert after == before
     assert not [name for name in await subject.tree.children("/config/users") or () if is_reserved(name)]
     assert not [name for name in await subject.tree.children("/brokers/topics") or () if is_reserved(name)]
+
+
+async def test_a_topic_that_is_not_there_is_told_apart_from_a_broker_that_does_not_answer(subject: Subject) -> None:
+    for asked in (
+        lambda: subject.client.fetch(1, "absent", 0, 0),
+        lambda: subject.client.produce(1, "absent", 0, b"x"),
+        lambda: subject.client.set_topic_config(1, "absent", "retention.ms", "1"),
+    ):
+        with pytest.raises(Absent):
+            await asked()
 
 
 async def test_a_broker_tells_its_own_configs(subject: Subject) -> None:

@@ -140,6 +140,14 @@ async def test_what_canaries_may_not_do_is_a_blocker_where_the_policy_asks_for_t
     assert await told_of_canaries(cluster, POLICY) == [], "nobody asks for any"
 
 
+@pytest.mark.parametrize("what", ["config", "messages", "topic", "removal"])
+async def test_what_kafka_does_not_say_about_canaries_is_waited_for(what: str) -> None:
+    cluster = FakeCluster()
+    cluster.faults.failing_canaries = {what}
+    seen = await surveyed(cluster, CANARIES)
+    assert [part.what for part in seen.unanswered] == ["canaries"]
+
+
 async def test_what_a_migration_left_that_is_gone_is_a_warning_whatever_the_policy() -> None:
     cluster = FakeCluster()
     client = await cluster.open_client(cluster.record())

@@ -19,6 +19,7 @@ from kafka.errors import (
     PreferredLeaderNotAvailableError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
     for_code,
 )
 from kafka.net.inet import KafkaNetSocket
@@ -35,7 +36,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from domain.cluster import KafkaClientSpec
-from domain.errors import Permanent, Transient
+from domain.errors import Absent, Permanent, Transient
 from domain.offsets import GroupOffset
 from domain.survey import BrokerLogDir
 
@@ -255,5 +256,7 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         yield
     except NEVER_WORKS as error:
         raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
+    except UnknownTopicOrPartitionError as error:
+        raise Absent(f"{where}: knows no such topic or partition") from error
     except KafkaError as error:
         raise Transient(f"{where}: does not answer as expected ({type(error).__name__})") from error
