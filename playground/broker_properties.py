@@ -7,6 +7,8 @@ here, so that whoever edits the files must preserve lines to pass the tests.
 from dataclasses import dataclass
 from pathlib import Path
 
+from playground.secured import USER
+
 SEPARATORS = ("=", " = ", ": ")
 
 
@@ -20,11 +22,17 @@ class BrokerAddresses:
     rack: str
     data: Path
     zookeeper_connect: str
+    internal: str = ""
+    """A listener more, for brokers among each other, such as `INTERNAL://127.0.0.1:9095`."""
+    security: str = ""
+    """Lines about TLS and logins."""
 
 
 def render(broker: BrokerAddresses) -> str:
     """The whole file. Which separator is used for the broker's own settings depends on its id."""
     is_ = SEPARATORS[broker.id % len(SEPARATORS)]
+    listeners = ",".join([f"PLAINTEXT://{broker.host}:{broker.port}", *([broker.internal] if broker.internal else [])])
+    super_users = f"User:ANONYMOUS;User:{USER}" if broker.internal else "User:ANONYMOUS"
     return f"""\
 # {"=" * 74}
 #  Broker {broker.id} -- owned by the platform team. Ask in #kafka before you edit.
@@ -36,8 +44,8 @@ broker.id{is_}{broker.id}
 broker.rack{is_}{broker.rack}
 
 ############################# Listeners ##################################
-listeners{is_}PLAINTEXT://{broker.host}:{broker.port}
-advertised.listeners{is_}PLAINTEXT://{broker.host}:{broker.port}
+listeners{is_}{listeners}
+advertised.listeners{is_}{listeners}
 #listeners=SSL://0.0.0.0:9093
 
 ############################# Protocol ###################################
@@ -52,10 +60,10 @@ zookeeper.connection.timeout.ms=18000
 
 ############################# Security ###################################
 authorizer.class.name=kafka.security.authorizer.AclAuthorizer
-super.users=User:ANONYMOUS
+super.users={super_users}
 allow.everyone.if.no.acl.found   =   true
 
-############################# Storage ####################################
+{broker.security}############################# Storage ####################################
 log.dirs={broker.data}
 # Small files, because this machine is small.
 log.segment.bytes=16777216

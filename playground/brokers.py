@@ -19,6 +19,7 @@ from playground.broker_properties import BrokerAddresses, render
 from playground.jvm import Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.secured import LISTENER, Security
 
 BROKER_HEAP_MIB = 384
 CONTROLLER_HEAP_MIB = 256
@@ -39,10 +40,16 @@ class NodePlan:
     metrics_port: int
     directory: Path
     has_prometheus: bool
+    internal_port: int | None = None
+    """Where brokers speak to each other, if not where clients do."""
 
     @property
     def properties_file(self) -> Path:
         return self.directory / "server.properties"
+
+    @property
+    def base_properties(self) -> Path:
+        return self.directory / "base.properties"
 
     @property
     def data(self) -> Path:
@@ -56,7 +63,13 @@ class NodePlan:
 
 
 def plan_brokers(
-    directory: Path, ports: PortLease, count: int, prometheus: Collection[int], racks: int | None = None
+    directory: Path,
+    ports: PortLease,
+    count: int,
+    prometheus: Collection[int],
+    racks: int | None = None,
+    *,
+    is_secured: bool = False,
 ) -> tuple[NodePlan, ...]:
     """Ids from 1, in turn in `rack-1`, `rack-2`, …: as many racks as are asked for, or each in one of its own."""
     return tuple(
@@ -68,6 +81,7 @@ def plan_brokers(
             ports.take(),
             directory / f"broker-{id_}",
             id_ in prometheus,
+            ports.take() if is_secured else None,
         )
         for id_ in range(1, count + 1)
     )
@@ -103,7 +117,7 @@ def broker_spec(plan: NodePlan, runtime: Runtime) -> BrokerSpec:
     )
 
 
-def controller_spec(plan: NodePlan, runtime: Runtime) -> ControllerSpec:
+def controller_spec(plan: NodePlan, runtime: Runtime, security: Security | None = None) -> ControllerSpec:
     return ControllerSpec(
         id=plan.id,
         host=LOOPBACK,
@@ -115,6 +129,7 @@ def controller_spec(plan: NodePlan, runtime: Runtime) -> ControllerSpec:
         properties_file=str(plan.properties_file),
         log_dirs=(str(plan.data),),
         metrics=plan.metrics,
+        base_properties=str(plan.base_properties) if security is not None else None,
     )
 
 
@@ -136,11 +151,18 @@ def _agent(plan: NodePlan, runtime: Runtime) -> str:
     return f"-javaagent:{runtime.kafka.jolokia}=port={plan.metrics_port},host={LOOPBACK}"
 
 
-def write_broker_files(plan: NodePlan, zookeeper_connect: str) -> None:
+def write_broker_files(plan: NodePlan, zookeeper_connect: str, security: Security | None = None) -> None:
     plan.data.mkdir(parents=True, exist_ok=True)
-    addresses = BrokerAddresses(plan.id, LOOPBACK, plan.port, plan.rack, plan.data, zookeeper_connect)
+    internal = f"{LISTENER}://{LOOPBACK}:{plan.internal_port}" if plan.internal_port is not None else ""
+    lines = security.properties(plan.name) if security is not None else ""
+    addresses = BrokerAddresses(plan.id, LOOPBACK, plan.port, plan.rack, plan.data, zookeeper_connect, internal, lines)
     plan.properties_file.write_text(render(addresses), encoding="utf-8")
     write_agent_files(plan)
+
+
+def write_base_file(plan: NodePlan, security: Security) -> None:
+    """What a controller has of its own: its certificate."""
+    plan.base_properties.write_text(security.properties(plan.name), encoding="utf-8")
 
 
 def write_agent_files(plan: NodePlan) -> None:

@@ -29,6 +29,7 @@ from playground.java import java_home
 from playground.jvm import LOG4J, Runtime
 from playground.ports import LOOPBACK, PortLease
 from playground.processes import Launch
+from playground.secured import Security
 from playground.shared_classes import with_class_archive
 
 CHROOT = "/kafka"
@@ -40,7 +41,8 @@ SPEC_FILE = "cluster.json"
 class PlaygroundCluster:
     """Not running until `start` (or `with`). `prometheus` names the nodes that get that exporter instead of Jolokia.
 
-    Brokers are spread over `rack_count` racks; without it each has one of its own.
+    Brokers are spread over `rack_count` racks; without it each has one of its own. `is_secured`: they speak SASL_SSL with each
+    other, with the controllers and with Keeperless; the playground's own clients stay on the plain listener.
     """
 
     def __init__(
@@ -51,15 +53,19 @@ class PlaygroundCluster:
         broker_count: int = 3,
         rack_count: int | None = None,
         prometheus: Collection[int] = (),
+        is_secured: bool = False,
         announce: Announce = silent,
     ) -> None:
         self.directory = directory.absolute()
         self.announce = announce
         self._name = name
         self._runtime = prepared_runtime(self.directory, announce)
-        self._ports = PortLease(3 * ZOOKEEPERS + 2 * broker_count + 2 * CONTROLLERS)
+        self._ports = PortLease(3 * ZOOKEEPERS + (3 if is_secured else 2) * broker_count + 2 * CONTROLLERS)
         self.ensemble = plan_ensemble(self.directory, self._ports, self._runtime, ZOOKEEPERS)
-        self._brokers = brokers.plan_brokers(self.directory, self._ports, broker_count, prometheus, rack_count)
+        self.security = Security(self.directory / "security") if is_secured else None
+        self._brokers = brokers.plan_brokers(
+            self.directory, self._ports, broker_count, prometheus, rack_count, is_secured=is_secured
+        )
         self._controllers = brokers.plan_controllers(self.directory, self._ports, CONTROLLERS, prometheus)
         self.bootstrap_servers = tuple(f"{LOOPBACK}:{plan.port}" for plan in self._brokers)
         self._admin = admin_client(self.bootstrap_servers)
@@ -98,9 +104,13 @@ class PlaygroundCluster:
 
     def _write_files(self, draft: ClusterSpec) -> None:
         for plan in self._brokers:
-            brokers.write_broker_files(plan, draft.zookeeper.connect)
+            brokers.write_broker_files(plan, draft.zookeeper.connect, self.security)
         for plan in self._controllers:
             brokers.write_agent_files(plan)
+            if self.security is not None:
+                brokers.write_base_file(plan, self.security)
+        if self.security is not None:
+            self.security.write([plan.name for plan in (*self._brokers, *self._controllers)])
 
     def stop(self, grace_seconds: float = 0.0) -> None:
         """Stops every process of this directory, whoever started it; the directory stays."""
@@ -189,13 +199,21 @@ class PlaygroundCluster:
         return ClusterSpec(
             name=self._name,
             cluster_id=cluster_id,
-            kafka=KafkaClientSpec(bootstrap_servers=self.bootstrap_servers),
+            kafka=self._client(),
             zookeeper=ZooKeeperSpec(
                 connect=self.ensemble.connect(CHROOT), session_timeout_seconds=6.0, members=self.ensemble.members
             ),
             brokers=tuple(brokers.broker_spec(plan, self._runtime) for plan in self._brokers),
-            controllers=tuple(brokers.controller_spec(plan, self._runtime) for plan in self._controllers),
+            controllers=tuple(brokers.controller_spec(plan, self._runtime, self.security) for plan in self._controllers),
+            controller_security_protocol="PLAINTEXT" if self.security is None else "SASL_SSL",
         )
+
+    def _client(self) -> KafkaClientSpec:
+        """Keeperless speaks to brokers as they do among each other."""
+        if self.security is None:
+            return KafkaClientSpec(bootstrap_servers=self.bootstrap_servers)
+        servers = tuple(f"{LOOPBACK}:{plan.internal_port}" for plan in self._brokers)
+        return KafkaClientSpec(bootstrap_servers=servers, client_properties=f"file:{self.security.client_properties}")
 
 
 def prepared_runtime(directory: Path, announce: Announce) -> Runtime:
