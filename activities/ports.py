@@ -78,8 +78,14 @@ class NodeDriver(Protocol):
     async def make_dir(self, path: str) -> None:
         """Create a directory with its parents; there already is fine."""
 
-    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
-        """Run a program to its end. A program that outlives `timeout` is ended, and `Transient` raised."""
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed:
+        """Run a program to its end. A program that outlives `timeout` is ended, and `Transient` raised.
+
+        Secrets are given in `stdin`, which the program may open again as `/dev/stdin`, or in `environment`: both stay between
+        us and the program, as a command line does not.
+        """
 
     async def process(self) -> Process:
         """The node's process, alive or not. A zombie is not alive; a recycled pid is not the node's."""

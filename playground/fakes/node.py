@@ -170,7 +170,9 @@ class FakeDriver:
     async def make_dir(self, path: str) -> None:
         self._node.machine.make_dir(path)
 
-    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed:
         """Knows `kafka.tools.StorageTool format`, the look that is sent to a node, and the configuration management of
         `fakes.spec`."""
         if is_look(arguments):

@@ -516,6 +516,12 @@ async def test_run_gives_exit_code_and_outputs(local: LocalNodes) -> None:
     assert (done.exit_code, done.output, done.errors) == (3, "hello\n", "oops\n")
 
 
+async def test_what_a_program_is_given_can_be_opened_again_and_is_on_no_command_line(local: LocalNodes) -> None:
+    script = "cat /dev/stdin; cat /dev/stdin; tr '\\0' ' ' </proc/$$/cmdline"
+    done = await local.serving().run(("sh", "-c", script), {}, DEADLINE, b"s3cret")
+    assert done.output == f"s3crets3cretsh -c {script} "
+
+
 async def test_run_ends_a_program_and_its_children_at_the_limit(local: LocalNodes) -> None:
     children = local.directory / "child"
     driver = local.serving()

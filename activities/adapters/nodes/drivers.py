@@ -42,8 +42,10 @@ class ComposedDriver:
     async def make_dir(self, path: str) -> None:
         await self._transport.make_dir(path)
 
-    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
-        return await self._transport.run(arguments, environment, timeout)
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed:
+        return await self._transport.run(arguments, environment, timeout, stdin)
 
     async def process(self) -> Process:
         return await self._service.process()

@@ -50,10 +50,12 @@ class LocalMachine:
     async def make_dir(self, path: str) -> None:
         await asyncio.to_thread(_make_dirs, Path(path))
 
-    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed:
         """Outputs go to unnamed files: the end of the program is the end, even if a child of it keeps them open."""
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            process = await _spawn(arguments, environment, output, errors)
+        with _in_memory(stdin) as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            process = await _spawn(arguments, environment, given, output, errors)
             try:
                 async with asyncio.timeout(timeout.total_seconds()):
                     exit_code = await process.wait()
@@ -65,15 +67,23 @@ class LocalMachine:
             return Completed(exit_code, *await asyncio.to_thread(_texts, output, errors))
 
 
+def _in_memory(content: bytes) -> IO[bytes]:
+    """A file that is on no disk, and that a program can open by `/dev/stdin` as it cannot a socket."""
+    file = os.fdopen(os.memfd_create("stdin"), "w+b")
+    file.write(content)
+    file.seek(0)
+    return file
+
+
 async def _spawn(
-    arguments: Sequence[str], environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
+    arguments: Sequence[str], environment: Mapping[str, str], given: IO[bytes], output: IO[bytes], errors: IO[bytes]
 ) -> asyncio.subprocess.Process:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     with _os_errors(Path(arguments[0])):
         try:
             return await asyncio.create_subprocess_exec(
                 *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=given,
                 stdout=output,
                 stderr=errors,
                 env={**inherited, **environment},

@@ -27,8 +27,13 @@ class Transport(Protocol):
 
     async def make_dir(self, path: str) -> None: ...
 
-    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta) -> Completed:
-        """Run a program in `/` with `environment` added to a bare one. The caller's own environment is not passed on."""
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed:
+        """Run a program in `/` with `environment` added to a bare one. The caller's own environment is not passed on.
+
+        No other user of the machine may see `environment` and `stdin`: a transport passes neither on a command line.
+        """
 
 
 class ServiceManager(Protocol):
