@@ -11,16 +11,19 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from activities.canary_survey import refused_canaries
+from activities.broker_logins import try_logins
+from activities.key_stores import NodeSettings
+from activities.listener_look import security_of, settings_of_node, stores_of
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observe import Ports
 from activities.zookeeper_survey import survey_servers, survey_zookeeper
-from domain.cluster import NodeSpec
+from domain.cluster import ClusterSpec, NodeSpec
 from domain.errors import KeeperlessError, Permanent
 from domain.observation import Observation, Process
 from domain.observed import Unanswered
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.survey import NodeSurvey, Registration, Survey, ZooKeeperSurvey
+from domain.survey import ListenerSecurity, LoginTried, NodeSurvey, Registration, Survey, ZooKeeperSurvey
 
 T = TypeVar("T")
 
@@ -101,7 +104,30 @@ async def _nodes(
         look = await gaps.part(f"look at {spec.node_name(node.id)}", looked)
         return own.survey(node.id, key).model_copy(update={"look": look})
 
-    return tuple(await asyncio.gather(*map(survey, spec.nodes)))
+    own = {node_id: (file or Files()).properties for node_id, file in files.items()}
+    asked = {n.id: settings_of_node(n, ports.drivers.driver(n), first.properties, own[n.id]) for n in spec.nodes}
+    nodes, security, logins = await asyncio.gather(
+        asyncio.gather(*map(survey, spec.nodes)), _security(spec, asked, key, gaps), _logins(spec, asked, registrations, gaps)
+    )
+    return tuple(n.model_copy(update={"security": security.get(n.id), "logins": logins.get(n.id) or ()}) for n in nodes)
+
+
+async def _security(spec: ClusterSpec, asked: dict[int, NodeSettings], key: bytes, gaps: Gaps) -> dict[int, ListenerSecurity]:
+    """For the controllers' listener, where it is not plain."""
+    if spec.controller_security_protocol == "PLAINTEXT":
+        return {}
+    looks = (gaps.part(f"security of {spec.node_name(n)}", stores_of(spec, one)) for n, one in asked.items())
+    found = dict(zip(asked, await asyncio.gather(*looks), strict=True))
+    stores = {node_id: seen for node_id, seen in found.items() if seen is not None}
+    return security_of(spec, {node_id: asked[node_id] for node_id in stores}, stores, key)
+
+
+async def _logins(
+    spec: ClusterSpec, asked: dict[int, NodeSettings], registrations: tuple[Registration, ...], gaps: Gaps
+) -> dict[int, tuple[LoginTried, ...] | None]:
+    ids = [controller.id for controller in spec.controllers]
+    tries = (gaps.part(f"logins from {spec.node_name(n)}", try_logins(asked[n], registrations)) for n in ids)
+    return dict(zip(ids, await asyncio.gather(*tries), strict=True))
 
 
 def _pid(process: Process | None) -> int | None:

@@ -85,10 +85,61 @@ class NodeLook(ObservedPart):
     reached: tuple[Reached, ...]
 
 
+class Certificate(ObservedPart):
+    """What a node shows to others. `names`: DNS names and addresses that it is for. Times: of the whole chain.
+
+    `can_serve`, `can_call`: whether its extended key usage is for servers, and for clients.
+    """
+
+    subject: str
+    since: datetime
+    until: datetime
+    names: tuple[str, ...]
+    can_serve: bool
+    can_call: bool
+
+
+class PlainLogin(ObservedPart):
+    """A login of PLAIN, and whom a server with it lets in: by user's name a digest of the password, of this survey only."""
+
+    user: str
+    password: str
+    accepts: dict[str, str] = Field(default_factory=dict)
+
+
+class ListenerSecurity(ObservedPart):
+    """What one node has for the controllers' listener, as a client and, a controller, as the server.
+
+    `problems`: what does not open or is not set. `unknown`: what could not be looked at, and why.
+    `believed`: ids of the nodes whose certificate its truststore leads to; `None`: it could not be read.
+    `mechanism`: of its own logins; `enabled`: those that it offers. `principal`: as whom it comes; `None`: nothing tells.
+    """
+
+    problems: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+    believed: tuple[int, ...] | None = None
+    checks_names: bool = True
+    client_auth: str = "none"
+    mechanism: str = ""
+    enabled: tuple[str, ...] = ()
+    login: PlainLogin | None = None
+    principal: str | None = None
+
+
+class LoginTried(ObservedPart):
+    """Kafka's own tool, run on a controller's host with its settings. `unknown`: why it could not be tried."""
+
+    what: str
+    problem: str | None = None
+    unknown: str | None = None
+
+
 class NodeSurvey(ObservedPart):
     """One node. Of a controller that is to be made the settings are those of its `base_properties`.
 
     `principal`: as whom it logs in to other brokers; `None`: its file does not tell. `lacks_base`: there is no such base file.
+    `security`: for the controllers' listener, where it is not plain. `logins`: a controller's, to the brokers' listeners.
     """
 
     id: int
@@ -97,6 +148,8 @@ class NodeSurvey(ObservedPart):
     digests: dict[str, str] = Field(default_factory=dict)
     principal: str | None = None
     lacks_base: bool = False
+    security: ListenerSecurity | None = None
+    logins: tuple[LoginTried, ...] = ()
 
 
 class ClientSession(ObservedPart):

@@ -3,11 +3,17 @@
 import re
 from collections.abc import Mapping
 
+from domain.survey import ListenerSecurity
 from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP
 
 ANONYMOUS = "User:ANONYMOUS"
 """Who comes over a listener without any authentication (KafkaPrincipal.java)."""
 USERNAME = re.compile(r'\busername\s*=\s*"([^"]+)"')
+OPTION = re.compile(r'([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+"""Of a login module in `sasl.jaas.config` (JaasConfig.java)."""
+BY_NUMBER = re.compile(r"\d+(\.\d+){2,}=")
+"""A part of a name that has no name of its own, and that Java writes otherwise."""
+LOGIN = "sasl.jaas.config"
 NAMED_IN_JAAS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -40,3 +46,37 @@ def principal_of(properties: Mapping[str, str]) -> str | None:
     login = properties.get(f"{prefix}{mechanism.lower()}.sasl.jaas.config", properties.get(f"{prefix}sasl.jaas.config", ""))
     found = USERNAME.search(login)
     return f"User:{found[1]}" if found else None
+
+
+def settings_of(properties: Mapping[str, str], listener: str, mechanism: str) -> dict[str, str]:
+    """`ssl.` and `sasl.` settings as Kafka reads them for one listener: its own prefix wins, and then the mechanism's.
+
+    A login without the mechanism in its name is ignored, as a server does (JaasContext.java); and so is with SASL a wish for
+    certificates of clients that is not the listener's own (KIP-684).
+    """
+    prefix, of_mechanism = f"listener.name.{listener.lower()}.", f"{mechanism.lower()}."
+    common = {key: value for key, value in properties.items() if key.startswith(("ssl.", "sasl."))}
+    own = {key[len(prefix) :]: value for key, value in properties.items() if key.startswith(prefix)}
+    if protocol_of(properties, listener).startswith("SASL"):
+        common.pop("ssl.client.auth", None)
+    found = {key: value for key, value in (common | own).items() if key != LOGIN}
+    return found | {key[len(of_mechanism) :]: value for key, value in found.items() if key.startswith(of_mechanism)}
+
+
+def options_of(login: str) -> dict[str, str]:
+    """What a login module is given in `sasl.jaas.config`."""
+    return {
+        name: re.sub(r"\\(.)", r"\1", quoted) if quoted or not plain else plain for name, quoted, plain in OPTION.findall(login)
+    }
+
+
+def principal_at(protocol: str, properties: Mapping[str, str], found: ListenerSecurity) -> str | None:
+    """As whom a node comes to the controllers' listener. `None`: a file does not tell."""
+    if properties.get("principal.builder.class", "").strip():
+        return None
+    if protocol.startswith("SASL"):
+        return f"User:{found.login.user}" if found.login is not None else None
+    rules = properties.get("ssl.principal.mapping.rules", "DEFAULT").strip()
+    if found.certificate is None or rules != "DEFAULT" or BY_NUMBER.search(found.certificate.subject):
+        return None
+    return f"User:{found.certificate.subject}"

@@ -65,6 +65,7 @@ AUTHORIZERS_IN_KRAFT = {
 DEFAULT_PROTOCOL_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 """`listener.security.protocol.map` where a file has none (SocketServerConfigs.java)."""
 
+PROTOCOL_MAP = "listener.security.protocol.map"
 INHERITED_PREFIXES = ("zookeeper.", "password.encoder.", "delegation.token.", "ssl.", "sasl.", "listener.name.", "principal.")
 INHERITED_KEYS = frozenset(
     {
@@ -157,8 +158,8 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
     The result holds what the broker's holds, secrets included: it goes to the controller's node and nowhere else.
     """
     theirs, own_base = parse(broker), parse(base or "")
-    inherited = {key: value for key, value in theirs.items() if _is_inherited(key) and key not in own_base}
-    protocols = _merged(
+    inherited = {key: value for key, value in theirs.items() if is_inherited(key) and key not in own_base}
+    protocols = merged_map(
         own_base.get("listener.security.protocol.map", ""), theirs.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
     )
     own = {
@@ -174,7 +175,7 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
     return node_file(edit(text, _authorizer(parse(text))), spec, controller, NodeStage.MIGRATION)
 
 
-def _merged(first: str, second: str) -> str:
+def merged_map(first: str, second: str) -> str:
     """Two protocol maps in one; where both name a listener the first one's protocol stands."""
     entries = [entry.strip() for entry in first.split(",") if entry.strip()]
     names = {entry.partition(":")[0].upper() for entry in entries}
@@ -182,5 +183,5 @@ def _merged(first: str, second: str) -> str:
     return ",".join([*entries, *added])
 
 
-def _is_inherited(key: str) -> bool:
+def is_inherited(key: str) -> bool:
     return key in INHERITED_KEYS or key.startswith(INHERITED_PREFIXES)

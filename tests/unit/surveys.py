@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from domain.cluster import ClusterSpec
@@ -10,17 +11,21 @@ from domain.properties import parse
 from domain.survey import (
     SURVEYED_PROPERTIES,
     BrokerLogDir,
+    Certificate,
     ClientSession,
     Directory,
     EnsembleServer,
+    ListenerSecurity,
+    LoginTried,
     NodeLook,
     NodeSurvey,
+    PlainLogin,
     Registration,
     Survey,
     ZooKeeperSurvey,
 )
 from domain.zk_to_kraft.listener_security import principal_of
-from tests.unit.conftest import broker_text
+from tests.unit.conftest import NOW, broker_text
 
 GIB = 1024**3
 SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
@@ -151,4 +156,43 @@ def with_look(seen: Observation, node_ids: tuple[int, ...], **parts: Any) -> Obs
         assert look is not None
         seen = with_node_survey(seen, (node_id,), look=look.model_copy(update=parts))
         assert seen.survey is not None
+    return seen
+
+
+def certificate(spec: ClusterSpec, node_id: int, **parts: Any) -> Certificate:
+    return Certificate(
+        subject=f"CN={spec.node_name(node_id)}",
+        since=NOW - timedelta(days=1),
+        until=NOW + timedelta(days=365),
+        names=(spec.node(node_id).host,),
+        can_serve=True,
+        can_call=True,
+    ).model_copy(update=parts)
+
+
+def security(spec: ClusterSpec, node_id: int, **parts: Any) -> ListenerSecurity:
+    return ListenerSecurity(
+        certificate=certificate(spec, node_id),
+        believed=tuple(node.id for node in spec.nodes),
+        mechanism="PLAIN",
+        enabled=("PLAIN",),
+        login=PlainLogin(user="kafka", password="one", accepts={"kafka": "one"}),  # noqa: S106 - a digest
+        principal="User:kafka",
+    ).model_copy(update=parts)
+
+
+def secured(seen: Observation, spec: ClusterSpec) -> Observation:
+    """All that nodes have for a controllers' listener with TLS and PLAIN is in order."""
+    for node in spec.nodes:
+        seen = with_node_survey(seen, (node.id,), security=security(spec, node.id))
+    let_in = (LoginTried(what="INTERNAL of broker-1"),)
+    return with_node_survey(seen, tuple(c.id for c in spec.controllers), logins=let_in)
+
+
+def with_security(seen: Observation, node_ids: tuple[int, ...], **parts: Any) -> Observation:
+    assert seen.survey is not None
+    for node_id in node_ids:
+        found = seen.survey.node(node_id).security
+        assert found is not None
+        seen = with_node_survey(seen, (node_id,), security=found.model_copy(update=parts))
     return seen

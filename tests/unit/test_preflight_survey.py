@@ -28,9 +28,11 @@ from tests.unit.conftest import (
     with_metrics,
     with_zookeeper,
 )
+from tests.unit.secured_cases import secured_cases
 from tests.unit.surveys import (
     disk,
     registration,
+    secured,
     settings_of,
     survey_of,
     surveyed,
@@ -246,6 +248,9 @@ OTHER_SPECS: dict[str, tuple[Observation, ClusterSpec, str, Severity]] = {
     ),
 }
 
+SECURED_SEEN = secured(with_setting("super.users=User:kafka;User:ANONYMOUS;User:CN=broker-1"), SASL_SPEC)
+SECURED = secured_cases(SECURED_SEEN, secured(SASL_SEEN, SPEC), SASL_SPEC)
+
 UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "no python on a broker": (
         with_node_survey(blind("look at broker-1"), (1,), look=None),
@@ -283,6 +288,7 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
 }
 
 ALL = {
+    **{name: (seen, spec) for name, (seen, spec, _, _) in SECURED.items()},
     **{name: (seen, SPEC) for name, (seen, _, _) in CASES.items()},
     **{name: (seen, spec) for name, (seen, spec, _, _) in OTHER_SPECS.items()},
     **{name: (seen, spec) for name, (seen, spec, _) in UNVERIFIABLE.items()},
@@ -305,6 +311,19 @@ def test_a_check_fires_with_its_code_and_severity(case: str) -> None:
 def test_a_check_fires_on_what_is_described(case: str) -> None:
     seen, spec, code, severity = OTHER_SPECS[case]
     assert_fires(found(seen, spec), code, severity)
+
+
+@pytest.mark.parametrize("case", SECURED)
+def test_a_check_fires_on_what_a_secured_listener_lacks(case: str) -> None:
+    seen, spec, code, told = SECURED[case]
+    findings = [f for f in found(seen, spec) if f.code != "PF39"]
+    assert {f.code for f in findings} == {code}
+    assert any(told in f"{f.object}: {f.observed}" for f in findings), findings
+
+
+@pytest.mark.parametrize(("seen", "spec"), [(SECURED_SEEN, SASL_SPEC), (secured(SASL_SEEN, SPEC), SPEC)])
+def test_what_was_tried_and_is_in_order_is_no_finding(seen: Observation, spec: ClusterSpec) -> None:
+    assert found(seen, spec) == ()
 
 
 def assert_fires(findings: tuple[Finding, ...], code: str, severity: Severity) -> None:
@@ -353,7 +372,7 @@ def test_every_function_of_a_check_has_a_case_in_which_it_fires(check: Check, fu
         assert seen.kafka is not None
         assert seen.survey is not None
         fired += function(Surveyed(spec, POLICY, seen, seen.zookeeper, seen.kafka, seen.survey))
-    assert [f for f in fired if not f.is_unverifiable or function.__name__ in {"_logins", "_agents"}]
+    assert [f for f in fired if not f.is_unverifiable or function.__name__ in {"_agents"}]
     assert {f.code for f in fired} == {check.code}
 
 

@@ -1,15 +1,13 @@
 """PF28, PF29, PF36: whether controllers and brokers will reach each other, and be let in."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from domain.decisions import Finding
 from domain.survey import Reached, ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some, unverifiable
+from domain.zk_to_kraft.checks.trust import CHECKS_OF_TRUST
+from domain.zk_to_kraft.checks.validity import until_finding
 from domain.zk_to_kraft.listener_security import inter_broker_listener, protocol_of
-
-LEAST_VALIDITY = timedelta(days=30)
-"""A certificate has to outlive the migration and its soak."""
 
 
 def _listener_names(seen: Seen) -> Iterator[Finding]:
@@ -85,32 +83,8 @@ def _of_listener(seen: Surveyed, name: str, reached: Reached) -> Iterator[Findin
             expected="it can be reached",
             fix="Open the way from there (names, routes, firewalls): controllers tell brokers through it what they lead.",
         )
-    elif reached.certificate_until is not None and reached.certificate_until - seen.observation.ended_at < LEAST_VALIDITY:
-        yield Finding(
-            code="PF29",
-            object=reached.what,
-            observed=f"its certificate is valid until {reached.certificate_until:%Y-%m-%d %H:%M}",
-            expected=f"{LEAST_VALIDITY.days} days or more from now",
-            fix="Renew it first: the migration must not end in an expired certificate.",
-        )
-
-
-def _logins(seen: Surveyed) -> Iterator[Finding]:
-    """A login needs the controllers' own file, which is not there yet and is not written to find out."""
-    settings = seen.controller_settings
-    listener = inter_broker_listener(settings)
-    for what, protocol in (
-        (f"{listener}, controllers to brokers", protocol_of(settings, listener)),
-        (f"{seen.spec.controller_listener}, all to controllers", seen.spec.controller_security_protocol),
-    ):
-        if protocol != "PLAINTEXT":
-            yield unverifiable(
-                "PF29",
-                what,
-                f"{protocol}: trust, names in certificates and logins were not tried: that needs the controllers' files",
-                "a login with the settings that controllers get",
-                "Try them from a controller's host with Kafka's own tools and the brokers' settings, and accept this finding.",
-            )
+    elif reached.certificate_until is not None:
+        yield from until_finding("PF29", reached.what, reached.certificate_until, seen.observation.ended_at)
 
 
 def _scram(seen: Surveyed) -> Iterator[Finding]:
@@ -162,13 +136,18 @@ CHECKS = (
     ),
     Check(
         code="PF29",
-        holds="from every controller's host each broker's inter-broker listener is reached, names of controllers are known on "
-        "all hosts, and certificates are valid for a month",
-        because="a controller that cannot reach a broker, or is not let in, tells it nothing",
-        source="connections, and with TLS handshakes, by a program that the driver runs once on each node",
-        unverifiable="python3 cannot be run on a node; or a listener needs a login or a trusted certificate, which only the "
-        "controllers' own files could try",
-        of_survey=(_reachable, _logins),
+        holds="from every controller's host each broker's inter-broker listener is reached and lets the controller in, names "
+        "of controllers are known on all hosts, what nodes have for the controllers' listener opens, their certificates are "
+        "trusted by those who meet them, are for the right names and valid for a month, and controllers accept their logins",
+        because="a controller that cannot reach a broker, or is not let in, tells it nothing; and controllers that do not let "
+        "in each other and the brokers are no quorum",
+        source="connections by a program that the driver runs once on each node; with TLS or SASL a login of Kafka's own tool "
+        "from each controller's host, with the settings that the controller gets; keystores and truststores as Java's keytool "
+        "opens them on each node; logins of PLAIN by keyed digests, never the password",
+        unverifiable="python3, Java's keytool or Kafka's tool cannot be run on a node; a login is in a JAAS file, a password "
+        "with a config provider; Java's own truststore is used; or the controllers' listener has Kerberos or OAuth, which "
+        "only a running controller could accept",
+        of_survey=(_reachable, *CHECKS_OF_TRUST),
     ),
     Check(
         code="PF36",

@@ -36,6 +36,24 @@ def _super_users(seen: Surveyed) -> Iterator[Finding]:
             yield from _super_user(seen.name(broker.id), what, principal, settings)
 
 
+def _super_users_at_controllers(seen: Surveyed) -> Iterator[Finding]:
+    """Where that listener is not plain: everybody who comes to it, by what each node has for it."""
+    if seen.spec.controller_security_protocol == "PLAINTEXT" or not seen.controller_settings.get("authorizer.class.name", ""):
+        return
+    securities = {node.id: seen.node(node.id).security for node in seen.spec.nodes}
+    servers = [security for c in seen.spec.controllers if (security := securities[c.id]) is not None]
+    asks = any(server.client_auth != "none" for server in servers)
+    is_nameless = seen.spec.controller_security_protocol == "SSL" and not asks
+    comers: dict[str | None, list[str]] = {}
+    for node_id, security in securities.items():
+        if security is not None:
+            comers.setdefault(ANONYMOUS if is_nameless else security.principal, []).append(seen.name(node_id))
+    for principal, names in comers.items():
+        for users in {seen.node(c.id).settings.get("super.users") for c in seen.spec.controllers}:
+            settings = seen.controller_settings | ({"super.users": users} if users is not None else {})
+            yield from _super_user(some(names), f"at {seen.spec.controller_listener}", principal, settings)
+
+
 def _super_user(name: str, what: str, principal: str | None, settings: dict[str, str]) -> Iterator[Finding]:
     users = {user.strip() for user in settings.get("super.users", "").split(";")}
     expected = "the principal that nodes come with is among super.users"
@@ -131,9 +149,10 @@ CHECKS = (
         holds="where there is an authorizer, the principals that brokers and controllers come with are super users",
         because="a controller that is not allowed to command brokers, or a broker that may not register, stops the cluster. "
         "Where everybody is let in for want of an ACL it is a warning",
-        source="`super.users`, listeners and the users' names of logins in brokers' files",
+        source="`super.users`, listeners and the users' names of logins in brokers' files; "
+        "certificates for the controllers' listener",
         unverifiable="nodes come with a certificate, a ticket or a token: a file does not tell whose",
-        of_survey=(_super_users,),
+        of_survey=(_super_users, _super_users_at_controllers),
     ),
     Check(
         code="PF31",
