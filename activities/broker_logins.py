@@ -4,6 +4,7 @@ One run asks all brokers. Only where it does not end well each broker is asked b
 tool by its standard input.
 """
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -20,7 +21,9 @@ ALL_TIME, ONE_TIME = timedelta(seconds=25), timedelta(seconds=30)
 """A JVM start, and what Kafka itself waits (`LIMITS`), on a busy machine."""
 LIMITS = {"request.timeout.ms": "8000", "default.api.timeout.ms": "12000"}
 SMALL = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
-MOST_ASKED = 6
+MOST_ASKED = 3
+"""At once: each is a JVM on a controller's host."""
+NOT_ASKED = f"Kafka's own tool had no answer of theirs, and {MOST_ASKED} at most are asked one by one"
 ANSWERED = re.compile(r"^\S+ \(id: (\d+) rack: .*\) -> \(", re.MULTILINE)
 CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Exception|Error)\b.*)", re.MULTILINE)
 
@@ -28,9 +31,9 @@ CAUSE = re.compile(r"^(?:Caused by: |Exception in thread \S+ )?([\w.$]+(?:Except
 async def try_logins(asked: NodeSettings, registrations: Sequence[Registration]) -> tuple[LoginTried, ...]:
     listener = inter_broker_listener(asked.properties)
     protocol = protocol_of(asked.properties, listener)
-    if protocol == "PLAINTEXT":
-        return ()
     targets = {r.broker_id: r.addresses[listener] for r in registrations if listener in r.addresses}
+    if protocol == "PLAINTEXT" or not targets:
+        return ()
     what = f"{listener}, controllers to brokers"
     try:
         properties = client_properties(asked.properties, listener, protocol)
@@ -60,12 +63,13 @@ async def _try(asked: NodeSettings, properties: bytes, targets: Mapping[int, str
     silent = [broker for broker in targets if broker not in answered]
     tried = [LoginTried(what=f"{listener} of broker-{broker}") for broker in targets if broker in answered]
     refused: dict[str | None, list[str]] = {}
-    for broker in silent[:MOST_ASKED]:
-        refused.setdefault(await _one(asked, properties, targets[broker]), []).append(f"broker-{broker} at {targets[broker]}")
+    problems = await asyncio.gather(*(_one(asked, properties, targets[broker]) for broker in silent[:MOST_ASKED]))
+    for broker, problem in zip(silent, problems, strict=False):
+        refused.setdefault(problem, []).append(f"broker-{broker} at {targets[broker]}")
     tried += [LoginTried(what=f"{listener} of {', '.join(brokers)}", problem=problem) for problem, brokers in refused.items()]
     rest = silent[MOST_ASKED:]
     if rest:
-        tried.append(LoginTried(what=f"{listener} of {len(rest)} more brokers", unknown="they did not answer Kafka's own tool"))
+        tried.append(LoginTried(what=f"{listener} of {len(rest)} more brokers", unknown=NOT_ASKED))
     return tuple(tried)
 
 
@@ -92,4 +96,4 @@ async def _one(asked: NodeSettings, properties: bytes, server: str) -> str | Non
 
 async def _java(asked: NodeSettings, arguments: Sequence[str], properties: bytes, limit: timedelta) -> Completed:
     program = [f"{asked.tools}java", *SMALL, "-cp", f"{asked.node.kafka_home}/libs/*", *arguments]
-    return await asked.driver.run(program, asked.node.environment, limit, properties)
+    return await asked.driver.run(program, asked.environment, limit, properties)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from domain.survey import Certificate
@@ -77,6 +77,6 @@ def is_believed(chain: Chain, trusted: Sequence[x509.Certificate]) -> bool:
 def _signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(by)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True

@@ -9,18 +9,21 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from activities.certificates import certificates_in
+from activities.certificates import certificates_in, described
 from activities.ports import Completed, NodeDriver
 from domain.cluster import NodeSpec
 from domain.errors import Permanent
 from domain.properties import ENCODING
+from domain.survey import Certificate
 
 KEYTOOL_TIME = timedelta(seconds=30)
 SMALL = ("-J-Xmx64m", "-J-XX:TieredStopAtLevel=1", "-J-Duser.language=en")
 KEY_ENTRY = "Entry type: PrivateKeyEntry"
 PASSWORD, KEY_PASSWORD = "KEEPERLESS_STORE", "KEEPERLESS_KEY"
+FOR_EVERY_JVM = frozenset({"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"})
 ELSEWHERE = "${"
 """Begins a value that a config provider has (KIP-297)."""
 
@@ -42,6 +45,11 @@ class NodeSettings:
     properties: Mapping[str, str]
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The node's, without what would put its agents into a tool: their ports are taken."""
+        return {name: value for name, value in self.node.environment.items() if name not in FOR_EVERY_JVM}
+
+    @property
     def tools(self) -> str:
         home = self.node.environment.get("JAVA_HOME")
         return f"{home}/bin/" if home else ""
@@ -52,6 +60,7 @@ class Stores:
     """What a node shows, and whom it believes. `None`: it could not be seen, or there is none."""
 
     chain: Sequence[x509.Certificate] = ()
+    certificate: Certificate | None = None
     trusted: Sequence[x509.Certificate] | None = None
     problems: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -63,7 +72,8 @@ async def look_at_stores(asked: NodeSettings, settings: Mapping[str, str], *, ne
     is_without = not any(settings.get(f"ssl.keystore.{name}", "").strip() for name in ("location", "key"))
     try:
         if not is_without:
-            stores.chain = await _chain(asked, settings, needs_key=needs_key)
+            chain = await _chain(asked, settings, needs_key=needs_key)
+            stores.chain, stores.certificate = chain, _described(chain)
         elif needs_key:
             stores.problems.append("there is no keystore: ssl.keystore.location is not set")
     except Wrong as error:
@@ -77,6 +87,13 @@ async def look_at_stores(asked: NodeSettings, settings: Mapping[str, str], *, ne
     except NotSeen as error:
         stores.unknown.append(str(error))
     return stores
+
+
+def _described(chain: Sequence[x509.Certificate]) -> Certificate:
+    try:
+        return described(chain)
+    except ValueError as error:
+        raise NotSeen(f"the keystore's certificate is of a form that is not known here: {error}") from error
 
 
 async def _chain(asked: NodeSettings, settings: Mapping[str, str], *, needs_key: bool) -> list[x509.Certificate]:
@@ -126,6 +143,8 @@ async def _pem_chain(asked: NodeSettings, settings: Mapping[str, str]) -> list[x
         opened = load_pem_private_key(key[max(begin, 0) :].encode(), password.encode() or None)
     except (ValueError, TypeError) as error:
         raise Wrong("the key of the PEM keystore does not open with ssl.key.password") from error
+    except UnsupportedAlgorithm as error:
+        raise NotSeen(f"the key of the PEM keystore is of a form that is not known here: {error}") from error
     if opened.public_key() != chain[0].public_key():
         raise Wrong("the key of the PEM keystore is not that of its first certificate")
     return chain
@@ -177,7 +196,7 @@ async def _open_key(asked: NodeSettings, settings: Mapping[str, str], alias: str
 async def _keytool(asked: NodeSettings, arguments: Sequence[str], secrets: Mapping[str, str]) -> Completed:
     program = [f"{asked.tools}keytool", *SMALL, *arguments]
     try:
-        return await asked.driver.run(program, {**asked.node.environment, **secrets}, KEYTOOL_TIME)
+        return await asked.driver.run(program, {**asked.environment, **secrets}, KEYTOOL_TIME)
     except Permanent as error:
         raise NotSeen(f"keytool cannot be run there: {error}") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from cryptography import x509
 
-from activities.certificates import described, is_believed
+from activities.certificates import is_believed
 from activities.key_stores import ELSEWHERE, NodeSettings, Stores, look_at_stores
 from activities.ports import NodeDriver
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
@@ -51,7 +51,7 @@ def _security(
     found = ListenerSecurity(
         problems=tuple(stores.problems),
         unknown=tuple(stores.unknown),
-        certificate=described(stores.chain) if stores.chain else None,
+        certificate=stores.certificate,
         believed=believed,
         checks_names=settings.get("ssl.endpoint.identification.algorithm", "https").strip() != "",
         client_auth=settings.get("ssl.client.auth", "none").strip().lower(),

@@ -1,6 +1,7 @@
 """What is read of certificates, stores and settings for the controllers' listener, on files that OpenSSL could have made."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -270,6 +271,22 @@ async def test_brokers_that_did_not_answer_are_asked_by_themselves() -> None:
     )
     slow = await tried(BrokerApi=Transient("still running"), ClusterTool=Completed(0, "Cluster ID: x", ""))
     assert [problem for _, problem, _ in slow] == [None], "slow is not refused"
+
+
+async def test_of_many_silent_brokers_a_few_are_asked_and_the_rest_is_unknown() -> None:
+    machine = Machine(None, BrokerApi=Transient("still running"), ClusterTool=REFUSED)
+    many = tuple(AT[0].model_copy(update={"broker_id": n}) for n in range(1, 10))
+    *_, rest = await try_logins(asked(machine, dict(BROKER)), many)
+    assert (rest.what, rest.problem, rest.unknown is None) == ("INTERNAL of 6 more brokers", None, False)
+    assert len(machine.ran) == 1 + 3
+    assert await try_logins(asked(machine, dict(BROKER)), ()) == ()
+
+
+def test_agents_of_the_node_do_not_come_into_tools() -> None:
+    given = asked(Machine())
+    environment = {"JAVA_HOME": "/java", "JAVA_TOOL_OPTIONS": "-javaagent:/a.jar=port=1"}
+    there = replace(given, node=given.node.model_copy(update={"environment": environment}))
+    assert (there.tools, there.environment) == ("/java/bin/", {"JAVA_HOME": "/java"})
 
 
 async def test_a_login_that_cannot_be_tried_is_unknown() -> None:
