@@ -66,7 +66,16 @@ DEFAULT_PROTOCOL_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEX
 """`listener.security.protocol.map` where a file has none (SocketServerConfigs.java)."""
 
 PROTOCOL_MAP = "listener.security.protocol.map"
-INHERITED_PREFIXES = ("zookeeper.", "password.encoder.", "delegation.token.", "ssl.", "sasl.", "listener.name.", "principal.")
+INHERITED_PREFIXES = (
+    "config.providers",
+    "zookeeper.",
+    "password.encoder.",
+    "delegation.token.",
+    "ssl.",
+    "sasl.",
+    "listener.name.",
+    "principal.",
+)
 INHERITED_KEYS = frozenset(
     {
         "allow.everyone.if.no.acl.found",

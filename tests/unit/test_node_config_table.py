@@ -234,6 +234,16 @@ def test_a_controller_at_the_end(name: str) -> None:
     assert (after["process.roles"], after["node.id"]) == ("controller", "3001")
 
 
+def test_a_controller_inherits_the_providers_that_resolve_what_it_inherits() -> None:
+    providers = (
+        "config.providers=file\nconfig.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+    )
+    text = f"{SECURED}\n{providers}ssl.key.password=${{file:/etc/kafka/secrets:key}}\n"
+    after = parse(controller_file(SPEC, SPEC.controllers[0], None, text))
+    wanted = parse(providers) | {"ssl.key.password": "${file:/etc/kafka/secrets:key}"}
+    assert {key: after.get(key) for key in wanted} == wanted
+
+
 def test_a_controller_inherits_what_it_must() -> None:
     broker, after = parse(SECURED), parse(controller_at("secured", NodeStage.MIGRATION))
     inherited = {
