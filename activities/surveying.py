@@ -10,8 +10,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from activities.canary_survey import refused_canaries
 from activities.broker_logins import try_logins
+from activities.canary_survey import refused_canaries
 from activities.key_stores import NodeSettings
 from activities.listener_look import security_of, settings_of_node, stores_of
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of

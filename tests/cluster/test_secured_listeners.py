@@ -37,7 +37,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
 async def look(field: Field) -> Observation:
     begun, deadline = time.monotonic(), time.monotonic() + 60
     while True:
-        seen = await with_survey(await observe(field.record, field.ports, POLICY), field.record, field.ports)
+        seen = await with_survey(await observe(field.record, field.ports, POLICY), field.record, POLICY, field.ports)
         if not seen.unanswered:
             print(f"a look took {time.monotonic() - begun:.1f} s")
             return seen
