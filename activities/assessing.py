@@ -11,7 +11,7 @@ from temporalio import activity
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
-from activities.ports import Ledger
+from activities.ports.stores import Ledger
 from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
 from domain.contracts import (

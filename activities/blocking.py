@@ -15,7 +15,8 @@ from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.observe import Ports, observe
 from activities.poison import unreadable_znodes
-from activities.ports import Listeners, ZooKeeperServers
+from activities.ports.kafka import Listeners
+from activities.ports.zookeeper import ZooKeeperServers
 from activities.suspects import stray_configs
 from activities.zookeeper_view import assigned_to
 from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen

@@ -12,7 +12,7 @@ from datetime import timedelta
 import javaproperties
 
 from activities.key_stores import ELSEWHERE, NodeSettings
-from activities.ports import Completed
+from activities.ports.nodes import Completed
 from domain.errors import Permanent, Transient
 from domain.survey import LoginTried, Registration
 from domain.zk_to_kraft.listener_security import LOGIN, inter_broker_listener, protocol_of, settings_of

@@ -33,7 +33,7 @@ from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
 from activities.perch import Perch
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from activities.zookeeper_survey import GROUPS, USERS
 from activities.zookeeper_view import TOPICS
 from domain.canaries import WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from activities.assessing import ensure_not_superseded
 from activities.perch import Perch, configs_in
-from activities.ports import DeleteZnode, ZooKeeperTree
+from activities.ports.zookeeper import DeleteZnode, ZooKeeperTree
 from activities.zookeeper_survey import GROUPS, USERS
 from activities.zookeeper_view import TOPICS
 from domain.canaries import Leftovers, pause_topic_of

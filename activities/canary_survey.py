@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 
 from activities.observe import Ports
-from activities.ports import KafkaClient
+from activities.ports.kafka import KafkaClient
 from domain.canaries import PREFIX, is_anything_made
 from domain.errors import Absent, Permanent
 from domain.policy import MigrationPolicy

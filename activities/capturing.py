@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from activities.ports import ZooKeeperTree
+from activities.ports.zookeeper import ZooKeeperTree
 
 CHUNK = 2000
 """Znodes that are held at a time."""

@@ -28,7 +28,7 @@ from activities.consistent_cut import Taker
 from activities.copies import CopyCheck, compare_copy, keep_metadata
 from activities.manifests import MessageCheck, compare_with_baseline, keep_baseline
 from activities.observe import Ports
-from activities.ports import CheckRunner, Compared, Comparison, MessageRunner
+from activities.ports.checks import CheckRunner, Compared, Comparison, MessageRunner
 from activities.reporting import nothing, report_of
 from activities.workplace import enter, sweep
 from domain.contracts import ActivityName, CheckOutcome, CheckRequest

@@ -15,7 +15,7 @@ from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.checking import Checking
 from activities.observe import Ports
 from activities.planning import Planning
-from activities.ports import CheckRunner, MessageRunner
+from activities.ports.checks import CheckRunner, MessageRunner
 from activities.queues import Manner, Queue, serve
 from activities.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings

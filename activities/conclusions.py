@@ -1,6 +1,6 @@
 """What the engines of `spark` conclude, as activities know it."""
 
-from activities.ports import Compared
+from activities.ports.checks import Compared
 from spark.job import CheckResult
 
 

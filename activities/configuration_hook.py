@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from activities.ports import Completed, NodeDriver
+from activities.ports.nodes import Completed, NodeDriver
 from domain.cluster import ConfigurationManagement
 from domain.errors import Unsafe
 from domain.zk_to_kraft.configuration import by_hand

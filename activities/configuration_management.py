@@ -33,7 +33,7 @@ from activities.heartbeat import heartbeating
 from activities.marking import Target
 from activities.node_files import pause_path, read_pause, write_pause
 from activities.observe import Ports
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from domain.cluster import ConfigurationManagement, Role
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction

@@ -18,7 +18,8 @@ from pathlib import Path
 from activities.capturing import crawl
 from activities.log_copy import copy_log
 from activities.observe import Ports
-from activities.ports import CheckRunner, Comparison, ZooKeeperTree
+from activities.ports.checks import CheckRunner, Comparison
+from activities.ports.zookeeper import ZooKeeperTree
 from activities.storage import storage_of
 from activities.zookeeper_view import claim_and_offset
 from domain.cluster import ControllerSpec

@@ -20,7 +20,7 @@ from activities.capturing import crawl
 from activities.consistent_cut import active_controller
 from activities.log_copy import copy_log
 from activities.observe import Ports
-from activities.ports import CheckRunner, Claimed, Comparison
+from activities.ports.checks import CheckRunner, Claimed, Comparison
 from activities.reporting import kept_of, nothing, report_of
 from activities.storage import storage_of
 from activities.zookeeper_view import CONTROLLER, claim_and_offset, controller_of

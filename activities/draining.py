@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from activities.epochs import rule_of
 from activities.fence import Member
-from activities.ports import ClusterMetrics, ZooKeeperTree
+from activities.ports.kafka import ClusterMetrics
+from activities.ports.zookeeper import ZooKeeperTree
 from domain.errors import Transient
 from domain.observation import MigrationGauge
 

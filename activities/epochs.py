@@ -5,7 +5,7 @@ znode says.
 import json
 from dataclasses import dataclass
 
-from activities.ports import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree
 from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 
 TOPICS_AT_ONCE = 200

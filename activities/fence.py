@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look_at_log_dir
-from activities.ports import FileContent, NodeDriver, NodeDrivers
+from activities.ports.nodes import FileContent, NodeDriver, NodeDrivers
 from activities.storage import is_anothers, storage_of
 from domain.cluster import ControllerSpec
 from domain.errors import Transient

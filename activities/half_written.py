@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 
 from activities.epochs import TOPICS_AT_ONCE, Rule, partitions_of, replicas_in
-from activities.ports import CreateZnode, SetZnode, Znode, ZooKeeperTree
+from activities.ports.zookeeper import CreateZnode, SetZnode, Znode, ZooKeeperTree
 from activities.zookeeper_view import CONTROLLER_EPOCH, TOPICS
 
 PARTITIONS_AT_ONCE = 500

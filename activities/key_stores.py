@@ -13,7 +13,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from activities.certificates import certificates_in, described
-from activities.ports import Completed, NodeDriver
+from activities.ports.nodes import Completed, NodeDriver
 from domain.cluster import NodeSpec
 from domain.errors import Permanent
 from domain.properties import ENCODING

@@ -46,7 +46,8 @@ from activities.heartbeat import heartbeating
 from activities.member_logs import MemberLogs
 from activities.observe import Ports
 from activities.pace import USUAL, Gap, Pace
-from activities.ports import Listeners, ZooKeeperTree
+from activities.ports.kafka import Listeners
+from activities.ports.zookeeper import ZooKeeperTree
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.strangers import answering, complaint, still_answering
 from activities.succession import Blocked, Succession

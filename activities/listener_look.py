@@ -10,7 +10,7 @@ from cryptography import x509
 
 from activities.certificates import is_believed
 from activities.key_stores import ELSEWHERE, NodeSettings, Stores, look_at_stores
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.survey import ListenerSecurity, PlainLogin
 from domain.zk_to_kraft.listener_security import LOGIN, options_of, principal_at, settings_of

@@ -8,7 +8,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from activities.quorum_log import CHECKPOINT, SEGMENT
 from domain.errors import Transient
 

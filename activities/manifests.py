@@ -19,7 +19,8 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from activities.observe import Ports
-from activities.ports import ArtefactStore, MessageComparison, MessageRunner, WalkedNode
+from activities.ports.checks import MessageComparison, MessageRunner, WalkedNode
+from activities.ports.stores import ArtefactStore
 from activities.reporting import kept_of, nothing, report_of
 from activities.segment_walks import CannotWalk, WalkLimits, walk, wanted_of
 from domain.cluster import BrokerSpec

@@ -16,7 +16,7 @@ from activities.node_files import (
     write_mark,
 )
 from activities.observe import Ports
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from activities.serving import ensure_nobody_serves
 from domain.canaries import is_anything_made
 from domain.cluster import NodeSpec, Role

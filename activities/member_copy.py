@@ -9,7 +9,7 @@ import asyncio
 import re
 from pathlib import Path, PurePosixPath
 
-from activities.ports import MemberFiles
+from activities.ports.nodes import MemberFiles
 from domain.cluster import ZooKeeperMemberSpec
 from domain.errors import Permanent, Transient
 

@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from domain.errors import Unsafe
 from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.properties import ENCODING, parse

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES

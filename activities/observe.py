@@ -9,7 +9,10 @@ from typing import TypeVar
 
 from activities.configuration_hook import is_paused
 from activities.node_files import look_at_disk
-from activities.ports import ArtefactStore, ClusterMetrics, KafkaAdmin, Ledger, NodeDriver, NodeDrivers, ZooKeepers
+from activities.ports.kafka import ClusterMetrics, KafkaAdmin
+from activities.ports.nodes import NodeDriver, NodeDrivers
+from activities.ports.stores import ArtefactStore, Ledger
+from activities.ports.zookeeper import ZooKeepers
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
 from activities.epochs import TOPICS_AT_ONCE, Rule, integer_in, partitions_of
-from activities.ports import SetZnode, Znode, ZooKeeperTree
+from activities.ports.zookeeper import SetZnode, Znode, ZooKeeperTree
 from activities.zookeeper_view import TOPICS
 from domain.errors import Transient
 from domain.partition_epochs import UUID_BYTES, PartitionEpochs

@@ -18,7 +18,7 @@ from typing import Self
 from activities.assessing import ensure_not_superseded
 from activities.marking import Target
 from activities.observe import Ports
-from activities.ports import KafkaClient
+from activities.ports.kafka import KafkaClient
 from domain.canaries import WAY_ON, pause_assignment, pause_min_isr, pause_topic_of
 from domain.cluster import Role
 from domain.contracts import StepRequest

@@ -9,7 +9,8 @@ from typing import Any
 
 from activities.assessing import ensure_not_superseded
 from activities.observe import Ports
-from activities.ports import KafkaClient, ZooKeeperTree
+from activities.ports.kafka import KafkaClient
+from activities.ports.zookeeper import ZooKeeperTree
 from domain.canaries import to_remove
 from domain.cluster import ClusterSpec
 from domain.contracts import StepRequest

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from activities import znode_forms as forms
-from activities.ports import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, DELETE_TOPICS, TOPICS
 from domain.observation import Suspect
 

@@ -12,7 +12,7 @@ what a few znodes tell, which change seldom: a server that lags for hours may ha
 import asyncio
 from dataclasses import dataclass
 
-from activities.ports import ZooKeepers, ZooKeeperTree
+from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
 from domain.errors import Transient
 from domain.records import ClusterRecord

@@ -34,7 +34,7 @@ from activities.node_files import (
     write_mark,
 )
 from activities.observe import Ports
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from activities.serving import ensure_nobody_serves
 from activities.storage import storage_in
 from domain.cluster import BrokerSpec, ControllerSpec, Role

@@ -15,7 +15,7 @@ import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from domain.errors import Transient, Unsafe
 from domain.metadata_log import SNAPSHOT_FOOTER, Batch, LogFacts, read_batches, size_of_first
 from domain.observation import MigrationGauge

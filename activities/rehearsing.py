@@ -28,16 +28,10 @@ from activities.beating import Beat
 from activities.capturing import CapturedZnode
 from activities.member_copy import copy_member
 from activities.node_files import METADATA_LOG
-from activities.ports import (
-    CheckRunner,
-    Compared,
-    Comparison,
-    NodeDrivers,
-    RehearsalRoom,
-    RehearsalRooms,
-    ZooKeeperMembers,
-    ZooKeepers,
-)
+from activities.ports.checks import CheckRunner, Compared, Comparison
+from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
+from activities.ports.rehearsal import RehearsalRoom, RehearsalRooms
+from activities.ports.zookeeper import ZooKeepers
 from activities.present_ensemble import Newest, present_ensemble
 from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
 from activities.workplace import enter, sweep

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.ports import ArtefactStore, Compared
+from activities.ports.checks import Compared
+from activities.ports.stores import ArtefactStore
 from domain.contracts import CheckRequest
 from domain.drift.hashing import content_hash
 from domain.drift.report import Cut, DriftReport, RecordCounts, Verdict

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
 
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.drift.messages import ReplicaLog
 from domain.errors import Permanent

@@ -1,6 +1,7 @@
 """Whether a node serves although nobody knows its process."""
 
-from activities.ports import ClusterMetrics, NodeDriver
+from activities.ports.kafka import ClusterMetrics
+from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
 from domain.errors import Transient, Unsafe
 

@@ -31,7 +31,7 @@ from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from activities.quorum_log import open_log, read_on
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.storage import storage_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from activities.node_files import METADATA_LOG
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
 from domain.observation import LogDir, StorageState
 from domain.properties import ENCODING, parse

@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from activities.fence import each
-from activities.ports import Listeners
+from activities.ports.kafka import Listeners
 from domain.cluster import ClusterSpec
 
 

@@ -11,7 +11,7 @@ from activities.epochs import Rule, rule_of
 from activities.fence import Member, each, is_dead, is_fenced, kill
 from activities.pace import Gap, Pace
 from activities.partition_states import PartitionStates
-from activities.ports import DeleteZnode, SetZnode, ZooKeeperTree
+from activities.ports.zookeeper import DeleteZnode, SetZnode, ZooKeeperTree
 from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Permanent, Transient

@@ -8,7 +8,9 @@ import asyncio
 
 from activities.epochs import TOPICS_AT_ONCE
 from activities.poison import poisoned_znodes, state_paths
-from activities.ports import ClusterMetrics, NodeDrivers, ZooKeepers, ZooKeeperTree
+from activities.ports.kafka import ClusterMetrics
+from activities.ports.nodes import NodeDrivers
+from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.quorum_log import open_log, read_on
 from activities.storage import storage_of
 from activities.zookeeper_view import TOPICS, claim_and_offset

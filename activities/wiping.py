@@ -26,7 +26,7 @@ from activities.node_files import (
     read_mark,
 )
 from activities.observe import Ports
-from activities.ports import NodeDriver
+from activities.ports.nodes import NodeDriver
 from activities.storage import is_anothers, storage_of
 from domain.cluster import BrokerSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest

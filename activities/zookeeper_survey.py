@@ -13,7 +13,7 @@ from activities.poison import (
     TOPIC_CONFIGS,
     poisoned_znodes,
 )
-from activities.ports import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
+from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, TOPICS
 from domain.canaries import Leftovers, is_reserved
 from domain.errors import Permanent, Transient

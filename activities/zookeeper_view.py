@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from activities.ports import Znode, ZooKeeperTree
+from activities.ports.zookeeper import Znode, ZooKeeperTree
 from domain.errors import Transient
 from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 

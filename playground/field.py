@@ -30,7 +30,8 @@ from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
-from activities.ports import NodeDrivers, ZooKeepers
+from activities.ports.nodes import NodeDrivers
+from activities.ports.zookeeper import ZooKeepers
 from activities.starting import Starting
 from activities.wiping import Wiping
 from domain.cluster import NodeSpec

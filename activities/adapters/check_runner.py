@@ -18,7 +18,7 @@ import structlog
 
 from activities.capturing import Captured, CapturedZnode
 from activities.conclusions import compared_of
-from activities.ports import Claimed, Compared, Comparison, KeptRows
+from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.drift.report import CheckName

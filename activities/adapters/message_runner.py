@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import structlog
 
 from activities.conclusions import compared_of
-from activities.ports import Compared, MessageComparison, WalkedNode
+from activities.ports.checks import Compared, MessageComparison, WalkedNode
 from domain.drift.message_manifest import NodeWalked
 from domain.errors import Permanent, Transient
 from spark.codec.segment_manifest import read_walk

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from activities.ports import Secret
+from activities.ports.stores import Secret
 from domain.errors import Permanent
 
 

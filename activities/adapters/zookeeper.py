@@ -26,7 +26,8 @@ from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, Permissions
 
-from activities.ports import Access, CreateZnode, DeleteZnode, SecretStore, SetZnode, Znode, ZnodeChange
+from activities.ports.stores import SecretStore
+from activities.ports.zookeeper import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
 from domain.cluster import ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord

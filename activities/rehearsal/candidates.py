@@ -3,7 +3,7 @@
 import re
 
 from activities.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
-from activities.ports import ZooKeeperTree
+from activities.ports.zookeeper import ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, TOPICS
 from domain.observation import Suspect
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from activities.capturing import crawl
-from activities.ports import CreateZnode, DeleteZnode, SetZnode, ZnodeChange, ZooKeeperTree
+from activities.ports.zookeeper import CreateZnode, DeleteZnode, SetZnode, ZnodeChange, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, MIGRATION
 from domain.errors import Permanent
 

@@ -236,7 +236,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Writes to ZooKeeper are read back",
         "The only one is the window's transaction. Its results are looked at one by one, a lost answer is looked up through "
         "another session, and its effect is watched afterwards.",
-        ("activities.ports:ZooKeeperTree.commit", "activities.leaving:Leaving.leave_kraft"),
+        ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.leaving:Leaving.leave_kraft"),
     ),
     Guard(
         "GF20",

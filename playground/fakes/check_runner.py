@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from activities.capturing import Captured
-from activities.ports import Claimed, Compared, Comparison, KeptRows
+from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict

@@ -5,7 +5,7 @@ leader, while enough replicas are in sync.
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
-from activities.ports import Led
+from activities.ports.kafka import Led
 from domain.errors import Absent, Permanent, Transient
 from playground.fakes.migration_driver import DriverState
 from playground.fakes.topics import FakeTopic

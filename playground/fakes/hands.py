@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.ports import DeleteZnode, FileContent, SetZnode, ZnodeChange
+from activities.ports.nodes import FileContent
+from activities.ports.zookeeper import DeleteZnode, SetZnode, ZnodeChange
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.decisions import NodeStage
 from domain.properties import ENCODING

@@ -2,7 +2,7 @@
 
 from posixpath import dirname
 
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from domain.errors import Permanent
 
 PRIVATE = 0o600

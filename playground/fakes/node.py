@@ -8,7 +8,7 @@ from itertools import count
 
 import javaproperties
 
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import Process

@@ -8,7 +8,7 @@ from posixpath import dirname
 from typing import Any
 
 from activities import on_node
-from activities.ports import Completed
+from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine
 
 GIB = 1024**3

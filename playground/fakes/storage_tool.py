@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import javaproperties
 
-from activities.ports import Completed
+from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine, text_file
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from activities.ports import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
+from activities.ports.zookeeper import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
 from domain.errors import Permanent, Transient
 from playground.fakes.faults import Faults
 

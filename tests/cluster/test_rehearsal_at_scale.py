@@ -9,7 +9,7 @@ import pytest
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.rehearsal_room import UnsharedRooms
-from activities.ports import Znode
+from activities.ports.zookeeper import Znode
 from activities.rehearsing import RehearsalPorts, rehearse
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict

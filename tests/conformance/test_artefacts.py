@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from activities.adapters.artefacts import DirectoryArtefacts
-from activities.ports import ArtefactStore
+from activities.ports.stores import ArtefactStore
 from domain.errors import Permanent
 from playground.fakes.artefacts import FakeArtefacts
 

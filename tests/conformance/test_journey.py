@@ -19,7 +19,8 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.observe import Ports, observe
-from activities.ports import FileContent, Ledger
+from activities.ports.nodes import FileContent
+from activities.ports.stores import Ledger
 from activities.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.decisions import NodeStage

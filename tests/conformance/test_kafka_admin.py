@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.ports import KafkaAdmin
+from activities.ports.kafka import KafkaAdmin
 from domain.cluster import ClusterSpec, KafkaClientSpec
 from domain.errors import Permanent, Transient
 from domain.observation import KafkaView

@@ -13,7 +13,8 @@ from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.canary_survey import refused_canaries
 from activities.observe import Ports
-from activities.ports import KafkaAdmin, KafkaClient, Led, ZooKeeperTree
+from activities.ports.kafka import KafkaAdmin, KafkaClient, Led
+from activities.ports.zookeeper import ZooKeeperTree
 from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
 from domain.errors import Absent, Transient

@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.ports import KafkaAdmin
+from activities.ports.kafka import KafkaAdmin
 from domain.cluster import ClusterSpec
 from domain.errors import Transient
 from domain.offsets import GroupOffset

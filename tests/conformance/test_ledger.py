@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import activities.ports
+from activities.ports.stores import Ledger
 from domain.cluster import ClusterSpec
 from domain.decisions import GateName
 from domain.records import (
@@ -48,8 +48,8 @@ def a_command(migration_id: str, command_id: str = "c1", at: datetime = NOW) -> 
 
 class TestPort:
     async def test_it_is_what_activities_ask_for(self, ledger: SqlLedger) -> None:
-        port: activities.ports.Ledger = ledger  # mypy holds the types to the port
-        for name, asked in inspect.getmembers(activities.ports.Ledger, inspect.isfunction):
+        port: Ledger = ledger  # mypy holds the types to the port
+        for name, asked in inspect.getmembers(Ledger, inspect.isfunction):
             if not name.startswith("_"):
                 given = inspect.signature(getattr(type(port), name))
                 assert given == inspect.signature(asked), name

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.errors import Permanent, Transient
 from playground.fakes.cluster import FakeCluster

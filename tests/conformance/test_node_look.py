@@ -10,7 +10,7 @@ import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.node_survey import PROGRAM, look_at_node, request_of
-from activities.ports import FileContent, NodeDriver
+from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.survey import NodeLook
 from playground.fakes.cluster import FakeCluster

@@ -16,7 +16,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.ports import CreateZnode, DeleteZnode, SetZnode, Znode, ZooKeeperTree
+from activities.ports.zookeeper import CreateZnode, DeleteZnode, SetZnode, Znode, ZooKeeperTree
 from domain.cluster import ClusterSpec, ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord

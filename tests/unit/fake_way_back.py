@@ -1,7 +1,7 @@
 """What happens on a way back between the rolls, done by hand on a simulated cluster: the window, and the wipe after it."""
 
 from activities.node_files import FENCED_META, META, METADATA_LOG, mark_path
-from activities.ports import DeleteZnode, SetZnode, Znode
+from activities.ports.zookeeper import DeleteZnode, SetZnode, Znode
 from domain.contracts import RevertOrder
 from domain.properties import edit
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG

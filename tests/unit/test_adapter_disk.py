@@ -12,7 +12,7 @@ from activities.node_files import (
     sha256_of,
     write_mark,
 )
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from domain.observation import LogDir, NodeDisk, PropertiesFile, RollMark, StorageState
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from activities.observe import Ports, observe
-from activities.ports import Ledger
+from activities.ports.stores import Ledger
 from domain.decisions import NodeStage
 from domain.errors import Transient
 from domain.observation import MigrationGauge, NodeMetrics, Observation

@@ -7,7 +7,8 @@ import pytest
 
 from activities.node_files import FENCED_META, META
 from activities.observe import Ports, observe
-from activities.ports import DeleteZnode, Ledger
+from activities.ports.stores import Ledger
+from activities.ports.zookeeper import DeleteZnode
 from domain.decisions import NodeStage
 from domain.observation import ControllerZnode, MigrationGauge, MigrationZnode, NodeMetrics, Observation
 from playground.fakes import hands

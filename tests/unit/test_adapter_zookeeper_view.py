@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.ports import Znode
+from activities.ports.zookeeper import Znode
 from activities.zookeeper_view import view_of
 from domain.errors import Transient
 from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView

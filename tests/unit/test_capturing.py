@@ -6,7 +6,7 @@ import pytest
 
 from activities import capturing
 from activities.capturing import CapturedZnode, crawl
-from activities.ports import Znode
+from activities.ports.zookeeper import Znode
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS
 from domain.drift.znode_paths import paths_of

@@ -11,7 +11,7 @@ from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
 from activities.observe import Ports
-from activities.ports import CheckRunner, MessageRunner
+from activities.ports.checks import CheckRunner, MessageRunner
 from activities.rehearsing import RehearsalPorts
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities

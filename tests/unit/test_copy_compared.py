@@ -12,7 +12,7 @@ import pytest
 
 from activities.adapters.check_runner import EngineRunner
 from activities.capturing import CapturedZnode
-from activities.ports import Claimed, Compared, Comparison
+from activities.ports.checks import Claimed, Compared, Comparison
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict

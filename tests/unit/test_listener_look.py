@@ -13,7 +13,7 @@ from activities.broker_logins import client_properties, try_logins
 from activities.certificates import certificates_in, described, is_believed
 from activities.key_stores import NodeSettings, Stores, look_at_stores
 from activities.listener_look import plain_login, settings_of_node
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from domain.cluster import BrokerSpec
 from domain.errors import Permanent, Transient
 from domain.properties import parse

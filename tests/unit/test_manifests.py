@@ -22,7 +22,7 @@ from activities.manifests import (
     manifest_of,
 )
 from activities.observe import Ports
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from activities.segment_walks import WalkLimits, wanted_of
 from domain.cluster import NodeSpec
 from domain.contracts import CheckRequest

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from activities.ports import Znode
+from activities.ports.zookeeper import Znode
 from activities.present_ensemble import Newest, newest_told, present_ensemble
 from domain.errors import Transient
 from domain.records import ClusterRecord

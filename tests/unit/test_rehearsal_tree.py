@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.ports import Znode
+from activities.ports.zookeeper import Znode
 from activities.rehearsal import copied_tree
 from activities.rehearsing import rows_in
 from domain.errors import Permanent

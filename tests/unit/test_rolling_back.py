@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.node_files import before_path, look_at_disk, mark_path, original_path, read_mark, sha256_of, write_mark
 from activities.observe import Ports
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from activities.provisioning import Provisioning
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from activities.node_files import FENCED_META, META, METADATA_LOG, read_mark
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe

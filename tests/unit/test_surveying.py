@@ -7,7 +7,7 @@ import pytest
 
 from activities.node_survey import class_path_of
 from activities.observe import Ports, observe
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from activities.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.decisions import Severity

@@ -25,7 +25,7 @@ from activities.adapters.kafka_admin.connections import (
 )
 from activities.adapters.kafka_admin.metadata import brokers_in, displaced, leaders_of, view_of
 from activities.adapters.kafka_admin.settings import settings_of
-from activities.ports import SecretStore
+from activities.ports.stores import SecretStore
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import Transient

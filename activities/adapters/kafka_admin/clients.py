@@ -36,7 +36,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from activities.ports import Led
+from activities.ports.kafka import Led
 from domain.errors import Permanent, Transient
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """What `client_properties` may say: kafka-python's settings."""
 
-from activities.ports import SecretStore
+from activities.ports.stores import SecretStore
 from domain.cluster import KafkaClientSpec
 from domain.errors import Permanent
 

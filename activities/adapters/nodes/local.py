@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from domain.errors import Permanent, Transient
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")

@@ -23,7 +23,7 @@ from typing import Literal
 from activities.adapters.nodes.procfs import Stat, may_name_file, names_file, names_file_from, parse_boot_time, parse_stat
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
 from activities.adapters.nodes.transport import Transport
-from activities.ports import FileContent
+from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import Process

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from activities.ports import Completed, FileContent
+from activities.ports.nodes import Completed, FileContent
 from domain.observation import Process
 
 

@@ -1,0 +1,132 @@
+"""The engines of the consistency checks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from domain.drift.message_manifest import NodeWalked
+from domain.drift.messages import ReplicaLog, Sight
+from domain.drift.report import DriftFinding, RecordCounts, Verdict
+from domain.drift.tolerations import Toleration
+from domain.metadata_log import EndOfCopy
+
+if TYPE_CHECKING:
+    from activities.capturing import Captured
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is compared: `staged`, rows of ZooKeeper, with the image that `log`, a copy of `__cluster_metadata-0`, had before
+    offset `cut`, and all versions from there to `end`. `out`: a new, private directory.
+    """
+
+    id: str
+    staged: Path
+    log: Path
+    cut: int
+    end: int
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+    is_copy: bool = False
+    """`staged` is of the time of the copy, which `cut`, the same as `end`, is the end of."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """KRaft's claim of `/controller`. `zxid`: its transaction, -1 where it was not for the copy. `at`: ZooKeeper's time."""
+
+    zxid: int
+    at: datetime | None
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """Rows as one file, to be compared with later. `counts`: by kind. `not_read`: what they lack."""
+
+    packed: bytes
+    counts: dict[str, int]
+    not_read: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found. `findings`: a file with all of them, below the comparison's `out`, or `None` where nothing was compared;
+    `first`: the gravest. `tolerated`: the tolerations that were used, as `comparison.names_of` names them. `engine`: who has
+    compared.
+    """
+
+    verdict: Verdict
+    counts: dict[str, RecordCounts]
+    first: tuple[DriftFinding, ...]
+    not_read: tuple[str, ...]
+    findings: Path | None
+    content_hash: str
+    rules_fingerprint: str
+    tolerated: tuple[str, ...]
+    engine: str
+    seconds: dict[str, float]
+
+
+class CheckRunner(Protocol):
+    """Makes rows and compares them. A session is one comparison's, by a name (a UUID) that is known before it is opened."""
+
+    async def interrupt(self, session: str) -> None:
+        """End all that runs in a session, and close it for good. Any number of times; one that never was is fine."""
+
+    async def stage(self, captured: "Captured", directory: Path) -> None:
+        """Rows of what a live tree has, into a new directory. Secrets become digests here, before any row exists."""
+
+    async def keep(self, captured: "Captured", directory: Path) -> KeptRows:
+        """The same of what Kafka is going to copy, by way of a new directory."""
+
+    async def end_of_copy(self, log: Path) -> EndOfCopy | None:
+        """Where Kafka's copy ends in what is left of the quorum's log; `None` where that does not tell of one."""
+
+    async def as_of_claim(self, kept: bytes, captured: "Captured", claimed: Claimed, directory: Path) -> None:
+        """Rows as the tree was when KRaft claimed it: into `directory`, which is new. `kept`: rows of before."""
+
+    async def compare(self, asked: Comparison, session: str, on_progress: Callable[[str, int, int], None]) -> Compared:
+        """Compare. `on_progress`: stage, tasks done, tasks in all; called often, in any thread. Cancelled, it ends its work.
+
+        `Permanent`: a side is damaged, or the log before `cut` is not there any more.
+        """
+
+    async def confirm(self, asked: Comparison, earlier: Compared, later: Compared) -> tuple[Compared, int]:
+        """`later` with those of its differences only that `earlier` had just the same, and how many others it had. They moved
+        between two looks. `asked`: has a directory of its own."""
+
+
+@dataclass(frozen=True)
+class WalkedNode:
+    """What the walk of one broker's segments has told. `batches`: a Parquet file. `moved`: logs that did not hold still."""
+
+    replicas: tuple[ReplicaLog, ...]
+    batches: bytes
+    moved: tuple[str, ...]
+    walked: NodeWalked
+
+
+@dataclass(frozen=True)
+class MessageComparison:
+    """Two looks at clients' data, their batches as Parquet files. `out`: a new, private directory."""
+
+    id: str
+    before: Sight
+    after: Sight
+    before_batches: tuple[Path, ...]
+    after_batches: tuple[Path, ...]
+    out: Path
+    tolerated: tuple[Toleration, ...] = ()
+    not_read: tuple[str, ...] = ()
+
+
+class MessageRunner(Protocol):
+    """Makes rows of what a node told, and compares them with earlier ones."""
+
+    async def read_walk(self, broker: int, output: str) -> WalkedNode:
+        """`Transient`: the answer is not whole."""
+
+    async def compare(self, asked: MessageComparison, session: str) -> Compared:
+        """`session`: as in `CheckRunner.compare`."""

@@ -1,0 +1,108 @@
+"""ZooKeeper: its tree, and its servers one by one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.causes import Serving
+
+
+@dataclass(frozen=True)
+class Znode:
+    """A znode's data with its version, the session that owns it (0: persistent), and its creation by the ensemble's clock.
+
+    `modified_zxid`: of the transaction that wrote the data last (mzxid); -1 where nobody asked for it.
+    """
+
+    data: bytes
+    version: int
+    ephemeral_owner: int
+    created_at: datetime | None = None
+    modified_zxid: int = -1
+
+
+@dataclass(frozen=True)
+class SetZnode:
+    """Replace a znode's data, if it still has this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True)
+class DeleteZnode:
+    """Delete a znode, if it still has this version."""
+
+    path: str
+    version: int
+
+
+@dataclass(frozen=True)
+class CreateZnode:
+    """Create a persistent znode, if there is none, protected as the znode `like` is. That one must be there before."""
+
+    path: str
+    data: bytes
+    like: str
+
+
+ZnodeChange = SetZnode | DeleteZnode | CreateZnode
+
+
+@dataclass(frozen=True)
+class Access:
+    """One entry of a znode's access list: whom it is for, and whether it lets them do everything."""
+
+    scheme: str
+    identity: str
+    is_everything: bool
+
+
+class ZooKeeperTree(Protocol):
+    """The tree below the cluster's chroot. One instance is one session; close it."""
+
+    async def get(self, path: str) -> Znode | None:
+        """A znode, or `None` when it does not exist."""
+
+    async def get_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """Many znodes, in the order asked for."""
+
+    async def children(self, path: str) -> tuple[str, ...] | None:
+        """Names of the children, sorted, or `None` when the znode does not exist."""
+
+    async def access(self, path: str) -> tuple[Access, ...] | None:
+        """A znode's access list, or `None` when it does not exist."""
+
+    async def sync(self) -> None:
+        """Make the server of this session catch up with the ensemble's leader: later reads have all that was done before."""
+
+    async def commit(self, changes: Sequence[ZnodeChange]) -> bool:
+        """Make all changes in one transaction, or none: false when a znode was gone, had another version, or was there already.
+
+        `Transient` when the answer was lost: then it may have happened or not, and only a look can tell, through another
+        session: this one is closed, so that what was not sent yet never will be. `Permanent` where something else forbids it.
+        """
+
+    async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
+        """`Permanent` where `commit` would be forbidden, change by change. Changes nothing."""
+
+    async def close(self) -> None: ...
+
+
+class ZooKeepers(Protocol):
+    """Opens the tree of a cluster, and asks single servers."""
+
+    async def connect(self, cluster: ClusterRecord) -> ZooKeeperTree: ...
+
+    async def ask(self, server: str, word: str) -> str | None:
+        """The answer of one server (`host:port`) to a word of four letters; `None` when it is not on its whitelist."""
+
+
+class ZooKeeperServers(Protocol):
+    """Asks the servers of an ensemble one by one, which a session never does."""
+
+    async def serving(self, host: str, port: int) -> Serving:
+        """Whether it serves. Answers within a few seconds, whatever the server does."""
