@@ -18,24 +18,21 @@ removal: what is left is told, with the commands that remove it.
 """
 
 import asyncio
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from temporalio import activity
 
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.canary_removal import left_of, remove
+from activities.canary_trials import CANARIES
 from activities.heartbeat import heartbeating
 from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
 from activities.perch import Perch
 from activities.ports.nodes import NodeDriver
-from activities.zookeeper_survey import GROUPS, USERS
-from activities.zookeeper_view import TOPICS
 from domain.canaries import WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
@@ -45,9 +42,6 @@ from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.canary_leftovers import told_left
 
-ONE_REPLICA = {"min.insync.replicas": "1"}
-"""The default of most clusters is two, and the canary has one."""
-CONFIG, CONFIG_VALUE = "retention.ms", "3600000"
 AUTHORIZER = "authorizer.class.name"
 
 
@@ -196,97 +190,3 @@ async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], 
         why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {WHAT_TO_DO[canary]}"
         return Failure(why, isinstance(error, Permanent))
     return None
-
-
-async def _try_topic(perch: Perch) -> None:
-    name, broker = perch.name, perch.broker
-    await (await perch.allowed()).create_topic(broker, name, [[broker]], ONE_REPLICA)
-
-    async def is_led() -> bool:
-        led = await perch.client.led(name, broker)
-        return led is not None and led.leaders == {0: broker}
-
-    async def is_in_zookeeper() -> bool:
-        return await perch.znode(_topic_znode(name)) is not None
-
-    await perch.until(is_led, f"topic {name}, led by this broker, as this broker says")
-    await perch.until(is_in_zookeeper, f"{_topic_znode(name)} in ZooKeeper")
-
-
-async def _try_messages(perch: Perch) -> None:
-    """A value of its own: what an earlier attempt wrote is not taken for it."""
-    name, broker, value = perch.name, perch.broker, secrets.token_hex(16).encode()
-    offset = await (await perch.allowed()).produce(broker, name, 0, value)
-
-    async def is_read() -> bool:
-        return value in await perch.client.fetch(broker, name, 0, offset)
-
-    await perch.until(is_read, f"the message at offset {offset} of {name}-0")
-
-
-async def _try_config(perch: Perch) -> None:
-    name, broker = perch.name, perch.broker
-    await (await perch.allowed()).set_topic_config(broker, name, CONFIG, CONFIG_VALUE)
-
-    async def is_told() -> bool:
-        return await perch.client.topic_config(broker, name, CONFIG) == CONFIG_VALUE
-
-    async def is_in_zookeeper() -> bool:
-        return await perch.config_in_zookeeper(f"/config/topics/{name}", CONFIG) == CONFIG_VALUE
-
-    await perch.until(is_told, f"{CONFIG}={CONFIG_VALUE} of {name}, as this broker says")
-    await perch.until(is_in_zookeeper, f"{CONFIG}={CONFIG_VALUE} in /config/topics/{name} in ZooKeeper")
-
-
-async def _try_acl(perch: Perch) -> None:
-    name, broker = perch.name, perch.broker
-    if await perch.client.denied_groups(broker) is None:
-        if perch.has_authorizer:
-            raise Transient("the broker says that it has no authorizer, and its file names one")
-        return
-    await (await perch.allowed()).deny_group(broker, name)
-
-    async def is_told() -> bool:
-        return name in (await perch.client.denied_groups(broker) or ())
-
-    async def is_in_zookeeper() -> bool:
-        return await perch.znode(_acl_znode(name)) is not None
-
-    await perch.until(is_told, f"the ACL of group {name}, as this broker says")
-    await perch.until(is_in_zookeeper, f"{_acl_znode(name)} in ZooKeeper")
-
-
-async def _try_scram(perch: Perch) -> None:
-    name, broker = perch.name, perch.broker
-    await (await perch.allowed()).give_scram(broker, name)
-
-    async def is_told() -> bool:
-        return name in await perch.client.scram_users(broker)
-
-    async def is_in_zookeeper() -> bool:
-        return await perch.config_in_zookeeper(_user_znode(name), "SCRAM-SHA-512") is not None
-
-    await perch.until(is_told, f"the SCRAM credential of user {name}, as this broker says")
-    await perch.until(is_in_zookeeper, f"{_user_znode(name)} in ZooKeeper")
-
-
-CANARIES: dict[Canary, Callable[[Perch], Awaitable[None]]] = {
-    Canary.TOPIC: _try_topic,
-    Canary.MESSAGES: _try_messages,
-    Canary.CONFIG: _try_config,
-    Canary.ACL: _try_acl,
-    Canary.SCRAM: _try_scram,
-}
-"""In this order; the topic is what the next two are tried on."""
-
-
-def _topic_znode(name: str) -> str:
-    return f"{TOPICS}/{name}"
-
-
-def _acl_znode(name: str) -> str:
-    return f"{GROUPS}/{name}"
-
-
-def _user_znode(name: str) -> str:
-    return f"{USERS}/{quote(name, safe='')}"

@@ -28,15 +28,15 @@ from activities.beating import Beat
 from activities.capturing import CapturedZnode
 from activities.member_copy import copy_member
 from activities.node_files import METADATA_LOG
-from activities.ports.checks import CheckRunner, Compared, Comparison
+from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
 from activities.ports.rehearsal import RehearsalRoom, RehearsalRooms
 from activities.ports.zookeeper import ZooKeepers
-from activities.present_ensemble import Newest, present_ensemble
+from activities.present_ensemble import present_ensemble
 from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
+from activities.rehearsal_report import equality_of, report_of
 from activities.workplace import enter, sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
-from domain.decisions import Finding
 from domain.drift.report import Verdict
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.properties import ENCODING, parse
@@ -46,16 +46,10 @@ from domain.zk_to_kraft.rehearsal import (
     Equality,
     RehearsalLimits,
     RehearsalReport,
-    advice_of,
-    age_unknown,
-    cut_short,
-    differences_of,
-    findings_of,
     refusal,
-    unexplained,
 )
 from domain.zk_to_kraft.rehearsal_files import connect_of, controller_properties, inter_broker_listener
-from domain.zk_to_kraft.rehearsal_trials import Outcome, cleared, proven
+from domain.zk_to_kraft.rehearsal_trials import Outcome
 
 NO_MEMBERS = (
     "nothing says where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, and "
@@ -246,47 +240,9 @@ class Rehearsal:
                 out=passed / "out",
                 is_copy=True,
             )
-            return _equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
+            return equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
         except KeeperlessError as error:
             return Equality(verdict=Verdict.INCONCLUSIVE, not_read=(str(error),))
-
-
-def _equality_of(compared: Compared) -> Equality:
-    return Equality(verdict=compared.verdict, counts=compared.counts, differences=compared.first, not_read=compared.not_read)
-
-
-def report_of(ended: Ended, equality: Equality | None, connect: str, newest: Newest) -> RehearsalReport:
-    """What all trials together say."""
-    way = cleared(ended.candidates, ended.trials)
-    copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
-    return RehearsalReport(
-        has_passed=way.has_passed,
-        rounds=len(ended.trials),
-        records=copied.records,
-        copy_seconds=copied.copy_seconds if way.has_passed else None,
-        seconds_without_controller=copied.seconds_without_controller if way.has_passed else None,
-        controller=copied.usage,
-        advice=advice_of(copied.usage),
-        findings=(
-            *found,
-            *(() if way.has_passed else (cut_short(ended.cut) if ended.cut else _stopped(ended),)),
-            *differences_of(equality, [finding.object for finding in found]),
-            *((age_unknown(newest.why_unsure, newest.zxid),) if newest.why_unsure else ()),
-        ),
-        left_out=tuple(sorted(way.left_out & {finding.object for finding in found})) if way.has_passed else (),
-        equality=equality,
-    )
-
-
-def _stopped(ended: Ended) -> Finding:
-    last = ended.trials[-1].outcome
-    what = {
-        Outcome.STUCK: f"the copy never began: {ended.copied.waits or 'nothing moved'}",
-        Outcome.HUNG: "everything was copied, and dual write never began",
-    }.get(last, "the copy died")
-    if ended.copied.usage.was_out_of_memory:
-        what = f"{ended.copied.usage.heap_given_mib} MiB of heap were not enough"
-    return unexplained(what, ended.copied.told)
 
 
 async def rows_in(path: Path) -> AsyncIterator[tuple[CapturedZnode, ...]]:

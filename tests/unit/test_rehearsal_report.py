@@ -17,7 +17,8 @@ from activities.rehearsal.candidates import MISFIT, candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
 from activities.rehearsal.program import why_no_round
-from activities.rehearsing import RehearsalPorts, in_time, rehearse, report_of
+from activities.rehearsal_report import report_of
+from activities.rehearsing import RehearsalPorts, in_time, rehearse
 from api.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity
