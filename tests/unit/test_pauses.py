@@ -117,8 +117,9 @@ async def test_nothing_is_made_where_nothing_is_measured(why: str) -> None:
 async def test_what_cannot_be_measured_is_told_before_anything_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("activities.pauses.BEGIN_SECONDS", 0.05)
     cluster = FakeCluster()
-    cluster.faults.failing_canaries = {"messages"}
     walk = Walk(LedgerInMemory(cluster), cluster, policy=MEASURING)
+    await walk.to("step", {"begun": lambda s: s.action is StepAction.PROVISION_CONTROLLER})
+    cluster.faults.failing_canaries = {"messages"}
     with pytest.raises(AssertionError, match="cannot be measured on topic keeperless-canary-m1-"):
         await walk.to("done")
     assert cluster.restarts["broker-2"] == 0
