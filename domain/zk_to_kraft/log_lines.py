@@ -26,12 +26,16 @@ STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
 
 @dataclass(frozen=True)
 class Told:
-    """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it."""
+    """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
+
+    `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
+    """
 
     name: str
     pattern: re.Pattern[str]
     expected: str
     fix: str
+    is_vague: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,18 +174,43 @@ DEATHS = (
     ),
     Told(
         "disk-failed",
-        re.compile(r"Read-only file system|Input/output error|Shutdown broker because all log dirs in .{1,160} have failed"),
+        re.compile(r"Read-only file system|Input/output error"),
         "a disk that can be written and read",
         "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
     ),
     Told(
+        "log-dirs-failed",
+        re.compile(r"Shutdown broker because all log dirs in .{1,160} have failed"),
+        "a log directory that can be written and read",
+        "Look at the room on that volume, at its mount, at the kernel's log, and further up in the node's own: an "
+        "IOException says what failed. Mend it, then start the node.",
+        is_vague=True,
+    ),
+    Told(
+        "installation-gone",
+        re.compile(
+            r"Could not find or load main class [\w.$]{1,100}|Unable to access jarfile \S{1,160}|"
+            r"Error opening zip file or JAR manifest missing ?: \S{1,160}"
+        ),
+        "Kafka and its agents lie where the node's start command says",
+        "Put the installation back (a volume that is not mounted, a package that was removed), or correct kafka_home and "
+        "the start command. Then start the node.",
+    ),
+    Told(
         "java-cannot-start",
         re.compile(
-            r"UnsupportedClassVersionError|Could not find or load main class [\w.$]{1,100}|Unrecognized VM option '[^']{1,60}'|"
-            r"Could not reserve enough space for|Error occurred during initialization of VM|(?:java|exec): .{0,80}not found"
+            r"UnsupportedClassVersionError|Unrecognized VM option '[^']{1,60}'|"
+            r"Could not reserve enough space for|(?:java|exec): .{0,80}not found"
         ),
         "a Java that can run this Kafka",
         "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
+    ),
+    Told(
+        "java-failed",
+        re.compile(r"Error occurred during initialization of VM"),
+        "a Java that starts",
+        "Look at the lines around it: options, heap, agents and libraries in the node's start command. Then start the node.",
+        is_vague=True,
     ),
     Told(
         "too-many-open-files",
@@ -204,9 +233,18 @@ DEATHS = (
     ),
     Told(
         "cluster-id-differs",
-        re.compile(r"InconsistentClusterIdException: The Cluster ID \S{1,64} doesn't match stored clusterId Some\(\S{1,64}\)"),
+        re.compile(r"Invalid cluster\.id in: \S{1,160} Expected \S{1,64}, but read \S{1,64}"),
         "meta.properties and ZooKeeper name one cluster",
-        "The node reaches another ZooKeeper, or lies on another cluster's directory: correct zookeeper.connect or log.dirs.",
+        "Where /cluster/id is not what meta.properties says on every broker, somebody has deleted or written it: put it back. "
+        "Else the node reaches another ZooKeeper, or lies on another cluster's directory: correct zookeeper.connect or "
+        "log.dirs. Then start it.",
+    ),
+    Told(
+        "directory-of-nobody",
+        re.compile(r"Found directory \S{1,160}, '[^']{1,100}' is not in the form of topic-partition"),
+        "nothing but Kafka's own directories in a log directory",
+        "Move it away, or remove it where it is an empty lost+found: that comes with a new file system, and log.dirs is better "
+        "a folder on it than its root. Then start the node.",
     ),
     Told(
         "storage-of-another",
@@ -283,7 +321,8 @@ DEATHS = (
         "Install the plug-in on this node, or remove the property that names it.",
     ),
 )
-"""What a process says when it dies. The last line that fits counts, and of one line the first pattern."""
+"""What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
+the first pattern."""
 
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
@@ -312,7 +351,8 @@ def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Fou
 def death_in(lines: Sequence[str]) -> Found | None:
     """Why a process died, by its last words; `None` where they are none that we know."""
     deaths = [found for line in lines if (found := _first_of(line, DEATHS)) is not None]
-    return deaths[-1] if deaths else None
+    exact = [found for found in deaths if not found.told.is_vague]
+    return next(reversed(exact or deaths), None)
 
 
 def _first_of(line: str, kinds: Sequence[Told]) -> Found | None:

@@ -32,12 +32,16 @@ DYING = {
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
     "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
-    "java-cannot-start": "Error: Could not find or load main class kafka.Kafka",
+    "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
+    "java-failed": "Error occurred during initialization of VM",
+    "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
+    "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
     "too-many-open-files": "java.net.SocketException: Too many open files",
     "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
     "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
-    "cluster-id-differs": "kafka.common.InconsistentClusterIdException: The Cluster ID abc doesn't match stored clusterId "
-    "Some(def) in meta.properties.",
+    "cluster-id-differs": "java.lang.RuntimeException: Invalid cluster.id in: /data/meta.properties. Expected abc, but read d",
+    "directory-of-nobody": "org.apache.kafka.common.KafkaException: Found directory /data/1/lost+found, 'lost+found' is not in "
+    "the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion).",
     "storage-of-another": "java.lang.RuntimeException: Stored node id 1 doesn't match previous node id 2 in /data/1",
     "not-formatted": "java.lang.RuntimeException: No readable meta.properties files found.",
     "node-exists": "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists",
@@ -105,6 +109,13 @@ def test_the_last_known_words_count() -> None:
     assert (found := death_in((DYING["disk-full"], DYING["port-in-use"]))) is not None
     assert found.told.name == "port-in-use"
     assert death_in(("INFO nothing special", "INFO shut down completed")) is None
+
+
+def test_of_a_death_the_exact_words_count_and_not_what_follows_from_it() -> None:
+    """A full disk ends with the words of a failed one, and a jar that is gone with those of a virtual machine that fails."""
+    for exact, vague in (("disk-full", "log-dirs-failed"), ("installation-gone", "java-failed")):
+        assert (found := death_in((DYING[exact], "\tat somewhere", DYING[vague]))) is not None
+        assert found.told.name == exact
 
 
 def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
