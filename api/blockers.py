@@ -34,6 +34,16 @@ QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityN
 """Of a migration's activities; every other is on the queue of effects."""
 
 
+IN_WORK = frozenset(
+    {
+        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
+    }
+)
+"""Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
+
+
 class BlockersAnswer(Outgoing):
     """Why nothing happens: one entry for each cause. None, and nothing is in the way.
 
@@ -199,7 +209,7 @@ def _tasks(description: WorkflowExecutionDescription) -> Iterator[standing.Pendi
 
 
 def _task(activity: PendingActivityInfo) -> standing.PendingTask:
-    is_taken = activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    is_taken = activity.state in IN_WORK
     is_again = activity.HasField("next_attempt_schedule_time")
     due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
     return standing.PendingTask(

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 from temporalio import activity
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
@@ -147,6 +149,17 @@ async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytes
     """No workflow worker: the run's first task lies there."""
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(0))
     assert ("no-worker", "task queue migrations") in keys(await blockers(api, await migrating(api)))
+
+
+@pytest.mark.parametrize("state", ["STARTED", "CANCEL_REQUESTED", "PAUSE_REQUESTED"])
+def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that a person's word has ended learns of it with its next heartbeat: until then nobody has to be missing."""
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    pending = PendingActivityInfo(state=PendingActivityState.Value(f"PENDING_ACTIVITY_STATE_{state}"))
+    pending.activity_type.name = ActivityName.WATCH
+    pending.scheduled_time.FromDatetime(NOW - timedelta(minutes=1))
+    pending.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
+    assert list(standing.of_tasks([api_blockers._task(pending)], NOW)) == []
 
 
 @pytest.mark.usefixtures("watcher", "worker")
