@@ -12,7 +12,7 @@ from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Situation
+from domain.zk_to_kraft.situation import QuorumState, Situation
 
 MAX_NAMED = 5
 """How many partitions, lines or znodes one entry names; the observation has them all."""
@@ -77,6 +77,12 @@ class Looked:
         """Dead, silent, or in our hands: what lacks because of them is no cause of its own."""
         ours = {b.id for b in self.spec.brokers if self.name(b.id) in self.in_hand}
         return self.ids(Role.BROKER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION})) | ours
+
+    @property
+    def left_behind(self) -> frozenset[int]:
+        """Brokers in ZooKeeper mode although KRaft has the metadata: they get none, and what they list is nothing."""
+        is_ours = self.situation.quorum is QuorumState.MIGRATION
+        return self.ids(Role.BROKER, frozenset({BrokerMode.ZOOKEEPER})) if is_ours else frozenset()
 
     def since(self, code: str, about: str, explains: frozenset[WaitReason]) -> datetime:
         """When it was first known: by what has been written down, or this look."""

@@ -16,6 +16,7 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     """GF11. Of a quorum that is lost the members that are gone are the cause; who is left serves nobody because of them."""
     if looked.situation.quorum is QuorumState.POST_MIGRATION:
         return
+    yield from _cluster_id(looked)
     servers = looked.hints.servers
     gone = [address for address, serving in servers.items() if serving in {Serving.SILENT, Serving.REFUSED}]
     idle = [address for address, serving in servers.items() if serving is Serving.NO]
@@ -32,10 +33,25 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
             WaitReason.PART_UNKNOWN,
             observed=why,
             expected="the ensemble answers",
-            fix="Every server of the ensemble that can be asked serves: look at the credentials, the chroot, and the znode "
-            "that "
-            "is named.",
+            fix="Every server of the ensemble that can be asked says that it serves: look at the credentials, the chroot, and "
+            "the znode that is named. Where nothing answers in time, the members may be losing each other: look again.",
         )
+
+
+def _cluster_id(looked: Looked) -> Iterator[Cause]:
+    """What a broker compares its directories with when it starts, and makes anew where it is not there (PF03)."""
+    zookeeper, wanted = looked.observation.zookeeper, looked.spec.cluster_id
+    if zookeeper is None or zookeeper.cluster_id == wanted:
+        return
+    yield cause(
+        looked,
+        "PF03",
+        "/cluster/id",
+        observed="it does not exist" if zookeeper.cluster_id is None else f"it says {zookeeper.cluster_id}",
+        expected=wanted,
+        fix=f'Put {{"version":"1","id":"{wanted}"}} there before a broker restarts: with another id, or with none, it would '
+        "not come back.",
+    )
 
 
 def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
@@ -44,7 +60,7 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     how = {
         Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
         Serving.REFUSED: "Start it; its log says why it ended.",
-    }.get(serving, "Look at its log: it finds no leader to follow.")
+    }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
     return cause(
         looked,
         "GF11",
@@ -60,7 +76,7 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
     """Replicas that lag and brokers that nobody lists, but for what a node that is not there explains."""
     kafka, absent = looked.observation.kafka, looked.absent_brokers
     if kafka is None:
-        if not absent:
+        if not absent and not looked.left_behind:
             why = next((part.why for part in looked.observation.unanswered if part.what == "kafka"), "no answer")
             yield cause(
                 looked,
@@ -71,7 +87,7 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
                 fix="Check the bootstrap addresses, the listener and the client properties in the cluster's specification.",
             )
         return
-    for broker in looked.spec.brokers:
+    for broker in looked.spec.brokers if not looked.left_behind else ():
         if broker.id not in kafka.broker_ids and broker.id not in absent:
             yield cause(
                 looked,
@@ -83,7 +99,7 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
             )
     lagging: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for fault in kafka.under_replicated:
-        left = tuple(sorted(set(fault.missing) - absent))
+        left = tuple(sorted(set(fault.missing) - absent - looked.left_behind))
         if left or not fault.missing:
             lagging[left].append(fault.partition)
     for missing, partitions in lagging.items():
@@ -158,7 +174,7 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
             expected="one active controller",
             fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
         )
-    if situation.registration is Registration.DIFFERS and not looked.absent_brokers:
+    if situation.registration is Registration.DIFFERS and not looked.absent_brokers | looked.left_behind:
         yield from _registrations(looked)
 
 

@@ -70,6 +70,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
         elif isinstance(node, ControllerSituation):
             yield from _not_caught_up(looked, node)
         elif isinstance(node, BrokerSituation):
+            yield from _left_behind(looked, node)
             yield from _not_registered(looked, node)
             yield from _not_in_zookeeper(looked, node)
             yield from _session(looked, node)
@@ -179,11 +180,31 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     )
 
 
+def _left_behind(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
+    """Somebody has restarted it with its file from before the migration: it serves what it had then, and hears of nothing."""
+    if node.id not in looked.left_behind:
+        return
+    name, path = looked.name(node.id), looked.spec.node(node.id).properties_file
+    yield cause(
+        looked,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        WaitReason.PART_UNKNOWN,
+        observed="it runs in ZooKeeper mode, while KRaft has the cluster's metadata: it hears of no change, its replicas lag",
+        expected="every broker in migration mode, or in KRaft mode, since the copy",
+        fix=f"Put back into {path} what this migration wrote (`changes` of the node's step-done events), and restart {name}. "
+        "Or ask for a rollback.",
+    )
+
+
 def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     """A broker can serve for ever and never register: only its log says why (proven-facts, section 4)."""
     if looked.situation.registration is not Registration.DIFFERS or node.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}:
         return
-    for found in found_in(looked.hints.logs.get(node.id, ()), REFUSALS)[:1]:
+    controllers = {str(c.id) for c in looked.spec.controllers}
+    refusals = found_in(looked.hints.logs.get(node.id, ()), REFUSALS)
+    for found in [f for f in refusals if f.told is not PEER_UNREACHABLE or controllers.intersection(f.named)][:1]:
         yield cause(
             looked,
             WaitReason.BROKERS_NOT_REGISTERED,
@@ -263,8 +284,9 @@ def _file(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterat
     elif node.stage is None and disk is not None and node.mode is not ControllerMode.ABSENT:
         if disk.file is None:
             observed, fix = (
-                f"{path} does not exist",
-                "Restore the file. What this migration wrote lies beside it, in .keeperless.",
+                f"{path} does not exist, or is a link to nothing",
+                "Restore the file, or what it links to. Its original lies beside it in .keeperless, if it has been changed by "
+                "this migration.",
             )
         else:
             mark = disk.file.mark

@@ -29,6 +29,7 @@ from domain.zk_to_kraft.causes import Hints, Looked, Serving
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
+    CLUSTER_ID,
     LEADER,
     LOG_END,
     NOW,
@@ -92,6 +93,7 @@ def edited(seen: Observation, node_id: int, *, is_proven: bool = True) -> Observ
 
 # --- every wait has an entry -----------------------------------------------------------------------------------------
 
+BEFORE = observation(Point.BEFORE)
 HYBRID, DUAL, SOAK = observation(Point.HYBRID), observation(Point.DUAL_WRITE), observation(Point.SOAK)
 GAPS = (PartitionFault(partition="orders-3", missing=(2,)),)
 STALE_COPY = MigrationZnode(controller_id=3001, controller_epoch=1, offset=LOG_END + 400)
@@ -234,7 +236,9 @@ def test_a_file_that_is_gone_is_told_as_gone() -> None:
     disk = DUAL.node(1).disk
     assert disk is not None
     seen = with_part(DUAL, 1, disk=disk.model_copy(update={"file": None}))
-    assert [e.observed for e in found(seen) if e.code == "file-changed"] == ["/etc/kafka/1.properties does not exist"]
+    (entry,) = (e for e in found(seen) if e.code == "file-changed")
+    assert entry.observed == "/etc/kafka/1.properties does not exist, or is a link to nothing"
+    assert "if it has" in entry.fix, "nothing of ours lies beside a file that we have not come to yet"
 
 
 def test_a_controller_without_its_flag_is_an_alarm_until_the_end() -> None:
@@ -435,6 +439,39 @@ def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_r
     entries, _ = blockers_of(looked_at(with_node(DUAL, 2, change)))
     (entry,) = (entry for entry in entries if entry.code == "PF03")
     assert (entry.object, "another" in entry.observed, entry.docs) == ("broker-2 /data/2", True, "docs/checks.md#pf03")
+
+
+def test_a_broker_that_was_put_back_into_zookeeper_mode_in_dual_write_is_named_and_nobody_else() -> None:
+    """It serves, gets no metadata from anybody, and lists nobody: what it lacks is told of the others by turns."""
+    plain = with_node(DUAL, 3, lambda _: BEFORE.node(3))
+    plain = with_metrics(plain, LEADER, migrating_broker_count=2, active_broker_count=2)
+    for seen in (with_kafka(plain, broker_ids=()), without(plain, "kafka", "broker 3 lists brokers [], another one [1, 2, 3]")):
+        (entry,) = found(seen)
+        assert (entry.code, entry.object) == ("brokers-not-registered", "broker-3")
+        assert "ZooKeeper mode" in entry.observed
+        assert "/etc/kafka/3.properties" in entry.fix
+
+
+@pytest.mark.parametrize("seen", [BEFORE, observation(Point.CONTROLLERS_UP)])
+def test_before_the_copy_a_broker_in_zookeeper_mode_is_what_is_wanted(seen: Observation) -> None:
+    assert list(blockers_of(looked_at(seen))[0]) == []
+
+
+@pytest.mark.parametrize("cluster_id", [None, "another"])
+def test_the_clusters_id_that_somebody_has_taken_away_is_named_before_a_broker_dies_of_it(cluster_id: str | None) -> None:
+    (entry,) = found(with_zookeeper(DUAL, cluster_id=cluster_id))
+    assert (entry.code, entry.object) == ("PF03", "/cluster/id")
+    assert CLUSTER_ID in entry.fix
+    final = with_zookeeper(observation(Point.FINAL), cluster_id=cluster_id)
+    assert found(final) == [], "nobody needs ZooKeeper any more"
+
+
+@pytest.mark.parametrize(("peer", "told"), [(3002, True), (1, False)])
+def test_a_broker_that_cannot_reach_another_broker_is_registered_all_the_same(peer: int, told: bool) -> None:
+    line = f"Connection to node {peer} (/10.0.0.1:9092) could not be established. Node may not be available."
+    seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2)
+    entries = found(seen, hints=Hints(logs={2: (line,)}))
+    assert ("broker-2" in {entry.object for entry in entries}) is told
 
 
 def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
