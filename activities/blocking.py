@@ -126,14 +126,23 @@ class Blocking:
 
     async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
         silent: list[str] = []
-        logs, assigned, strays, unreadable, serving = await asyncio.gather(
+        logs, assigned, strays, unreadable, serving, shut = await asyncio.gather(
             self._logs(cluster, worth_reading(cluster, observation, situation), silent),
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
             self._serving(cluster, situation),
+            self._shut(cluster, observation, situation),
         )
-        return Hints(logs=logs, assigned=assigned, strays=strays, unreadable=unreadable, serving=serving, silent=tuple(silent))
+        return Hints(
+            logs=logs,
+            assigned=assigned,
+            strays=strays,
+            unreadable=unreadable,
+            serving=serving,
+            shut=shut,
+            silent=tuple(silent),
+        )
 
     async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
         """Who answers at its metrics endpoint though its pid file names no process."""
@@ -146,6 +155,15 @@ class Blocking:
         dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
         answers = await asyncio.gather(*map(is_serving, dead))
         return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
+
+    async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
+        """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
+        running = {c.id for c in situation.controllers if c.mode in {ControllerMode.MIGRATING, ControllerMode.FINAL}}
+        asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
+        asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
+        places = [address.rpartition(":") for address in asked]
+        answers = await asyncio.gather(*(self._listeners.is_answering(host.strip("[]"), int(port)) for host, _, port in places))
+        return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
 
     async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What would kill the copy, or be lost in it, as long as it has not begun."""

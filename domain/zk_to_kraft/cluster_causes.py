@@ -72,11 +72,26 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     )
 
 
+def _unreached(looked: Looked, address: str) -> Cause:
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        f"kafka {address}",
+        observed="every broker's process serves, and nobody accepts a connection there, so that not every broker can be asked",
+        expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
+        fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full. Replicas that are led "
+        "there lag until then, although the brokers that follow are well.",
+    )
+
+
 def kafka_causes(looked: Looked) -> Iterator[Cause]:
     """Replicas that lag and brokers that nobody lists, but for what a node that is not there explains."""
     kafka, absent = looked.observation.kafka, looked.absent_brokers
     if kafka is None:
-        if not absent and not looked.left_behind:
+        shut = [address for address in looked.spec.kafka.bootstrap_servers if address in looked.hints.shut]
+        if not absent and shut:
+            yield from (_unreached(looked, address) for address in shut)
+        elif not absent and not looked.left_behind:
             why = next((part.why for part in looked.observation.unanswered if part.what == "kafka"), "no answer")
             yield cause(
                 looked,
@@ -174,8 +189,28 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
             expected="one active controller",
             fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
         )
+    yield from _unreached_controllers(looked)
     if situation.registration is Registration.DIFFERS and not looked.absent_brokers | looked.left_behind:
         yield from _registrations(looked)
+
+
+def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
+    """It follows, has every record, and nobody can ask it for its vote or follow it: no gauge of its own shows that."""
+    modes = {c.id: c.mode for c in looked.situation.controllers}
+    for controller in looked.spec.controllers:
+        name, address = looked.name(controller.id), f"{controller.host}:{controller.port}"
+        is_running = modes[controller.id] in {ControllerMode.MIGRATING, ControllerMode.FINAL}
+        if is_running and address in looked.hints.shut and name not in looked.in_hand:
+            yield cause(
+                looked,
+                WaitReason.CONTROLLERS_NOT_READY,
+                name,
+                WaitReason.QUORUM_TOO_THIN,
+                observed=f"it runs, and nobody accepts a connection at {address}: it may follow, and can neither vote nor lead",
+                expected="brokers, the other controllers and keeperless-activities reach every controller",
+                fix=f"Open {address} for them: a firewall, or the listener's address. Do it before another controller "
+                "restarts: it does not count in the majority.",
+            )
 
 
 def _registrations(looked: Looked) -> Iterator[Cause]:

@@ -62,27 +62,29 @@ class Servers:
 
 
 class Knocked:
-    """`Listeners`: somebody is at these places."""
+    """`Listeners`: Kafka is at its listeners, but for those that are `shut`; and somebody at these places besides."""
 
-    def __init__(self, *places: tuple[str, int]) -> None:
-        self._places = places
+    def __init__(self, *places: tuple[str, int], shut: str = "") -> None:
+        spec = FakeCluster().record().spec
+        kafka = (*(f"{c.host}:{c.port}" for c in spec.controllers), *spec.kafka.bootstrap_servers)
+        self._places = {*(f"{host}:{port}" for host, port in places), *kafka} - {shut}
 
     async def is_answering(self, host: str, port: int) -> bool:
-        return (host, port) in self._places
+        return f"{host}:{port}" in self._places
 
 
 async def found(
     cluster: FakeCluster,
     progress: Progress | None = None,
     servers: Servers | None = None,
-    listening: tuple[tuple[str, int], ...] = (),
+    listeners: Knocked | None = None,
     **request: Any,
 ) -> BlockersSeen:
     ledger = Ledger(cluster, progress or Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
-        Blocking(ports, servers or Servers(), Knocked(*listening)).find_blockers, asked
+        Blocking(ports, servers or Servers(), listeners or Knocked()).find_blockers, asked
     )
     return seen
 
@@ -212,9 +214,29 @@ async def test_a_lost_pid_file_is_told_by_who_listens_all_the_same() -> None:
     cluster.nodes[2].die()
     node = cluster.nodes[2].spec
     assert node.metrics.url == "http://broker-2:7777/jolokia"
-    (entry,) = (await found(cluster, listening=(("broker-2", 7777),))).blockers
+    (entry,) = (await found(cluster, listeners=Knocked(("broker-2", 7777)))).blockers
     assert (entry.code, entry.object) == ("node-down", "broker-2")
     assert node.driver.service.pid_file in entry.observed
+
+
+async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> None:
+    """It has every record, and can neither vote nor lead: no gauge of its own shows that."""
+    cluster = await in_dual_write()
+    controller = cluster.record().spec.controllers[0]
+    address = f"{controller.host}:{controller.port}"
+    (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
+    assert (entry.code, entry.object) == ("controllers-not-ready", cluster.record().spec.node_name(controller.id))
+    assert address in entry.observed
+    assert keys(await found(cluster, listeners=Knocked(shut=address), in_hand=(entry.object,))) == []
+
+
+async def test_where_kafka_is_silent_the_address_that_nobody_answers_at_is_named() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.silent_kafka = True
+    address = cluster.record().spec.kafka.bootstrap_servers[0]
+    (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
+    assert (entry.code, entry.object) == ("part-unknown", f"kafka {address}")
+    assert "firewall" in entry.fix
 
 
 async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:
