@@ -26,7 +26,7 @@ from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked, Serving
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Looked, Serving
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
@@ -233,9 +233,9 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
 
 
 def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: the active controller's, those of dead and unready nodes, and of brokers not registered."""
+    """Whose log may tell a cause: the active controller's, that of a node that is dead, silent or unready, of a broker not registered."""
     leader = quorum_leader(observation, cluster.spec)
-    unready = {*DOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
+    unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]
     wanted += [leader.id] if leader is not None else []
     if situation.registration is Registration.DIFFERS:

@@ -140,6 +140,13 @@ PEER_UNREACHABLE = Told(
     "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
 )
 
+AGENT_FAILED = Told(
+    "agent-failed",
+    re.compile(r"Could not start Jolokia agent: [\w.]{1,80}(?:: [\w ]{1,60})?"),
+    "an agent that listens at the node's metrics endpoint",
+    "The node serves without its agent. Find who listens at the endpoint's port (`ss -ltnp`), stop it, and restart the node.",
+)
+
 RUNNING = (
     WAITING_FOR_BROKERS,
     NO_BROKERS_KNOWN,
@@ -155,6 +162,7 @@ RUNNING = (
     TLS_FAILED,
     LOGIN_FAILED,
     PEER_UNREACHABLE,
+    AGENT_FAILED,
 )
 """What a living process says. The first pattern that fits a line counts."""
 
@@ -324,6 +332,12 @@ DEATHS = (
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
 the first pattern."""
 
+SILENCES = tuple(told for told in DEATHS if told.name in {"out-of-memory", "too-many-open-files"})
+"""What keeps a living process from answering."""
+
+AGENT_LINES = 10
+"""An agent speaks right before the first line of Kafka itself."""
+
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
@@ -346,6 +360,14 @@ def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Fou
         if found is not None:
             newest[found.told.name] = found
     return tuple(newest[kind.name] for kind in kinds if kind.name in newest)
+
+
+def silence_in(lines: Sequence[str]) -> Found | None:
+    """Why a process that runs gives no metrics; `None` where it says nothing of it."""
+    starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
+    before = lines[max(0, starts[-1] - AGENT_LINES) : starts[-1]] if starts else ()
+    found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)))
+    return next(iter(found), None)
 
 
 def death_in(lines: Sequence[str]) -> Found | None:

@@ -17,6 +17,7 @@ from domain.zk_to_kraft.log_lines import (
     TLS_FAILED,
     death_in,
     found_in,
+    silence_in,
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
@@ -126,6 +127,9 @@ def _silent(looked: Looked, view: NodeView) -> Cause:
     elif view.process is None:
         observed = said
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
+    elif (told := silence_in(looked.hints.logs.get(view.id, ()))) is not None:
+        observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
+        fix = told.told.fix
     else:
         observed = f"its process runs, and its metrics endpoint gives no answer. {said}"
         fix = (

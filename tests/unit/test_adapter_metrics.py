@@ -196,3 +196,12 @@ async def test_no_answer_is_transient(serve: Serve, kind: type[JolokiaEndpoint] 
         for url in (await serve("[]", status=500), f"http://127.0.0.1:{silent.getsockname()[1]}/", "http://127.0.0.1:1/closed"):
             with pytest.raises(Transient):
                 await read(kind(url=url), seconds=0.3)
+
+
+@pytest.mark.parametrize(("host", "why"), [("127.0.0.1", "refused"), ("nobody.invalid", "not known|resolution")])
+async def test_why_there_is_no_answer_is_told_in_the_systems_words(host: str, why: str) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    with pytest.raises(Transient, match=why):
+        await EndpointMetrics(5).read(JolokiaEndpoint(url=f"http://{host}:{port}/jolokia"))

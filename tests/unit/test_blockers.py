@@ -50,6 +50,7 @@ from tests.unit.conftest import (
 SPEC = cluster_spec()
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
 STANDBY = 3001
+STARTED = "[2026-11-20 02:59:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean"
 SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
 
 
@@ -222,6 +223,22 @@ def test_a_process_that_stands_still_is_told_as_such() -> None:
     assert "kill -CONT 77" in entry.fix
     (entry,) = found(silent(DUAL, 2))
     assert "kill" not in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED), "ss -ltnp"),
+        ((STARTED, "java.io.IOException: Too many open files"), "LimitNOFILE"),
+        ((STARTED, "java.lang.OutOfMemoryError: Java heap space"), "-Xmx"),
+        (("java.lang.OutOfMemoryError: Java heap space", STARTED), "exporter's port"),
+    ],
+)
+def test_a_node_whose_metrics_are_silent_says_why_in_its_log(lines: tuple[str, ...], told: str) -> None:
+    """The agent speaks before Kafka does; what a process before this one said is no news."""
+    (entry,) = found(silent(DUAL, 2), hints=Hints(logs={2: lines}))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert told in entry.fix
 
 
 def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:

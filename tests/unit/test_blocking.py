@@ -209,6 +209,14 @@ async def test_a_silent_ensemble_and_silent_brokers_are_two_entries() -> None:
     assert {entry.object for entry in (await found(cluster, servers=servers)).blockers} == {"ZooKeeper", "kafka"}
 
 
+async def test_the_log_of_a_node_whose_metrics_are_silent_is_read() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.silent_metrics = {2}
+    cluster.nodes[2].output.append("java.io.IOException: Too many open files")
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object, "LimitNOFILE" in entry.fix) == ("part-unknown", "broker-2", True)
+
+
 async def test_a_lost_pid_file_is_told_by_who_listens_all_the_same() -> None:
     cluster = await in_dual_write()
     cluster.nodes[2].die()

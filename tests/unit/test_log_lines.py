@@ -25,6 +25,7 @@ LIVING = {
     "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
+    "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
     "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
     "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
 }
