@@ -18,6 +18,7 @@ from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.suspects import stray_configs
+from activities.throttles import throttles
 from activities.zookeeper_view import assigned_to
 from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen
 from domain.decisions import Decision, GateName, Intent, WaitReason
@@ -35,6 +36,7 @@ from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Situa
 T = TypeVar("T")
 
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
+NO_THROTTLE: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
 
 LOG_LINES = 2000
@@ -126,14 +128,15 @@ class Blocking:
 
     async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
         silent: list[str] = []
-        logs, assigned, strays, unreadable, serving, shut = await asyncio.gather(
+        asked = asyncio.gather(
             self._logs(cluster, worth_reading(cluster, observation, situation), silent),
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
-            self._serving(cluster, situation),
-            self._shut(cluster, observation, situation),
+            _in_time("replication throttles", self._throttles(cluster, observation), silent, NO_THROTTLE),
         )
+        knocked = asyncio.gather(self._serving(cluster, situation), self._shut(cluster, observation, situation))
+        (logs, assigned, strays, unreadable, slowed), (serving, shut) = await asyncio.gather(asked, knocked)
         return Hints(
             logs=logs,
             assigned=assigned,
@@ -141,6 +144,7 @@ class Blocking:
             unreadable=unreadable,
             serving=serving,
             shut=shut,
+            throttles=slowed,
             silent=tuple(silent),
         )
 
@@ -155,6 +159,16 @@ class Blocking:
         dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
         answers = await asyncio.gather(*map(is_serving, dead))
         return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
+
+    async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
+        """What keeps replicas from catching up, where some have to."""
+        if observation.zookeeper is None or observation.kafka is None or not observation.kafka.under_replicated:
+            return ()
+        tree = await self._ports.zookeepers.connect(cluster)
+        try:
+            return await throttles(tree)
+        finally:
+            await tree.close()
 
     async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
         """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
@@ -233,7 +247,7 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
 
 
 def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: the active controller's, that of a node that is dead, silent or unready, of a broker not registered."""
+    """Whose log may tell a cause: of the active controller, of what is dead, silent or unready, of brokers not registered."""
     leader = quorum_leader(observation, cluster.spec)
     unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]

@@ -41,8 +41,8 @@ class Hints:
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
     the copy could not read. `serving`: nodes without a process by their pid file at whose metrics endpoint somebody listens.
-    `shut`: listeners of Kafka, as `host:port`, that accept no connection from us. `silent`: hints that were asked for and did
-    not come, in words.
+    `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
+    connection from us. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +52,7 @@ class Hints:
     unreadable: tuple[Suspect, ...] = ()
     serving: frozenset[int] = frozenset()
     shut: frozenset[str] = frozenset()
+    throttles: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
 
 

@@ -12,6 +12,13 @@ from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leade
 NOT_WELL = frozenset({Serving.NO, Serving.SILENT, Serving.REFUSED})
 
 
+UNTHROTTLE = (
+    "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
+    "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
+    "reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended."
+)
+
+
 def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     """GF11. Of a quorum that is lost the members that are gone are the cause; who is left serves nobody because of them."""
     if looked.situation.quorum is QuorumState.POST_MIGRATION:
@@ -117,15 +124,18 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
         left = tuple(sorted(set(fault.missing) - absent - looked.left_behind))
         if left or not fault.missing:
             lagging[left].append(fault.partition)
+    throttled = f". A replication throttle is set in {some(looked.hints.throttles)}" if looked.hints.throttles else ""
     for missing, partitions in lagging.items():
         names = [looked.name(i) if i in {b.id for b in looked.spec.brokers} else f"broker {i}" for i in missing]
         yield cause(
             looked,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
             some(names) or some(partitions),
-            observed=f"{len(partitions)} partitions have replicas out of sync there: {some(partitions)}",
+            observed=f"{len(partitions)} partitions have replicas out of sync there: {some(partitions)}{throttled}",
             expected="every replica in sync before a node restarts",
-            fix="It catches up by itself. If it does not, look at that broker's log and disk; a broker that is gone for "
+            fix=UNTHROTTLE
+            if throttled
+            else "It catches up by itself. If it does not, look at that broker's log and disk; a broker that is gone for "
             "good needs "
             "its partitions reassigned.",
         )

@@ -204,6 +204,13 @@ def test_what_lags_elsewhere_is_a_cause_of_its_own() -> None:
     assert keys(found(seen)) == [("node-down", "broker-2"), ("partitions-not-in-sync", "broker-3")]
 
 
+def test_replicas_that_a_throttle_holds_back_do_not_catch_up_by_themselves() -> None:
+    (entry,) = found(with_kafka(DUAL, under_replicated=GAPS), hints=Hints(throttles=("/config/brokers/2",)))
+    assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-2")
+    assert "/config/brokers/2" in entry.observed
+    assert "--delete-config" in entry.fix
+
+
 def test_while_a_broker_is_dead_what_the_others_cannot_tell_is_no_cause_of_its_own() -> None:
     assert keys(found(without(dead(DUAL, 2), "kafka"))) == [("node-down", "broker-2")]
     assert keys(found(without(DUAL, "kafka"))) == [("part-unknown", "kafka")]

@@ -247,6 +247,20 @@ async def test_where_kafka_is_silent_the_address_that_nobody_answers_at_is_named
     assert "firewall" in entry.fix
 
 
+async def test_throttles_are_looked_for_where_replicas_lag() -> None:
+    cluster = await in_dual_write()
+    cluster.znodes["/config/brokers/1"] = b'{"version":1,"config":{"follower.replication.throttled.rate":"10"}}'
+    cluster.znodes["/config/brokers/2"] = b'{"version":1,"config":{"log.cleaner.threads":"2"}}'
+    assert keys(await found(cluster)) == []
+    cluster.nodes[3].die()
+    cluster.nodes[3].start()
+    cluster._catch_up_looks = 99
+    cluster.advance(5)
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, "/config/brokers/1" in entry.observed) == ("partitions-not-in-sync", True)
+    assert "/config/brokers/2" not in entry.observed
+
+
 async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:
     cluster = FakeCluster()
     await provision(cluster)
