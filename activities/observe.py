@@ -93,9 +93,14 @@ async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], 
 
 async def _installed_version(driver: NodeDriver, kafka_home: str) -> str | None:
     """Kafka's version by the name of its jar, for nodes whose metrics tell no text (the Prometheus exporter's)."""
-    names = await driver.list_dir(f"{kafka_home}/libs") or ()
-    found = {match[1] for name in names if (match := KAFKA_JAR.fullmatch(name))}
+    found = await installed_jars(driver, kafka_home)
     return found.pop() if len(found) == 1 else None
+
+
+async def installed_jars(driver: NodeDriver, kafka_home: str) -> set[str]:
+    """The versions of Kafka whose jar is there: one, in an installation that is whole."""
+    names = await driver.list_dir(f"{kafka_home}/libs") or ()
+    return {match[1] for name in names if (match := KAFKA_JAR.fullmatch(name))}
 
 
 async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperView:

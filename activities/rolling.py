@@ -2,7 +2,8 @@
 run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
-       then its configuration management is paused, and proven to be          (`configuration_management`)
+       then what it needs to start again is looked at (`startable`), and its configuration management is paused, and proven to
+       be (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
        and where the policy asks for it, begin to measure how long clients wait (`pauses`)
@@ -49,6 +50,7 @@ from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
 from activities.pauses import PauseMeter
 from activities.proving import Proof, Rolled, prove
+from activities.startable import why_not_startable
 from activities.together import all_of
 from domain.cluster import Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
@@ -97,7 +99,7 @@ class Rolling:
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
         blocked, looked_at = await self._look_again(request)
-        blocked = blocked or await self._why_not_paused(request, targets)
+        blocked = blocked or await self._why_not_startable(request, targets) or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
         marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
@@ -119,6 +121,12 @@ class Rolling:
         marked = await resume_roll(request, target, mark, self._ports)
         await self._write(request, target, marked, None)
         return await self._restart(request, target, marked, None)
+
+    async def _why_not_startable(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Why a node that is stopped now would stay down; nothing has been written yet."""
+        stage = request.step.stage
+        whys = await all_of(*(why_not_startable(t.cluster, t.node, t.driver, stage, self._ports) for t in targets))
+        return next((why for why in whys if why is not None), None)
 
     async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Why a node's configuration management would write its file back; nothing has been written yet."""

@@ -34,6 +34,7 @@ from activities.observe import Ports, observe
 from activities.ports.nodes import FileContent
 from activities.quorum_log import open_log, read_on
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
+from activities.startable import why_not_startable
 from activities.storage import storage_of
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
@@ -93,7 +94,11 @@ class Starting:
                 return _blocked(silent, begun)
             if mark is None or not await _has_gone(request, member, mark):
                 looked_at = seconds_since_boot()
-                blocked = await why_not_this_step(request, self._ports) or await self._why_not_standing(cluster)
+                blocked = (
+                    await why_not_this_step(request, self._ports)
+                    or await why_not_startable(cluster, member.node, member.driver, request.step.stage, self._ports)
+                    or await self._why_not_standing(cluster)
+                )
                 if blocked is not None:
                     return _blocked(blocked, begun)
                 mark = await self._mark(request, member, mark)

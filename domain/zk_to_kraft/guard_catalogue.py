@@ -39,13 +39,15 @@ CATALOGUE: tuple[Guard, ...] = (
         "The cluster is well before each node",
         "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
-        "below `min.insync.replicas`. Looked at afresh right before the effect.",
+        "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
+        "Kafka's jar is in `kafka_home`, and `/cluster/id` in ZooKeeper is the cluster's.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
             f"{FORWARD}:_changed_files",
             f"{FORWARD}:_roll_broker",
             f"{ASSESSING}:why_not_this_step",
+            "activities.startable:why_not_startable",
         ),
         (
             WaitReason.NODE_DOWN,

@@ -1,12 +1,11 @@
 """Which gauges a simulated node shows, by the mode of its process (internals, section 2)."""
 
 from domain.observation import MigrationGauge, NodeMetrics
-from playground.fakes.node import Mode
+from playground.fakes.node import VERSION, Mode
 from playground.fakes.quorum import Quorum
 
 RUNNING, STARTING = 3, 1
 NO_LEADER = -1
-VERSION = "3.9.2"
 
 
 def broker_gauges(

@@ -17,6 +17,8 @@ from playground.fakes.machine import FakeMachine
 from playground.fakes.node_look import is_look, look
 from playground.fakes.storage_tool import format_storage, write_meta
 
+VERSION = "3.9.2"
+
 FLAG = "zookeeper.metadata.migration.enable"
 METADATA_LOG = "__cluster_metadata-0"
 _PIDS = count(1000)
@@ -73,6 +75,7 @@ class FakeNode:
     def __init__(self, spec: NodeSpec) -> None:
         self.spec = spec
         self.machine = FakeMachine()
+        self.machine.write(f"{spec.kafka_home}/libs/kafka_2.13-{VERSION}.jar", FileContent(b"", 0o644, 0, 0))
         self.process: FakeProcess | None = None
         self.last_identity: str | None = None
         self.starts = 0

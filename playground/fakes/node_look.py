@@ -12,7 +12,6 @@ from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine
 
 GIB = 1024**3
-VERSION = "3.9.2"
 NAME = "look_at_node.py"
 PARTITION = re.compile(r"(.+)-\d+")
 ID = re.compile(rb"topic_id: (\S+)")
@@ -47,9 +46,8 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
 
 
 def _versions(machine: FakeMachine, kafka_home: str) -> list[str]:
-    """By the jars that a test has put there; without any, the version that runs."""
     jars = (re.fullmatch(r"kafka_2\.\d+-(.+)\.jar", name) for name in machine.names(f"{kafka_home}/libs") or ())
-    return sorted({jar[1] for jar in jars if jar}) or [VERSION]
+    return sorted({jar[1] for jar in jars if jar})
 
 
 def _directory(machine: FakeMachine, path: str) -> dict[str, object]:

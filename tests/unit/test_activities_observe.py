@@ -40,6 +40,7 @@ class WithoutTexts:
 async def test_the_version_is_the_jars_where_the_metrics_tell_none(jars: tuple[str, ...], version: str | None) -> None:
     cluster = FakeCluster(fake_spec())
     node = cluster.nodes[1]
+    node.machine.remove_tree(f"{node.spec.kafka_home}/libs")
     for jar in jars:
         file = node.machine.read(node.spec.properties_file)
         assert file is not None

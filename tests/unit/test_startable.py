@@ -1,0 +1,52 @@
+"""A node that runs, and would not start again, is not stopped."""
+
+import json
+
+import pytest
+
+from domain.contracts import StepOutcome
+from domain.decisions import NodeStage
+from playground.fakes.cluster import FakeCluster
+from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
+
+
+async def rolled(cluster: FakeCluster, scene: Scene) -> StepOutcome:
+    return await scene.attempt(cluster, KillAfter())
+
+
+async def scene_of_a_roll(*, of_controller: bool = False) -> Scene:
+    """Not the first roll: before that the preflight is asked once more, and says it first."""
+    walk = Walk(LedgerInMemory(FakeCluster()), FakeCluster())
+    stage = NodeStage.KRAFT if of_controller else NodeStage.MIGRATION
+    await walk.to("step", {"first": lambda step: is_roll(step, NodeStage.MIGRATION)})
+    await walk.to("step", {"roll": lambda step: is_roll(step, stage, of_controller=of_controller)})
+    before, request, _ = walk.found["roll"]
+    return Scene(before, walk.ledger, request)
+
+
+@pytest.mark.parametrize("of_controller", [False, True])
+async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) -> None:
+    scene = await scene_of_a_roll(of_controller=of_controller)
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    name = cluster.spec.node_name(node.id)
+    driver = cluster.driver(node)
+    await driver.remove_tree(f"{node.kafka_home}/libs")
+    before = cluster.restarts[name]
+    outcome = await rolled(cluster, scene)
+    assert f"{node.kafka_home}/libs has no Kafka" in (outcome.blocked or "")
+    assert (await driver.process()).is_running
+    assert cluster.restarts[name] == before
+
+
+@pytest.mark.parametrize("left", [None, "AAAAAAAAAAAAAAAAAAAAAA"])
+async def test_a_broker_that_would_find_another_cluster_in_zookeeper_runs_on(left: str | None) -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    if left is None:
+        del cluster.znodes["/cluster/id"]
+    else:
+        cluster.znodes["/cluster/id"] = json.dumps({"version": "1", "id": left}).encode()
+    outcome = await rolled(cluster, scene)
+    assert "/cluster/id in ZooKeeper " + ("does not exist" if left is None else f"says {left}") in (outcome.blocked or "")
+    assert (await cluster.driver(cluster.spec.node(scene.request.step.node)).process()).is_running
