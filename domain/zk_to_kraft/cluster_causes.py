@@ -204,6 +204,16 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
         yield from _registrations(looked)
 
 
+UNREGISTERED = (
+    "A broker that serves has not registered. `Unable to register broker` in its log names the controller's answer; a wrong "
+    "inter.broker.protocol.version is the usual cause."
+)
+STILL_REGISTERED = (
+    "It counts a broker that does not serve so any more: one that has just ended, or was started with another file, counts "
+    "until its session is over (broker.session.timeout.ms, 9 s). Look again then; whoever is fenced for longer: see its log."
+)
+
+
 def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
     """It follows, has every record, and nobody can ask it for its vote or follow it: no gauge of its own shows that."""
     modes = {c.id: c.mode for c in looked.situation.controllers}
@@ -230,6 +240,7 @@ def _registrations(looked: Looked) -> Iterator[Cause]:
     hybrid = sum(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
     in_kraft = sum(b.mode is BrokerMode.KRAFT for b in looked.situation.brokers)
     metrics = leader.metrics
+    is_one_missing = (metrics.active_broker_count or 0) < hybrid + in_kraft
     yield cause(
         looked,
         WaitReason.BROKERS_NOT_REGISTERED,
@@ -238,7 +249,5 @@ def _registrations(looked: Looked) -> Iterator[Cause]:
         observed=f"it counts {metrics.migrating_broker_count} migrating brokers, {metrics.active_broker_count} active, "
         f"{metrics.fenced_broker_count} fenced",
         expected=f"{hybrid} migrating, {hybrid + in_kraft} active, none fenced",
-        fix="A broker that serves has not registered. `Unable to register broker` in its log names the controller's "
-        "answer; a wrong "
-        "inter.broker.protocol.version is the usual cause.",
+        fix=UNREGISTERED if is_one_missing else STILL_REGISTERED,
     )

@@ -279,6 +279,13 @@ def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     assert "inter.broker.protocol.version" in entry.fix
 
 
+@pytest.mark.parametrize(("counted", "told"), [(2, "has not registered"), (4, "until its session is over")])
+def test_counts_that_differ_say_whether_a_broker_is_missing_or_still_counted(counted: int, told: str) -> None:
+    (entry,) = found(with_metrics(DUAL, LEADER, migrating_broker_count=counted, active_broker_count=counted))
+    assert (entry.code, entry.object) == ("brokers-not-registered", SPEC.node_name(LEADER))
+    assert told in entry.fix
+
+
 # --- ZooKeeper -------------------------------------------------------------------------------------------------------
 
 
