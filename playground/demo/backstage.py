@@ -69,7 +69,7 @@ def prepared(directory: DemoDirectory, announce: Announce) -> Backstage:
     cluster = PlaygroundCluster(directory.cluster, name=CLUSTER_NAME, announce=announce)
     lease = PortLease(5)
     temporal = TemporalServer(directory.temporal, TemporalPorts.leased(lease), program)
-    census = Census(directory.path)
+    census = Census(directory.path, directory.cluster)
     return Backstage(
         directory=directory,
         cluster=cluster,

@@ -1,7 +1,7 @@
 """Counts the demo's processes from outside: who lives now, and how often each node was really started.
 
 The migration tells how often it restarted a node. This is the second opinion: every broker and controller process that was
-ever seen, known by its pid and the moment of its start.
+ever seen, known by its pid and the moment of its start. A rehearsal's throw-away controllers are none of the cluster's nodes.
 """
 
 import os
@@ -19,15 +19,17 @@ Identity = tuple[int, float]
 class Census:
     """Belongs to the thread that calls `pids`, once a second or so: no Kafka node lives shorter than that."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, cluster: Path) -> None:
+        """`cluster`: where the nodes' own folders are, in the demo's `directory`."""
         self._directory = directory
+        self._cluster = cluster
         self._seen: dict[str, set[Identity]] = defaultdict(set)
 
     def pids(self) -> list[int]:
         """Of everything that belongs to the demo: what it has started, itself, and its guardian."""
         living = processes_of(self._directory)
         for process in living:
-            name = node_of(process.info["cmdline"])
+            name = node_of(process.info["cmdline"], self._cluster)
             if name is not None:
                 self._seen[name].add(_identity(process))
         return [os.getpid(), os.getppid(), *(process.pid for process in living)]
@@ -37,11 +39,12 @@ class Census:
         return {name: len(identities) - 1 for name, identities in sorted(self._seen.items())}
 
 
-def node_of(arguments: list[str]) -> str | None:
-    """The name of the broker or controller that a command line runs: that of its properties file's folder."""
+def node_of(arguments: list[str], cluster: Path) -> str | None:
+    """The name of the cluster's broker or controller that a command line runs: that of its properties file's folder."""
     if Path(arguments[0]).name != "java" or arguments[-2:-1] != [NODE_CLASS]:
         return None
-    return Path(arguments[-1]).parent.name
+    folder = Path(arguments[-1]).parent
+    return folder.name if folder.parent == cluster else None
 
 
 def _identity(process: psutil.Process) -> Identity:

@@ -28,7 +28,7 @@ class DemoReport:
     seconds_total: float
     phases: dict[str, float]
     restarts: dict[str, int]
-    """As counted from outside, by the processes that lived."""
+    """As counted from outside, by the processes that lived: of nodes that had one."""
     restarts_told: dict[str, int]
     """As the migration tells it. The same, or one of us is wrong."""
     acknowledged: int
@@ -63,8 +63,8 @@ def report_of(
         migration=", ".join(migration.state for migration in migrations),
         seconds_total=round(seconds_total, 1),
         phases={spent.name: round(spent.seconds, 1) for spent in phases},
-        restarts=restarts,
-        restarts_told=restarts_told,
+        restarts=_of_any(restarts),
+        restarts_told=_of_any(restarts_told),
         acknowledged=load.acknowledged,
         read_back=load.read_back,
         lost=len(load.lost),
@@ -74,6 +74,10 @@ def report_of(
         slowest_acknowledgement_seconds=round(load.slowest_acknowledgement_seconds, 2),
         peak_rss_mib=round(peak_rss_mib),
     )
+
+
+def _of_any(restarts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in restarts.items() if count}
 
 
 def summary(report: DemoReport) -> RenderableType:
@@ -96,11 +100,14 @@ def summary(report: DemoReport) -> RenderableType:
 
 
 def _restarts(report: DemoReport) -> Text:
-    counted = Text(", ".join(f"{name} {count}×" for name, count in report.restarts.items() if count) or "none")
+    counted = Text(_counts(report.restarts))
     if report.restarts != report.restarts_told:
-        told = ", ".join(f"{name} {count}×" for name, count in report.restarts_told.items())
-        counted.append(f"; the migration tells otherwise: {told}", "bold red")
+        counted.append(f"; the migration tells otherwise: {_counts(report.restarts_told)}", "bold red")
     return counted
+
+
+def _counts(restarts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}×" for name, count in restarts.items()) or "none"
 
 
 def _time(report: DemoReport) -> str:

@@ -254,10 +254,11 @@ def java(tmp_path: Path) -> str:
 
 
 def test_the_census_counts_starts_and_not_looks(directory: DemoDirectory, java: str) -> None:
-    census = Census(directory.path)
-    properties = str(directory.path / "cluster" / "broker-1" / "server.properties")
-    for _ in range(3):
-        node = subprocess.Popen([java, "-c", "while :; do sleep 0.2; done", "kafka.Kafka", properties])
+    census = Census(directory.path, directory.cluster)
+    properties = str(directory.cluster / "broker-1" / "server.properties")
+    of_a_rehearsal = str(directory.services / "rehearsal" / "303c1da2" / "controller.properties")
+    for started in (properties, of_a_rehearsal, properties, properties):
+        node = subprocess.Popen([java, "-c", "while :; do sleep 0.2; done", "kafka.Kafka", started])
         processes.wait_until(lambda pid=node.pid: pid in census.pids(), "the node to be seen", 5)
         assert {os.getpid(), os.getppid(), node.pid} <= set(census.pids())
         node.kill()
@@ -265,7 +266,9 @@ def test_the_census_counts_starts_and_not_looks(directory: DemoDirectory, java: 
     assert census.restarts() == {"broker-1": 2}
 
 
-def test_only_brokers_and_controllers_are_nodes() -> None:
-    assert node_of(["/jre/bin/java", "-Xmx1g", "kafka.Kafka", "/x/broker-1/server.properties"]) == "broker-1"
-    assert node_of(["/jre/bin/java", "kafka.tools.StorageTool", "format", "-c", "/x/broker-1/server.properties"]) is None
-    assert node_of(["sh", "-c", "exec", "start", "java", "kafka.Kafka", "/x/broker-1/server.properties"]) is None
+def test_only_the_clusters_own_brokers_and_controllers_are_nodes() -> None:
+    cluster, file = Path("/x"), "/x/broker-1/server.properties"
+    assert node_of(["/jre/bin/java", "-Xmx1g", "kafka.Kafka", file], cluster) == "broker-1"
+    assert node_of(["/jre/bin/java", "kafka.tools.StorageTool", "format", "-c", file], cluster) is None
+    assert node_of(["sh", "-c", "exec", "start", "java", "kafka.Kafka", file], cluster) is None
+    assert node_of(["/jre/bin/java", "kafka.Kafka", "/x/services/303c1da2/controller.properties"], cluster) is None

@@ -283,6 +283,16 @@ def test_a_restart_that_was_not_told_shows() -> None:
     assert "broker-1 3×; the migration tells otherwise: broker-1 2×" in console.export_text()
 
 
+def test_a_node_that_never_restarted_is_no_matter_of_dispute() -> None:
+    """The one side counts what it saw, the other knows every node of the specification: none is none on both."""
+    report = report_of([migration()], "KRAFT", (), {"broker-1": 0}, {"broker-1": 0, "controller-3001": 0}, proof(), 1.0, 1.0)
+    assert report.restarts == report.restarts_told == {}
+    console = Console(file=StringIO(), width=100, record=True)
+    console.print(summary(report))
+    assert "restarts  none" in console.export_text()
+    assert "otherwise" not in console.export_text()
+
+
 EVIDENCE = {
     "cluster": "demo",
     "cluster_id": "abc",
