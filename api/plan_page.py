@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from domain.amounts import roughly
 from domain.decisions import Finding, Severity
 from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.zk_to_kraft.rehearsal import RehearsalReport
@@ -80,7 +81,8 @@ def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
 
 def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
     rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "a guess: this cluster has no history"
-    yield f"## What is restarted, in this order\n\nAbout {estimate.seconds:g} s without soak and people's time ({rests_on})."
+    takes = roughly(estimate.seconds).capitalize()
+    yield f"## What is restarted, in this order\n\n{takes} without soak, comparisons and people's time ({rests_on})."
     for roll in rolls:
         lines = [_wave(wave) for wave in roll.waves]
         yield f"### {roll.what}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from domain.amounts import counted
 from domain.drift.records import PARTITION, PRODUCER_IDS, Rule, Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 
@@ -38,6 +39,23 @@ _TOOLS = {
 }
 """Kafka's own tool for each kind: what goes through a broker reaches both sides."""
 
+_ROWS = {
+    "topic": ("topic",),
+    "partition": ("partition",),
+    "topic-config": ("topic config",),
+    "broker-config": ("broker config",),
+    "quota": ("quota",),
+    "scram": ("SCRAM credential",),
+    "acl": ("ACL",),
+    "token": ("delegation token",),
+    "producer-ids": ("block of producer ids", "blocks of producer ids"),
+    "batch": ("record batch", "record batches"),
+    "group-offset": ("committed offset",),
+    "partition-log": ("partition",),
+    "replica-log": ("replica",),
+}
+"""What people call one row of each kind, and several where that takes more than an s."""
+
 
 DUPLICATE_RULE = "duplicate-key"
 """A side that has a key twice was read wrongly, or is broken: nothing was compared for that key, and nobody can tolerate it."""
@@ -55,10 +73,9 @@ def verdict_in_words(report: DriftReport) -> str:
     """One sentence or two, first thing in every rendering."""
     sides = SIDES[report.check]
     if report.check in {CheckName.BASELINE, CheckName.BEFORE_COPY}:
-        kept = ", ".join(f"{counts.left} {record}" for record, counts in sorted(report.counts.items()))
-        return f"Not all of what was there before could be read: {report.not_read[0]}." if report.not_read else f"Kept: {kept}."
+        return f"Not all of what was there before could be read: {report.not_read[0]}." if report.not_read else _kept(report)
     count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
-    differences = f"{count} difference{'' if count == 1 else 's'}"
+    differences = counted(count, "difference")
     if report.verdict is Verdict.INCONCLUSIVE:
         why = "what was not read is named below" if report.not_read else "they changed too fast to be read at one moment"
         return f"It cannot be told whether both sides ({sides.left}, {sides.right}) say the same: {why}. This opens no gate."
@@ -66,7 +83,12 @@ def verdict_in_words(report: DriftReport) -> str:
         return f"Both sides ({sides.left}, {sides.right}) do not say the same: {differences}."
     tail = f" {differences}, for information only." if count else ""
     equal = sum(c.equal for c in report.counts.values())
-    return f"Both sides ({sides.left}, {sides.right}) say the same: {equal} rows are equal.{tail}"
+    return f"Both sides ({sides.left}, {sides.right}) say the same: {equal:,} rows are equal.{tail}"
+
+
+def _kept(report: DriftReport) -> str:
+    told = [counted(c.left, *_ROWS.get(record, (record, record))) for record, c in sorted(report.counts.items()) if c.left]
+    return f"Kept: {', '.join(told) or 'nothing, as there is nothing'}."
 
 
 def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:

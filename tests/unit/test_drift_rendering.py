@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from domain.drift.explaining import DUPLICATE_RULE, explanation_of
+from domain.drift.explaining import DUPLICATE_RULE, explanation_of, verdict_in_words
 from domain.drift.records import KINDS, Severity
 from domain.drift.rendering import EXPLAINED, REDACTED, as_html, as_text
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
@@ -134,6 +134,14 @@ def test_both_pages_say_the_same(check: CheckName, verdict: Verdict) -> None:
     shown = " ".join(page.shown)
     missing = {word for word in said if word not in shown and word.replace("_", " ") not in shown}
     assert missing == set()
+
+
+def test_what_was_kept_is_told_in_plain_words_and_what_there_is_none_of_is_not() -> None:
+    many = {"batch": RecordCounts(left=51_253), "of tomorrow": RecordCounts(left=2)}
+    counts = {"token": RecordCounts(), "acl": RecordCounts(left=1), **many}
+    kept = report_of(check=CheckName.BASELINE, verdict="clean", first=(), not_read=(), counts=counts)
+    assert verdict_in_words(kept) == "Kept: 1 ACL, 51,253 record batches, 2 of tomorrow."
+    assert "nothing" in verdict_in_words(kept.model_copy(update={"counts": {}}))
 
 
 def test_what_is_redacted_is_never_shown_whatever_a_finding_holds() -> None:

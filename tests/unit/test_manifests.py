@@ -229,7 +229,7 @@ async def test_a_baseline_is_kept_and_compared_with(orders: Field) -> None:
         "batch": 3,
         "group-offset": 1,
     }
-    assert verdict_in_words(kept) == "Kept: 3 batch, 1 group-offset, 9 partition-log, 1 replica-log."
+    assert verdict_in_words(kept) == "Kept: 3 record batches, 1 committed offset, 9 partitions, 1 replica."
     with pytest.raises(Permanent, match="no baseline"):
         await compare_with_baseline(orders.ports, orders.runner, orders.check())
     await orders.ports.ledger.add_report(kept)
