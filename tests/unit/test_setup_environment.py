@@ -99,6 +99,13 @@ def test_a_uv_that_is_old_or_does_not_run_is_passed_over(
     assert Setup(checkout, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}).uv() == "our own"
 
 
+def test_packages_come_without_a_line_for_each(checkout: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A real uv says nothing when it is asked to, but what goes wrong."""
+    uv = fake_uv(tmp_path / "bin", 'case " $* " in *" --quiet "*) ;; *) echo " + package==1" >&2 ;; esac')
+    Setup(checkout, {"PATH": "/usr/bin:/bin"})._install(uv)
+    assert " + " not in capfd.readouterr().err
+
+
 def test_without_venv_it_says_what_to_install(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SetupError, match=r"python3\.\d+-venv"):
