@@ -18,11 +18,11 @@ setup-checks: setup ## Install PySpark too, for the checks (456 MB, once)
 	@$(PYTHON) -m setup --checks
 
 .PHONY: demo
-demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, STORY=drift with a drift on the way, STORY=blocked with much in the way, YES=1 approves by itself, KEEP=1 leaves it running)
+demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, STORY=drift with a drift on the way, STORY=blocked with much in the way, STORY=none only a cluster in ZooKeeper mode to play with, YES=1 approves by itself, KEEP=1 leaves it running)
 	@$(RUN) playground.demo $(if $(STORY),--story $(STORY)) $(if $(YES),--yes) $(if $(KEEP),--keep)
 
 .PHONY: demo-stop
-demo-stop: ## Stop what `make demo KEEP=1` left running
+demo-stop: ## Stop what `make demo KEEP=1` or `STORY=none` left running
 	@$(RUN) playground.demo stop
 
 .PHONY: test

@@ -98,7 +98,7 @@ class EstimatedPart(PlanPart):
 
 
 class Estimate(PlanPart):
-    """Seconds from the first look to the open gate, people's time, comparisons and the soak left out."""
+    """Seconds from the first look to the end, people's time, comparisons and the soak left out."""
 
     seconds: float
     basis: Basis

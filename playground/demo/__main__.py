@@ -1,7 +1,7 @@
 """`python -m playground.demo [--yes] [--keep] [--directory .demo] [--save-picture PATH]`, and `… stop`.
 
-Exit code: 0 when the cluster is in KRaft mode and nothing acknowledged was lost, 1 when not, 2 when nothing was started,
-130 after an interruption.
+Exit code: 0 when nothing acknowledged was lost and the cluster is in KRaft mode, or where a person holds it; 1 when not; 2 when
+nothing was started; 130 after an interruption.
 """
 
 import os

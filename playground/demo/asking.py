@@ -12,6 +12,7 @@ from rich.text import Text
 from domain.contracts import RollbackPreview
 from domain.records import OpenGate
 from playground.demo.state import DemoState
+from playground.demo.words import aside
 
 HASH_SHOWN = 12
 IRREVERSIBLE = (
@@ -79,7 +80,7 @@ def _facts(evidence: dict[str, Any], state: DemoState) -> Table:
         "brokers": f"registrations: {guards['registration']}; replicas: {guards['replication']}, "
         f"{_told(gauges.under_replicated)} partitions under-replicated",
         "clients": f"{load.acknowledged:,} acknowledged, {load.missing} of them unread after 10 s, "
-        f"longest pause {load.longest_pause_seconds:.1f} s",
+        f"longest pause {load.longest_pause_seconds:.1f} s{aside(state.disturbance)}",
     }
     for name, fact in facts.items():
         grid.add_row(name, fact)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from domain.contracts import ClusterSight, Gauges
 from domain.decisions import Intent, StepAction
+from domain.drift.report import CheckName
 from domain.records import Event, NodeStatus
 from playground.acknowledgements import LoadCounters
 from playground.demo.door import MigrationSeen
@@ -17,7 +18,13 @@ from playground.demo.words import line_of, work_of
 
 LINES_KEPT = 40
 RATE_OVER_SECONDS = 5.0
-STEP_ENDS = frozenset({"step-done", "step-blocked"})
+KEPT_FOR: dict[str, CheckName] = {
+    StepAction.COMPARE_COPY: CheckName.BEFORE_COPY,
+    StepAction.COMPARE_MESSAGES: CheckName.BASELINE,
+}
+"""What a comparison compares with: the report that says how much that is."""
+OURSELVES = "keeperless"
+"""Who holds a migration where no person does."""
 
 
 class Board:
@@ -30,6 +37,9 @@ class Board:
         self.doing = "starting"
         self.peak_mib = 0.0
         self.last_seq = 0
+        self.held_by = ""
+        """The person who holds the migration."""
+        self.disturbance = ""
         self.load = LoadSeen()
         self._migration: MigrationSeen | None = None
         self._earlier: list[MigrationSeen] = []
@@ -37,6 +47,7 @@ class Board:
         self._sight: ClusterSight | None = None
         self._phases: list[tuple[str, float]] = []
         self._ended_at: float | None = None
+        self._kept: dict[str, str] = {}
         self._work: tuple[str, float] | None = None
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
         self._acknowledged: deque[tuple[float, int]] = deque()
@@ -52,16 +63,36 @@ class Board:
         """Gives the line that tells it, if there is one."""
         self.last_seq = event.seq
         at = event.at.timestamp()
-        if event.kind == "phase-entered":
-            self._phases.append((event.data["phase"], at))
-        elif event.kind == "step-started":
-            self._work = (work_of(event.data), at)
-        elif event.kind in STEP_ENDS:
-            self._work = None
-            if event.kind == "step-done" and event.data["action"] == StepAction.PROVISION_CONTROLLER:
-                self._provisioned[event.data["node"]] += 1
+        if event.kind == "step-started":
+            event = self._with_what_was_kept(event)
+        self._note_progress(event, at)
         told = line_of(event)
         return self.note_text(told[0], at, told[1]) if told is not None else None
+
+    def _note_progress(self, event: Event, at: float) -> None:
+        match event.kind:
+            case "phase-entered":
+                self._phases.append((event.data["phase"], at))
+            case "step-started":
+                self._work = (work_of(event.data), at)
+            case "step-done" | "step-blocked":
+                self._work = None
+                if event.kind == "step-done" and event.data["action"] == StepAction.PROVISION_CONTROLLER:
+                    self._provisioned[event.data["node"]] += 1
+            case "report-published":
+                self._kept[event.data["check"]] = event.data["says"]
+            case "held" | "rejected":
+                self.held_by = event.data["by"] if event.data["by"] != OURSELVES else ""
+            case "resumed":
+                self.held_by = ""
+
+    def _with_what_was_kept(self, event: Event) -> Event:
+        """A comparison's own event does not say how much there is to compare; what was kept for it does."""
+        says = self._kept.get(KEPT_FOR.get(event.data["action"], ""))
+        if says is None:
+            return event
+        kept = says.removeprefix("Kept: ").removesuffix(".")
+        return event.model_copy(update={"data": {**event.data, "kept": f" ({kept})"}})
 
     def note_migration(self, seen: MigrationSeen) -> None:
         if self._migration is not None and self._migration.id != seen.id:
@@ -131,8 +162,9 @@ class Board:
             load=self.load,
             waiting=self._waiting(now),
             working=WorkSeen(self._work[0], now - self._work[1]) if self._work is not None else None,
-            lines=tuple(self._lines),
-            quiet_seconds=now - self.began_at - (self._lines[-1].seconds if self._lines else 0.0),
+            lines=tuple(sorted(self._lines, key=lambda line: line.seconds)),
+            disturbance=self.disturbance,
+            quiet_seconds=now - self.began_at - max((line.seconds for line in self._lines), default=0.0),
             peak_mib=self.peak_mib,
         )
 

@@ -13,6 +13,8 @@ from typing import IO
 from domain.errors import Permanent
 
 LOCK_FILE = "demo.lock"
+DEFAULT_DIRECTORY = Path(".demo")
+"""What `make demo` uses, in the checkout."""
 
 
 class Busy(Permanent):
@@ -20,8 +22,7 @@ class Busy(Permanent):
 
     def __init__(self, directory: Path, pid: int) -> None:
         super().__init__(
-            f"{directory}: a demo is running there (process {pid}). End it with Ctrl-C, or with "
-            f"python -m playground.demo stop --directory {directory}; or choose another --directory"
+            f"{directory}: a demo is running there (process {pid}). End it with Ctrl-C, or with: {how_to_stop(directory)}"
         )
         self.pid = pid
 
@@ -84,6 +85,12 @@ class DemoDirectory:
                 shutil.rmtree(entry)
             elif entry.name != LOCK_FILE:
                 entry.unlink()
+
+
+def how_to_stop(directory: Path) -> str:
+    """The command, for a person."""
+    is_default = directory == DEFAULT_DIRECTORY.absolute()
+    return "make demo-stop" if is_default else f"python -m playground.demo stop --directory {directory}"
 
 
 def _pid_in(lock: IO[str]) -> int:

@@ -30,4 +30,4 @@ class Mischief:
         """What was done, in words."""
         self._by_hand.put_znode(PATH, self._before or {})
         self.is_mended = True
-        return f"{PATH} is put back as it was; it is compared again"
+        return f"the demo puts {PATH} back as it was; it is compared again"

@@ -37,7 +37,7 @@ def _leave_migration(by_hand: ByHand) -> str:
 
 def _delete_migration(by_hand: ByHand) -> str:
     by_hand.delete_znode(MIGRATION)
-    return f"{MIGRATION} is deleted: no KRaft controller runs"
+    return f"as the fix says, the demo deletes {MIGRATION}: no KRaft controller runs"
 
 
 def _assign_to_the_dead(by_hand: ByHand) -> str:
@@ -51,7 +51,7 @@ def _take_from_the_dead(by_hand: ByHand) -> str:
     topic = by_hand.znode(TOPIC) or {}
     assigned = {number: [r for r in replicas if r != DEAD] for number, replicas in topic["partitions"].items()}
     by_hand.put_znode(TOPIC, topic | {"partitions": assigned})
-    return f"the replicas of broker {DEAD} are taken out of the assignment"
+    return f"as the fix says, the demo reassigns the partitions of broker {DEAD}: the others' replicas are enough"
 
 
 def _forget_the_secret(by_hand: ByHand) -> str:
@@ -68,7 +68,7 @@ def _remove_the_password(by_hand: ByHand) -> str:
     znode = by_hand.znode(POISONED) or {}
     kept = {key: value for key, value in znode["config"].items() if key != KEY}
     by_hand.put_znode(POISONED, znode | {"config": kept})
-    return f"{KEY} of broker 2, which no listener needs any more, is removed"
+    return f"rather than set it anew the demo removes {KEY} of broker 2: no listener needs it any more"
 
 
 FOUND_BY_LOOKING = (

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from playground.demo.directory import DEFAULT_DIRECTORY
+
 
 class Plot(StrEnum):
     """What is played."""
@@ -18,6 +20,8 @@ class Plot(StrEnum):
     """To KRaft, while somebody edits ZooKeeper past Kafka: the gate stays shut until that is mended."""
     BLOCKED = "blocked"
     """To KRaft, with much in the way: plans name it before anything is touched, and `blockers` what comes in between."""
+    NONE = "none"
+    """None: a cluster in ZooKeeper mode is left to play with by hand."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +44,21 @@ def options_of(arguments: Sequence[str]) -> Options:
     parser.add_argument("command", nargs="?", choices=("run", "stop"), default="run", help="stop: end what --keep left running")
     parser.add_argument(
         "--story",
-        type=Plot,
-        choices=tuple(Plot),
-        default=Plot.FORWARD,
+        choices=[plot.value for plot in Plot],
+        default=Plot.FORWARD.value,
         help="rollback: to the gate, back to ZooKeeper, and forward again; drift: somebody edits ZooKeeper past Kafka; "
-        "blocked: plans find what is in the way, and a broker freezes",
+        "blocked: plans find what is in the way, and a broker freezes; none: only a cluster in ZooKeeper mode, left running",
     )
     parser.add_argument("--yes", action="store_true", help="approve the gate without asking, for unattended use")
     parser.add_argument("--keep", action="store_true", help="leave everything running at the end, to play with")
     parser.add_argument(
         "--directory",
         type=Path,
-        default=Path(".demo"),
+        default=DEFAULT_DIRECTORY,
         help="where everything lives; thrown away by the next run (default: .demo)",
     )
     parser.add_argument("--save-picture", type=Path, metavar="PATH", help="save the last view and the summary as an SVG")
     said = parser.parse_args(arguments)
-    return Options(said.directory.absolute(), said.yes, said.keep, said.command == "stop", said.save_picture, said.story)
+    story = Plot(said.story)
+    keep = said.keep or story is Plot.NONE
+    return Options(said.directory.absolute(), said.yes, keep, said.command == "stop", said.save_picture, story)

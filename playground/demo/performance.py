@@ -10,10 +10,10 @@ import sys
 from rich.console import Console
 
 from domain.errors import KeeperlessError
-from playground.demo.backstage import Backstage, prepared
-from playground.demo.directory import DemoDirectory
+from playground.demo.backstage import CLUSTER_NAME, Backstage, prepared
+from playground.demo.directory import DemoDirectory, how_to_stop
 from playground.demo.guardian import INTERRUPTED, SIGNALS, leave
-from playground.demo.options import Options
+from playground.demo.options import Options, Plot
 from playground.demo.report import DemoReport, summary
 from playground.demo.screen import Screen, console_of_this_process, save_picture, screen_for
 from playground.demo.story import Story
@@ -28,7 +28,7 @@ def perform(options: Options, directory: DemoDirectory) -> int:
     # Complaints of Kafka clients about restarting brokers would spoil the picture.
     logging.basicConfig(filename=directory.log, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     console = console_of_this_process()
-    if not options.yes and not sys.stdin.isatty():
+    if options.story is not Plot.NONE and not options.yes and not sys.stdin.isatty():
         console.print("There is no terminal to ask at the gate, and no --yes (make demo YES=1): the demo will stop there.")
     try:
         backstage = prepared(directory, lambda line: console.print(line, soft_wrap=True))
@@ -50,13 +50,17 @@ async def _play(options: Options, backstage: Backstage, screen: Screen) -> None:
     story = Story(options, backstage, screen)
     try:
         report = await story.play()
-        code = _end(options, backstage, screen, story, report)
+        code = _tell(options, backstage, screen, story, report) if report is not None else 0
+        if options.keep:
+            _keep(backstage, screen.console, has_load=report is None)
+        if report is None:
+            screen.console.print(next_steps(backstage.services.api_url), soft_wrap=True, markup=False)
     except Exception as error:  # noqa: BLE001 - told, logged, and turned into an exit code: the process ends here
         code = _tell_failure(screen.console, backstage.directory, error)
     leave(code)
 
 
-def _end(options: Options, backstage: Backstage, screen: Screen, story: Story, report: DemoReport) -> int:
+def _tell(options: Options, backstage: Backstage, screen: Screen, story: Story, report: DemoReport) -> int:
     directory, console = backstage.directory, screen.console
     report.write(directory.report)
     console.print(summary(report))
@@ -65,20 +69,35 @@ def _end(options: Options, backstage: Backstage, screen: Screen, story: Story, r
     console.print(f"Report: {directory.report}", soft_wrap=True)
     if not report.is_success:
         console.print(story.left_behind(), markup=False)
-    if options.keep:
-        _keep(backstage, console)
-    return 0 if report.is_success else FAILED
+    return 0 if report.is_as_asked else FAILED
 
 
-def _keep(backstage: Backstage, console: Console) -> None:
-    """With a new load, so that there is something to look at. From here on the guardian stops nothing."""
-    Load(backstage.cluster.bootstrap_servers, backstage.directory.path / "load-after").start()
+def _keep(backstage: Backstage, console: Console, *, has_load: bool) -> None:
+    """With a new load where there is none, to have something to look at. From here on the guardian stops nothing."""
+    if not has_load:
+        Load(backstage.cluster.bootstrap_servers, backstage.directory.path / "load-after").start()
     backstage.directory.kept.touch()
     console.print(
-        f"Everything goes on running: Temporal UI {backstage.temporal.ui_url}, API {backstage.services.api_url}/docs, "
-        f"Kafka {','.join(backstage.cluster.bootstrap_servers)}, ZooKeeper {backstage.cluster.spec.zookeeper.connect}\n"
-        f"Stop it: make demo-stop, or python -m playground.demo stop --directory {backstage.directory.path}",
+        "Everything goes on running:\n"
+        f"  Temporal UI  {backstage.temporal.ui_url}\n"
+        f"  API          {backstage.services.api_url}/docs\n"
+        f"  Kafka        {','.join(backstage.cluster.bootstrap_servers)}\n"
+        f"  ZooKeeper    {backstage.cluster.spec.zookeeper.connect}\n"
+        f"Stop it: {how_to_stop(backstage.directory.path)}",
         soft_wrap=True,
+    )
+
+
+def next_steps(api_url: str) -> str:
+    """What somebody may type who wants to migrate the cluster by hand."""
+    body = f'-H \'content-type: application/json\' -d \'{{"cluster": "{CLUSTER_NAME}", "kind": "zk-to-kraft"}}\''
+    return (
+        f"The cluster is in ZooKeeper mode, and registered as {CLUSTER_NAME}. What comes next is up to you:\n\n"
+        f"# what is seen of it now\ncurl -s {api_url}/clusters/{CLUSTER_NAME}/observation\n\n"
+        f"# plan: what a migration would do; it is made at the address that it answers with\n"
+        f"curl -s {api_url}/plans {body}\n\n"
+        f"# migrate; then watch it at /migrations/{{id}}, and approve or hold it as {api_url}/docs says\n"
+        f"curl -s {api_url}/migrations {body}\n"
     )
 
 

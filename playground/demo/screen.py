@@ -5,6 +5,7 @@ import sys
 import time
 from io import StringIO
 from pathlib import Path
+from textwrap import wrap
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -17,6 +18,12 @@ from playground.demo.view import TONES, clock, view
 PICTURE_WIDTH, PICTURE_HEIGHT = 108, 34
 PLAIN_WIDTH = 110
 NUMBERS_EVERY_SECONDS = 10.0
+TOLD_LATE_SECONDS = 2.0
+"""What the migration tells arrives so much after it happened; lines wait for it, to be printed in order."""
+LONG_STEP_SECONDS = 20.0
+"""From here on one wonders whether anything happens."""
+INDENT = 7
+"""Columns of the clock before a line."""
 
 
 class Screen(Protocol):
@@ -63,32 +70,51 @@ class PlainScreen:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._shown_at = 0.0
+        self._told: list[Line] = []
 
     def show(self, state: DemoState) -> None:
         now = time.monotonic()
-        if not state.load.acknowledged or now - self._shown_at < NUMBERS_EVERY_SECONDS:
-            return
-        self._shown_at = now
-        self.tell(Line(state.seconds, numbers(state)))
+        if state.load.acknowledged and now - self._shown_at >= NUMBERS_EVERY_SECONDS:
+            self._shown_at = now
+            self.tell(Line(state.seconds, numbers(state)))
+        self._print(state.seconds - TOLD_LATE_SECONDS)
 
     def tell(self, line: Line) -> None:
-        text = Text.assemble((f"{clock(line.seconds):>6} ", "dim"), (line.text, TONES[line.tone]))
-        self.console.print(text, soft_wrap=True)
+        """A later `show` prints it, or a `pause`."""
+        self._told.append(line)
 
     def pause(self) -> None:
-        """Nothing moves."""
+        """What was told is printed; nothing moves."""
+        self._print(float("inf"))
+
+    def _print(self, until: float) -> None:
+        """What happened before then, in order."""
+        for line in sorted((line for line in self._told if line.seconds <= until), key=lambda line: line.seconds):
+            self.console.print(_hanging(line, self.console.width), soft_wrap=True)
+        self._told = [line for line in self._told if line.seconds > until]
+
+
+def _hanging(line: Line, width: int) -> Text:
+    """With the time before it, wrapped, and its further lines indented."""
+    rows = wrap(line.text, width - INDENT, break_long_words=False, break_on_hyphens=False)
+    text = f"\n{' ' * INDENT}".join(rows)
+    return Text.assemble((f"{clock(line.seconds):>{INDENT - 1}} ", "dim"), (text, TONES[line.tone]))
 
 
 def numbers(state: DemoState) -> str:
     """The live numbers as one line."""
     gauges, load = state.gauges, state.load
     lag = "unknown" if gauges.write_behind_lag is None else gauges.write_behind_lag
-    wait = f", waits: {state.waiting.reason}" if state.waiting is not None else ""
-    return (
-        f"… {state.phase or state.doing}: gauge {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {lag}, "
-        f"acknowledged {load.acknowledged:,}, unread after 10 s {load.missing}, "
-        f"longest pause {load.longest_pause_seconds:.1f} s{wait}"
-    )
+    is_long = state.working is not None and state.working.seconds >= LONG_STEP_SECONDS
+    told = [
+        f"gauge {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {lag}" if state.migration_id else "",
+        f"{load.acknowledged:,} acknowledged",
+        f"{load.missing:,} unread after 10 s" if load.missing else "",
+        f"longest pause {load.longest_pause_seconds:.1f} s",
+        f"at this step for {clock(state.working.seconds)}" if state.working is not None and is_long else "",
+        f"waits: {state.waiting.reason}" if state.waiting is not None else "",
+    ]
+    return f"… {state.phase or state.doing}: {', '.join(part for part in told if part)}"
 
 
 def screen_for(console: Console) -> Screen:

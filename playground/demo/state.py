@@ -106,6 +106,8 @@ class DemoState:
     waiting: WaitSeen | None = None
     working: WorkSeen | None = None
     lines: tuple[Line, ...] = ()
+    disturbance: str = ""
+    """What the demo itself did to clients, in words."""
     quiet_seconds: float = 0.0
     """Since the last line."""
     peak_mib: float = 0.0

@@ -19,7 +19,7 @@ from playground.demo.board import Board
 from playground.demo.door import Door, MigrationSeen, Refused
 from playground.demo.meddling import Edits, Meddling, StandsInTheWay
 from playground.demo.options import Options, Plot
-from playground.demo.report import DemoReport, report_of
+from playground.demo.report import Circumstances, DemoReport, report_of
 from playground.demo.screen import Screen
 from playground.demo.state import Addresses, DemoState, Line, Tone
 from playground.demo.words import left_behind
@@ -39,6 +39,7 @@ HEADINGS: dict[Plot, tuple[Intent, ...]] = {
     Plot.ROLLBACK: (Intent.REVERT, Intent.FORWARD),
     Plot.DRIFT: (Intent.FORWARD,),
     Plot.BLOCKED: (Intent.FORWARD,),
+    Plot.NONE: (),
 }
 """The migrations of each plot, by where they end: one that ends in ZooKeeper turns round at the gate."""
 TITLES = {
@@ -46,6 +47,7 @@ TITLES = {
     Plot.ROLLBACK: "ZooKeeper → KRaft → ZooKeeper → KRaft, in place, under continuous writes",
     Plot.DRIFT: "ZooKeeper → KRaft, in place, under continuous writes, and somebody edits ZooKeeper",
     Plot.BLOCKED: "ZooKeeper → KRaft, in place, under continuous writes, with much in the way",
+    Plot.NONE: "A cluster in ZooKeeper mode, under continuous writes, to play with",
 }
 FROZEN = 3
 """The broker that stands still for a while in the plot `blocked`."""
@@ -79,14 +81,14 @@ class Story:
     def last_state(self) -> DemoState:
         return self._board.state(time.time())
 
-    async def play(self) -> DemoReport:
-        """From nothing to the proof. Raises what went wrong, in words for people where we have them."""
+    async def play(self) -> DemoReport | None:
+        """From nothing to the proof, if there is something to prove. Raises what went wrong, in words for people if it can."""
         try:
             async with asyncio.TaskGroup() as group:
                 drawing = group.create_task(self._draw())
                 await self._stage.start(self._announce_from_thread)
                 await self._migrate()
-                report = await self._prove()
+                report = await self._prove() if HEADINGS[self._options.story] else None
                 self._screen.show(self.last_state)
                 drawing.cancel()
         finally:
@@ -102,7 +104,7 @@ class Story:
 
     async def _migrate(self) -> None:
         """Registers the cluster, and plays one migration after the other, until one does not end as it was meant to."""
-        self._board.doing = "migrating"
+        self._board.doing = "planning"
         spec: dict[str, Any] = self._stage.cluster.spec.model_dump(mode="json")
         await self._door.register(CLUSTER_NAME, spec)
         self._announce(f"PUT /clusters/{CLUSTER_NAME}: registered")
@@ -110,12 +112,14 @@ class Story:
             migration = await self._play_one(heading)
             if heading is Intent.REVERT and migration.state != MigrationState.REVERTED:
                 return
+        self._board.doing = "ready"
 
     async def _play_one(self, heading: Intent) -> MigrationSeen:
         """Starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
         policy = POLICIES.get(self._options.story, {})
         start = self._door.start_migration if self._meddling is None else self._meddling.start
         migration_id = await start(CLUSTER_NAME, policy)
+        self._board.doing = "migrating"
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:
             watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
@@ -134,6 +138,7 @@ class Story:
             self._board.note_migration(migration)
             if self._meddling is not None:
                 await self._meddling.meddle(migration)
+                self._board.disturbance = self._meddling.disturbance
             for gate in migration.gates:
                 if gate.name is GateName.FINALIZE and back is not Verdict.REJECT:
                     back = back or await self._turn_back(migration_id)
@@ -231,8 +236,12 @@ class Story:
         state = self._board.state(now)
         peak = await asyncio.to_thread(self._stage.memory.stop)
         seen, told = self._stage.census.restarts(), self._board.restarts_told()
-        seconds = now - self._board.began_at
-        return report_of(self._board.migrations, state.phase, state.phases, seen, told, proof, seconds, peak)
+        judged = Circumstances(self._board.held_by, state.disturbance, self._planned_seconds)
+        return report_of(self._board.migrations, state.phase, state.phases, seen, told, proof, state.seconds, peak, judged)
+
+    @property
+    def _planned_seconds(self) -> float | None:
+        return self._meddling.planned_seconds if self._meddling is not None else None
 
     # --- what is shown ---------------------------------------------------------------------------------------------
 

@@ -45,6 +45,8 @@ AT_THE_END = {
 ENDED_WELL = frozenset(AT_THE_END)
 DOING = {
     "starting": "Temporal, three workers and the API, three ZooKeeper servers, three brokers: all at once.",
+    "planning": "Looking at the cluster: no migration has started.",
+    "ready": "The cluster is in ZooKeeper mode, under continuous writes: it is yours.",
     "migrating": "Looking at the cluster, and deciding what comes next.",
     "proving": "Every message that was acknowledged is read back from the beginning, and compared by identifier.",
     "done": "Every message that was acknowledged was read back from the beginning, and compared by identifier.",

@@ -34,11 +34,11 @@ WORK: dict[str, str] = {
     "/migration and /controller go in one transaction, a broker takes over",
     StepAction.WIPE: "remove what the quorum left: its storage, its files, the brokers' copies of its log",
     StepAction.RELEASE_CONFIGURATION: "resume the configuration management that was paused",
-    StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say",
+    StepAction.COMPARE_METADATA: "compare all that ZooKeeper and KRaft say, row by row; this may take a minute or two",
     StepAction.CAPTURE_BASELINE: "look at clients' data as it is before the first restart",
     StepAction.KEEP_METADATA: "keep what ZooKeeper has, before the last broker's restart starts Kafka's copy",
-    StepAction.COMPARE_COPY: "compare Kafka's copy with what ZooKeeper had",
-    StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then",
+    StepAction.COMPARE_COPY: "compare Kafka's copy with what ZooKeeper had{kept}, row by row; this may take a minute or two",
+    StepAction.COMPARE_MESSAGES: "compare clients' data with what it was then{kept}; this may take a minute or two",
 }
 """What a step does."""
 
@@ -57,8 +57,8 @@ DONE: dict[str, str] = {
 
 
 def work_of(data: dict[str, Any]) -> str:
-    """What a step does, from its event's data."""
-    return WORK.get(data["action"], "{action} {node}").format(**data)
+    """What a step does, from its event's data. `kept`: how much a comparison compares, where that is known."""
+    return WORK.get(data["action"], "{action} {node}").format(**{"kept": ""} | data)
 
 
 def _done(data: dict[str, Any]) -> Telling | None:
@@ -114,6 +114,11 @@ WORDS: dict[str, Callable[[dict[str, Any]], Telling | None]] = {
     "refused": _refused,
     "cancelled": _plain("the migration was cancelled", Tone.ALERT),
 }
+
+
+def aside(text: str) -> str:
+    """In brackets, after what it explains."""
+    return f" ({text})" if text else ""
 
 
 BEFORE_THE_END = frozenset({*Phase} - {Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})

@@ -1,6 +1,7 @@
 """What the demo makes of events, answers and counters: lines, phases, numbers, the report."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -16,9 +17,9 @@ from playground.acknowledgements import LoadCounters
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.board import Board
 from playground.demo.door import MigrationSeen
-from playground.demo.report import report_of, summary
-from playground.demo.screen import LiveScreen, PlainScreen, screen_for
-from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone
+from playground.demo.report import Circumstances, report_of, summary
+from playground.demo.screen import LiveScreen, PlainScreen, numbers, screen_for
+from playground.demo.state import Addresses, DemoState, Line, LoadSeen, PhaseTime, Tone, WaitSeen, WorkSeen
 from playground.demo.witness import PATIENCE_SECONDS, Reconciliation
 from playground.demo.words import left_behind, line_of
 from playground.load_report import LoadReport, compare
@@ -255,6 +256,7 @@ def test_the_report_has_what_was_asked_for(tmp_path: Path) -> None:
         "longest_pause_seconds": 1.23,
         "slowest_acknowledgement_seconds": 2.0,
         "peak_rss_mib": 1234,
+        "circumstances": {"held_by": "", "disturbance": "", "planned_seconds": None},
     }
 
 
@@ -379,10 +381,109 @@ def test_elsewhere_than_in_a_terminal_lines_are_printed() -> None:
     screen.show(DemoState(70.0, "starting"))  # no load yet: nothing to say
     screen.show(DemoState(71.0, "migrating", phase="SOAK", load=LoadSeen(acknowledged=5, longest_pause_seconds=0.5)))
     screen.show(DemoState(72.0, "migrating", phase="SOAK", load=LoadSeen(acknowledged=6)))
+    screen.pause()
+    assert output.getvalue().splitlines() == ["  1:05 phase [SOAK]", "  1:11 … SOAK: 5 acknowledged, longest pause 0.5 s"]
+
+
+def test_the_numbers_are_those_that_there_are() -> None:
+    """No gauge of a migration that nobody has started; how long the step in hand takes, where one would wonder."""
+    load = LoadSeen(acknowledged=12_345, longest_pause_seconds=0.5)
+    assert numbers(DemoState(1.0, "planning", load=load)) == "… planning: 12,345 acknowledged, longest pause 0.5 s"
+    gauges = Gauges(migration_state="MIGRATION")
+    wait = WaitSeen("node-down", "…", 3.0)
+    told = numbers(
+        DemoState(
+            1.0,
+            "migrating",
+            migration_id="m",
+            phase="SOAK",
+            gauges=gauges,
+            load=replace(load, missing=3),
+            working=WorkSeen("compare", 61.0),
+            waiting=wait,
+        )
+    )
+    assert told == (
+        "… SOAK: gauge MIGRATION, ZkWriteBehindLag unknown, 12,345 acknowledged, 3 unread after 10 s, longest pause 0.5 s, "
+        "at this step for 1:01, waits: node-down"
+    )
+    short = DemoState(1.0, "migrating", migration_id="m", load=load, working=WorkSeen("compare", 2.0))
+    assert "at this step" not in numbers(short)
+
+
+def test_lines_come_in_the_order_of_their_times_though_the_migration_tells_later() -> None:
+    output = StringIO()
+    screen = screen_for(Console(file=output, width=100, highlight=False))
+    screen.tell(Line(71.0, "broker-3 goes on"))
+    screen.show(DemoState(71.2, "migrating"))
+    screen.tell(Line(70.0, "broker-2 is not touched"))
+    assert output.getvalue() == ""
+    screen.show(DemoState(72.5, "migrating"))
+    assert output.getvalue().splitlines() == ["  1:10 broker-2 is not touched"]
+    screen.pause()
+    assert output.getvalue().splitlines() == ["  1:10 broker-2 is not touched", "  1:11 broker-3 goes on"]
+    seen = board()
+    for at, text in ((2, "second"), (1, "first")):
+        seen.note_text(text, BEGAN + at)
+    assert [line.text for line in seen.state(BEGAN + 3).lines] == ["first", "second"]
+
+
+def test_a_long_line_is_wrapped_and_hangs() -> None:
+    output = StringIO()
+    screen = screen_for(Console(file=output, width=40, highlight=False))
+    screen.tell(Line(65.0, "RH01 /config/brokers/2: has a password that no [secret] opens; the-copy-aborts-because-of-it."))
+    screen.pause()
     assert output.getvalue().splitlines() == [
-        "  1:05 phase [SOAK]",
-        "  1:11 … SOAK: gauge unknown, ZkWriteBehindLag unknown, acknowledged 5, unread after 10 s 0, longest pause 0.5 s",
+        "  1:05 RH01 /config/brokers/2: has a",
+        "       password that no [secret] opens;",
+        "       the-copy-aborts-because-of-it.",
     ]
+
+
+def test_a_comparison_says_how_much_it_compares() -> None:
+    seen = board()
+    says = {"before-copy": "Kept: 1 ACL, 68 partitions.", "baseline": "Kept: 9 record batches."}
+    for check, said in says.items():
+        seen.note_event(event("report-published", check=check, verdict="clean", says=said))
+    copy, messages, other = (
+        seen.note_event(event("step-started", action=action, node="cluster", stage="migration"))
+        for action in ("compare-copy", "compare-messages", "compare-metadata")
+    )
+    assert copy is not None
+    assert messages is not None
+    assert other is not None
+    assert "(1 ACL, 68 partitions)" in copy.text
+    assert "(9 record batches)" in messages.text
+    assert "(" not in other.text
+    assert all("may take" in line.text for line in (copy, messages, other))
+
+
+def test_what_the_demo_did_itself_is_told_beside_the_pause() -> None:
+    console = Console(file=StringIO(), width=100, record=True)
+    state = DemoState(1.0, "migrating", disturbance="the demo froze broker-3 for 6 s")
+    console.print(question(GATE, state))
+    judged = Circumstances(disturbance=state.disturbance, planned_seconds=115.5)
+    phases = (PhaseTime("PREFLIGHT", 300.0), PhaseTime("SOAK", 22.4))
+    report = report_of([migration()], "KRAFT", phases, {}, {}, proof(), 400.0, 1.0, judged)
+    console.print(summary(report))
+    text = " ".join(console.export_text().replace("│", " ").split())
+    assert text.count("the demo froze broker-3 for 6 s") == 2
+    assert "about 2 minutes without comparisons" in text
+    assert "the migration took 5 minutes 22 seconds" in text
+
+
+@pytest.mark.parametrize(("by", "is_as_asked"), [("ann", True), ("keeperless", False)])
+def test_what_a_person_holds_has_not_failed(by: str, is_as_asked: bool) -> None:
+    seen = board()
+    seen.note_event(event("held", by=by, reason="let me look"))
+    held = report_of([migration(state="held")], "SOAK", (), {}, {}, proof(), 1.0, 1.0, Circumstances(held_by=seen.held_by))
+    assert (held.is_success, held.is_as_asked) == (False, is_as_asked)
+    lost = report_of([migration()], "SOAK", (), {}, {}, proof(read=["a"]), 1.0, 1.0, Circumstances(held_by=seen.held_by))
+    assert not lost.is_as_asked
+    seen.note_event(event("resumed", by="ann", reason="seen"))
+    assert seen.held_by == ""
+    seen.note_event(event("rejected", gate="finalize", by="ann", reason="not today"))
+    assert seen.held_by == "ann"
 
 
 def test_in_a_terminal_the_view_is_redrawn_in_place_and_the_cursor_comes_back() -> None:
