@@ -107,11 +107,11 @@ def numbers(state: DemoState) -> str:
     lag = "unknown" if gauges.write_behind_lag is None else gauges.write_behind_lag
     is_long = state.working is not None and state.working.seconds >= LONG_STEP_SECONDS
     told = [
-        f"gauge {gauges.migration_state or 'unknown'}, ZkWriteBehindLag {lag}" if state.migration_id else "",
+        f"gauge {gauges.migration_state or 'unknown'}, lag {lag}" if state.migration_id else "",
         f"{load.acknowledged:,} acknowledged",
         f"{load.missing:,} unread after 10 s" if load.missing else "",
         f"longest pause {load.longest_pause_seconds:.1f} s",
-        f"at this step for {clock(state.working.seconds)}" if state.working is not None and is_long else "",
+        f"at it for {clock(state.working.seconds)}" if state.working is not None and is_long else "",
         f"waits: {state.waiting.reason}" if state.waiting is not None else "",
     ]
     return f"… {state.phase or state.doing}: {', '.join(part for part in told if part)}"

@@ -404,11 +404,11 @@ def test_the_numbers_are_those_that_there_are() -> None:
         )
     )
     assert told == (
-        "… SOAK: gauge MIGRATION, ZkWriteBehindLag unknown, 12,345 acknowledged, 3 unread after 10 s, longest pause 0.5 s, "
-        "at this step for 1:01, waits: node-down"
+        "… SOAK: gauge MIGRATION, lag unknown, 12,345 acknowledged, 3 unread after 10 s, longest pause 0.5 s, "
+        "at it for 1:01, waits: node-down"
     )
     short = DemoState(1.0, "migrating", migration_id="m", load=load, working=WorkSeen("compare", 2.0))
-    assert "at this step" not in numbers(short)
+    assert "at it" not in numbers(short)
 
 
 def test_lines_come_in_the_order_of_their_times_though_the_migration_tells_later() -> None:
