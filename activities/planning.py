@@ -16,10 +16,10 @@ from domain.observation import Observation
 from domain.plans import Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
-from domain.zk_to_kraft.preflight import blockers_in
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 from domain.zk_to_kraft.ruling import NOTHING_RULED
 from domain.zk_to_kraft.situation import situation_of

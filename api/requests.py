@@ -5,12 +5,13 @@ from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from domain.decisions import GateName
 from domain.drift.report import CheckName
 from domain.policy import MigrationPolicy
 from domain.records import CommandKind, MigrationKind
+from domain.zk_to_kraft.acceptance import why_not_acceptable
 
 ClusterName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
 Reason = Annotated[
@@ -35,12 +36,22 @@ class Incoming(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _refuse_what_nobody_may_accept(policy: MigrationPolicy) -> MigrationPolicy:
+    whys = filter(None, dict.fromkeys(why_not_acceptable(accepted.code) for accepted in policy.accepted_findings))
+    if text := " ".join(whys):
+        raise ValueError(text)
+    return policy
+
+
+AskedPolicy = Annotated[MigrationPolicy, AfterValidator(_refuse_what_nobody_may_accept)]
+
+
 class PlanOrder(Incoming):
     """`POST /plans`. `rehearse`: make Kafka's copy beforehand, for real and away from the cluster (`docs/plans.md`)."""
 
     cluster: ClusterName
     kind: MigrationKind
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AskedPolicy = MigrationPolicy()
     rehearse: bool = False
 
 
@@ -52,7 +63,7 @@ class MigrationRequest(Incoming):
 
     cluster: ClusterName
     kind: MigrationKind
-    policy: MigrationPolicy = MigrationPolicy()
+    policy: AskedPolicy = MigrationPolicy()
     hold: bool = False
     plan_id: UUID | None = None
 

@@ -17,8 +17,9 @@ a finding: the migration waits, says which part, and looks again.
 
 What cannot be looked at with the access given is found as *unverifiable*, with what is missing. That is never a pass: where the
 check's findings are blockers, it stops the migration too, until somebody gives access, or has looked otherwise and accepts the
-finding. Any blocker can be accepted by name, with who and why, in the policy's `accepted_findings`: `{"code": "PF29", "object":
-"*", "by": "ann", "reason": "tried with Kafka's own tools"}`. It is still shown.
+finding. A blocker can be accepted by name, with who and why, in the policy's `accepted_findings`: `{"code": "PF29", "object":
+"*", "by": "ann", "reason": "tried with Kafka's own tools"}`. It is still shown. Findings that tell which cluster this is
+cannot be accepted, as is said with these checks below: a policy that names them is refused.
 
 Of properties files only harmless values are kept. Everything else is compared between nodes by digests that are keyed with
 a number of that one look, which is never stored.
@@ -41,6 +42,7 @@ def _section(check: Check) -> str:
         f"- **Because otherwise**: {check.because}.",
         f"- **Looked at**: {check.source}.",
         f"- **Unverifiable**: {check.unverifiable or 'never: without this part nothing starts'}.",
+        *(["- **Cannot be accepted**: it tells which cluster this is."] if check.is_identity else []),
         f"- **Asked again** right before the first effect: {'yes' if check.of_look else 'no'}.",
     ]
     return "\n".join(lines) + "\n"

@@ -25,6 +25,7 @@ from domain.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.comparison import (
     compared,
     compared_copy,
@@ -44,7 +45,7 @@ from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
-from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, blockers_in, preflight
+from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of

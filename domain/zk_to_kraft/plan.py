@@ -24,6 +24,7 @@ from domain.plans import (
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
 from domain.waves import Wave
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.estimate import estimate_of
 from domain.zk_to_kraft.evidence import hash_of
@@ -32,7 +33,7 @@ from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED
-from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, blockers_in, preflight
+from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
 from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made
 from domain.zk_to_kraft.roll_waves import planned_waves

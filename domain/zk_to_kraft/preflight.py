@@ -4,16 +4,16 @@ Asked only when every part answered: a check never passes because it could not l
 asked; right before an effect, which looks again without one, those of its checks that need the observation alone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, Severity
+from domain.decisions import Finding
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
 from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 
-__all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "blockers_in", "preflight"]
+__all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveyed", "preflight"]
 
 
 def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
@@ -37,16 +37,6 @@ def _findings(seen: Seen, surveyed: Surveyed | None) -> Iterator[Finding]:
         if surveyed is not None:
             for of_survey in check.of_survey:
                 yield from of_survey(surveyed)
-
-
-def blockers_in(findings: Iterable[Finding], policy: MigrationPolicy) -> tuple[Finding, ...]:
-    """Those that keep a migration from starting: blockers that nobody has accepted."""
-    return tuple(
-        finding
-        for finding in findings
-        if finding.severity is Severity.BLOCKER
-        and not any(accepted.covers(finding.code, finding.object) for accepted in policy.accepted_findings)
-    )
 
 
 MET_BY_CONTROLLERS = frozenset({"PF07", "PF10"})

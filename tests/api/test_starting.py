@@ -246,6 +246,19 @@ async def test_wrong_input_names_its_field(api: Any, expect_problem: Expect, bod
     assert [(error["where"], error["field"]) for error in problem["errors"]] == [("body", field)]
 
 
+@pytest.mark.parametrize("path", ["/migrations", "/plans"])
+@pytest.mark.parametrize("code", ["PF03", "PF20"])
+async def test_which_cluster_it_is_cannot_be_accepted(api: Any, expect_problem: Expect, path: str, code: str) -> None:
+    spec = await api.registered()
+    accepted = [{"code": code, "object": "*", "by": "ann", "reason": "it is mine"}]
+    body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"accepted_findings": accepted}}
+    problem = expect_problem(await api.http.post(path, json=body), 422, "invalid-request")
+    (error,) = problem["errors"]
+    assert error["field"] == "policy"
+    assert code in error["message"]
+    assert "which cluster this is" in error["message"]
+
+
 async def test_a_policy_travels_with_the_migration(api: Any) -> None:
     spec = await api.registered()
     body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"min_soak": "P1D"}}

@@ -21,7 +21,8 @@ from domain.decisions import Finding, Severity
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.preflight import preflight
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field

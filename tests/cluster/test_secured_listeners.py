@@ -16,7 +16,8 @@ from activities.surveying import with_survey
 from domain.decisions import Finding
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.preflight import preflight
 from playground.cluster import PlaygroundCluster
 from playground.field import Field
 from playground.secured import Authority, Security

@@ -14,10 +14,11 @@ from domain.observation import (
     Unanswered,
 )
 from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.seen import Check, OfLook
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.preflight import CHECKS, Seen, blockers_in, preflight
+from domain.zk_to_kraft.preflight import CHECKS, Seen, preflight
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     CLUSTER_ID,
@@ -270,6 +271,29 @@ def test_a_blocker_that_is_accepted_by_name_stops_nothing_and_others_do() -> Non
     assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(other,))) == found(dead)
     every = accepted.model_copy(update={"object": "*"})
     assert blockers_in(found(dead), MigrationPolicy(accepted_findings=(every,))) == ()
+
+
+@pytest.mark.parametrize("case", ["another cluster's ensemble", "another cluster's brokers", "another chroot"])
+def test_which_cluster_it_is_nobody_can_accept(case: str) -> None:
+    """The lock of a migration is its cluster's id: with another one there would be two locks for the same nodes."""
+    seen, (code,) = CASES[case]
+    accepted = AcceptedFinding(code=code, object="*", by="ann", reason="it is mine")
+    policy = MigrationPolicy(accepted_findings=(accepted,), compare_copy=False, compare_messages=False)
+    assert blockers_in(found(seen), policy) == found(seen) != ()
+    assert isinstance(assess(seen, SPEC, policy, Ruling(), "name").decision, Refuse)
+    assert isinstance(assess(with_blocker_of(code), SPEC, policy, Ruling(), "name").decision, Wait)
+
+
+def with_blocker_of(code: str) -> Observation:
+    """Where somebody else has set up the controllers: right before the first broker is touched."""
+    seen = observation(Point.CONTROLLERS_UP)
+    if code == "PF03":
+        return with_kafka(seen, cluster_id="other")
+    return with_file(seen, 1, broker_text(1) + "zookeeper.connect=127.0.0.1:2181/elsewhere\n")
+
+
+def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:
+    assert [check.code for check in CHECKS if check.is_identity] == ["PF03", "PF20"]
 
 
 def test_a_warning_stops_nothing() -> None:

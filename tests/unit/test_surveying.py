@@ -14,8 +14,9 @@ from domain.decisions import Severity
 from domain.errors import Permanent, Transient
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
-from domain.zk_to_kraft.preflight import blockers_in, preflight
+from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.ruling import Ruling
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

@@ -9,8 +9,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
 from domain.errors import Permanent, Transient, Unsafe
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.phases import Phase
-from domain.zk_to_kraft.preflight import blockers_in
 
 
 async def test_a_refused_preflight_touches_nothing(small: Any) -> None:

@@ -275,6 +275,7 @@ CHECKS = (
         holds="every broker's `zookeeper.connect` has the chroot of the specification, and its servers",
         because="a controller would create another tree, empty. Other names for the servers are a warning",
         source="brokers' files",
+        is_identity=True,
         of_look=(_connect_strings,),
     ),
 )
