@@ -95,7 +95,8 @@ class ApprovalRequest(Incoming):
 
 
 class RollbackRequest(Incoming):
-    """`POST /migrations/{id}/rollback`: bound to a preview by its hash, or with the losses that are accepted, by name."""
+    """`POST /migrations/{id}/rollback`: bound to a preview by its hash, or with the losses that are accepted, by name: an empty
+    list where nothing would be lost."""
 
     reason: Reason
     preview_hash: Sha256 | None = None
@@ -103,10 +104,10 @@ class RollbackRequest(Incoming):
 
     @model_validator(mode="after")
     def _say_what_is_given_up(self) -> Self:
-        if self.preview_hash is None and not self.accept_loss:
+        if self.preview_hash is None and "accept_loss" not in self.model_fields_set:
             raise ValueError(
                 "Look at GET /migrations/{id}/rollback-preview, and send its preview_hash, or the names of the losses "
-                "that you accept in accept_loss"
+                "that you accept in accept_loss, which is [] where nothing would be lost"
             )
         return self
 

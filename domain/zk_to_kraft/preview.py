@@ -37,8 +37,6 @@ WINDOW_SECONDS = 0.2
 FLUSH_SECONDS = 5.0
 """More, where controllers must be started again to flush what ZooKeeper lacks: 4.9 s were measured."""
 
-NOTHING_TO_UNDO = "Nothing of a migration is there: every broker runs on plain ZooKeeper, and there is no controller of KRaft."
-
 
 @dataclass(frozen=True)
 class NodeFile:
@@ -64,10 +62,14 @@ def preview_of(
     files: Files,
     reports: Sequence[DriftReport] = (),
 ) -> RollbackPreview:
-    """The way back as it would be taken from what was seen. Pure. `reports`: the newest comparisons of ZooKeeper with KRaft."""
+    """The way back as it would be taken from what was seen. Pure. `reports`: the newest comparisons of ZooKeeper with KRaft.
+
+    Where nothing was touched it has no step and loses nothing: it only ends the migration.
+    """
     situation = situation_of(observation, spec, policy)
-    losses = losses_of(observation, situation, spec, reports)
-    why_not = why_no_way_back(observation, situation, spec) or ("" if has_something_to_undo(situation) else NOTHING_TO_UNDO)
+    why_not = why_no_way_back(observation, situation, spec)
+    is_empty = not why_not and not has_something_to_undo(situation)
+    losses = () if is_empty else losses_of(observation, situation, spec, reports)
     steps = () if why_not else steps_of(situation, spec)
     restarting = [step.node for step in steps if step.restarts and step.node is not None]
     return RollbackPreview(
@@ -80,7 +82,7 @@ def preview_of(
         restarts={name: restarting.count(name) for name in dict.fromkeys(restarting)},
         controllerless_seconds=_controllerless_seconds(situation) if steps else 0.0,
         losses=losses,
-        files=restorations_of(spec, files),
+        files=() if is_empty else restorations_of(spec, files),
         unknown=tuple(part.what for part in observation.unanswered),
         preview_hash=_hash(observation, spec, losses, files, drift_of(observation, reports)),
     )

@@ -10,7 +10,7 @@ from domain.contracts import Runbook, RunbookAction
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import phase_of
-from domain.zk_to_kraft.preview import NOTHING_TO_UNDO, Files, has_something_to_undo
+from domain.zk_to_kraft.preview import Files, has_something_to_undo
 from domain.zk_to_kraft.runbook_actions import Scene, on_cluster, unknown_actions
 from domain.zk_to_kraft.runbook_back import back_actions
 from domain.zk_to_kraft.runbook_forward import forward_actions
@@ -20,6 +20,7 @@ FIRST = (
     "Before you begin: make sure that nobody else acts on this cluster; stop every activity worker of Keeperless. Run each "
     "command as the user that runs its node, one after the other, and go on only when the check of an action holds"
 )
+NOTHING_TO_UNDO = "Nothing of a migration is there: every broker runs on plain ZooKeeper, and there is no controller of KRaft."
 FINAL = "The quorum's log says that the migration is final (POST_MIGRATION): there is no way back to ZooKeeper, only forward."
 
 

@@ -15,7 +15,6 @@ from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, Restoration, restoration_of
 from domain.zk_to_kraft.preview import (
     FLUSH_SECONDS,
-    NOTHING_TO_UNDO,
     WINDOW_SECONDS,
     Files,
     NodeFile,
@@ -237,9 +236,17 @@ def test_why_there_is_no_way_back() -> None:
     assert "ZooKeeper" in why(observation(Point.SOAK).model_copy(update={"zookeeper": None}), Point.SOAK)
     assert "broker-2" in why(with_part(observation(Point.SOAK), 2, metrics=None), Point.SOAK)
     assert "controller-3003" in why(with_part(observation(Point.SOAK), 3003, process=None), Point.SOAK)
-    assert why(observation(Point.BEFORE), Point.BEFORE) == NOTHING_TO_UNDO
     late = with_metrics(observation(Point.SOAK), 3001, migration_gauge=MigrationGauge.POST_MIGRATION)
     assert "final" in why(late, Point.SOAK), "one controller that says so is enough"
+
+
+def test_where_nothing_was_touched_nothing_is_done_and_that_can_be_consented_to() -> None:
+    """What lies in a controller's place is not ours: nothing is said of it, because nothing becomes of it."""
+    files = {**files_of(Point.BEFORE), 3001: NodeFile("process.roles=controller\n", None, "/a")}
+    preview = preview_of(observation(Point.BEFORE), SPEC, POLICY, files)
+    assert (preview.phase, preview.is_possible, preview.why_not) == ("PREFLIGHT", True, "")
+    assert (preview.steps, preview.restarts, preview.losses, preview.files) == ((), {}, (), ())
+    assert (len(preview.preview_hash), preview.controllerless_seconds) == (64, 0.0)
 
 
 def test_a_fenced_quorum_is_something_to_undo() -> None:

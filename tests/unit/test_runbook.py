@@ -10,8 +10,8 @@ from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
 from domain.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.preview import NOTHING_TO_UNDO, Files, NodeFile
-from domain.zk_to_kraft.runbook import FINAL, FIRST, runbook_of
+from domain.zk_to_kraft.preview import Files, NodeFile
+from domain.zk_to_kraft.runbook import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from domain.zk_to_kraft.runbook_shell import FENCED
 from tests.unit.conftest import (
     LEADER,

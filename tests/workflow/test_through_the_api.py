@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,4 +94,26 @@ async def test_what_was_left_half_way_is_taken_over_and_led_back(served: Any, ht
     assert (await commands())["enough"]["status"] == "delivered"
     too_late = await http.post(links["rollback"], json={"reason": "again", "preview_hash": preview["preview_hash"]})
     assert too_late.json()["code"] == "migration-ended"
-    assert (await http.get(links["rollback_preview"])).json()["code"] == "no-way-back"
+    assert (await http.get(links["rollback_preview"])).json()["steps"] == []
+
+
+@pytest.mark.parametrize("is_bound", [True, False])
+async def test_what_has_touched_nothing_is_ended_without_accepting_a_loss(
+    served: Any, http: httpx.AsyncClient, is_bound: bool
+) -> None:
+    await served.book.put_cluster(served.cluster.spec, datetime.now(UTC))
+    body = {"cluster": served.cluster.spec.name, "kind": "zk-to-kraft", "policy": served.policy.model_dump(mode="json")}
+    links = (await http.post("/migrations", json=body | {"hold": True})).json()["links"]
+
+    async def migration() -> dict[str, Any]:
+        return dict((await http.get(links["self"])).json())
+
+    held = await until(migration, lambda seen: seen["state"] == "held")
+    assert held["phase"] == "PREFLIGHT"
+    preview = (await http.get(links["rollback_preview"])).json()
+    assert (preview["is_possible"], preview["steps"], preview["losses"], preview["files"]) == (True, [], [], [])
+    bound_to = {"preview_hash": preview["preview_hash"]} if is_bound else {"accept_loss": []}
+    asked = await http.post(links["rollback"], json={"reason": "not today", **bound_to})
+    assert asked.status_code == 202, asked.text
+    ended = await until(migration, lambda seen: seen["ended_at"] is not None)
+    assert (ended["state"], ended["outcome"]) == ("reverted", "ZOOKEEPER")
