@@ -1,8 +1,9 @@
 """`MigrationPolicy`: what people may tune about one migration. Every duration is here, so that tests run in milliseconds."""
 
 from datetime import timedelta
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.drift.tolerations import Toleration
 
@@ -15,12 +16,19 @@ class AcceptedFinding(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    code: str = Field(pattern=r"^(PF|RH)\d\d$")
-    object: str = Field(
-        default="*", min_length=1, max_length=300, description="As the finding names it; `*` means every object."
+    code: str = Field(
+        pattern=r"^(PF|RH)\d\d$", description="Of a check or of a rehearsal. Not of one that tells which cluster this is."
     )
+    object: str = Field(min_length=1, max_length=300, description="As the finding names it; `*` means every object.")
     by: str = Field(min_length=1, max_length=200)
     reason: str = Field(min_length=1, max_length=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_object(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was sent
+        if isinstance(given, dict) and "object" not in given:
+            raise ValueError('object is required: as the finding names it, or "*" for every object')
+        return given
 
     def covers(self, code: str, thing: str) -> bool:
         return self.code == code and self.object in {"*", thing}

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from domain.decisions import Finding, Severity
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
+from domain.zk_to_kraft.rehearsal import CODES
 
+KNOWN_CODES = (*(check.code for check in CATALOGUE), *CODES)
 OF_IDENTITY = frozenset(check.code for check in CATALOGUE if check.is_identity)
 
 
@@ -18,7 +20,7 @@ def why_not_acceptable(code: str) -> str:
             f"{code} cannot be accepted: it tells which cluster this is, and with a wrong answer two migrations could work on "
             "the same nodes. Correct the cluster's specification."
         )
-    return ""
+    return "" if code in KNOWN_CODES else f"{code} is no check's code. There are {', '.join(KNOWN_CODES)}."
 
 
 def acceptance_of(finding: Finding, policy: MigrationPolicy) -> AcceptedFinding | None:

@@ -259,6 +259,32 @@ async def test_which_cluster_it_is_cannot_be_accepted(api: Any, expect_problem: 
     assert "which cluster this is" in error["message"]
 
 
+ACCEPTED = {"code": "PF06", "object": "*", "by": "ann", "reason": "a test cluster"}
+
+
+@pytest.mark.parametrize(
+    ("accepted", "field", "words"),
+    [
+        (ACCEPTED | {"code": "PF99"}, "policy", ["PF99", "PF01", "PF42", "RH07"]),
+        ({k: v for k, v in ACCEPTED.items() if k != "object"}, "policy.accepted_findings.0", ["object", '"*" for every']),
+    ],
+)
+async def test_what_is_accepted_is_named(
+    api: Any, expect_problem: Expect, accepted: dict[str, str], field: str, words: list[str]
+) -> None:
+    spec = await api.registered()
+
+    async def ask(accepted: dict[str, str]) -> httpx.Response:
+        body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"accepted_findings": [accepted]}}
+        answer: httpx.Response = await api.http.post("/migrations", json=body)
+        return answer
+
+    (error,) = expect_problem(await ask(accepted), 422, "invalid-request")["errors"]
+    assert error["field"] == field
+    assert all(word in error["message"] for word in words), error["message"]
+    assert (await ask(ACCEPTED)).status_code == 202
+
+
 async def test_a_policy_travels_with_the_migration(api: Any) -> None:
     spec = await api.registered()
     body = {"cluster": spec.name, "kind": "zk-to-kraft", "policy": {"min_soak": "P1D"}}

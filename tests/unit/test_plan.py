@@ -163,7 +163,7 @@ def test_an_accepted_blocker_blocks_nothing_and_is_still_shown() -> None:
     dead = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9))
     assert plan(dead).is_blocked
     accepting = MigrationPolicy.model_validate(
-        {"accepted_findings": [{"code": "PF12", "by": "ann", "reason": "it is going to be removed"}]}
+        {"accepted_findings": [{"code": "PF12", "object": "*", "by": "ann", "reason": "it is going to be removed"}]}
     )
     made = plan(dead, policy=accepting)
     assert (made.is_blocked, [finding.code for finding in made.findings]) == (False, ["PF12"])
@@ -240,7 +240,7 @@ def test_a_rehearsal_that_could_not_be_made_is_no_pass() -> None:
     assert [(f.code, f.is_unverifiable, f.observed) for f in refused.findings] == [
         ("RH00", True, "no ZooKeeper member is described")
     ]
-    accepting = {"accepted_findings": [{"code": "RH00", "by": "ann", "reason": "there is no room for it"}]}
+    accepting = {"accepted_findings": [{"code": "RH00", "object": "*", "by": "ann", "reason": "there is no room for it"}]}
     policy = MigrationPolicy.model_validate(accepting)
     assert not plan(rehearsal=refusal("no room"), policy=policy).is_blocked
 

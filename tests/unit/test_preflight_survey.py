@@ -473,7 +473,7 @@ def test_a_blocker_of_the_survey_refuses_and_one_that_is_accepted_does_not() -> 
     seen, spec, _ = UNVERIFIABLE["controllers with a certificate"]
     refused = assess(seen, spec, POLICY, Ruling(), "name", needs_survey=True).decision
     assert isinstance(refused, Refuse)
-    accepted = AcceptedFinding(code="PF29", by="ann", reason="tried with Kafka's own tools")
+    accepted = AcceptedFinding(code="PF29", object="*", by="ann", reason="tried with Kafka's own tools")
     policy = MigrationPolicy(accepted_findings=(accepted,))
     assert isinstance(assess(seen, spec, policy, Ruling(), "name", needs_survey=True).decision, Step)
 
