@@ -17,6 +17,7 @@ SAYS = {
     Severity.WARNING: "Warnings",
     Severity.INFO: "Worth knowing",
 }
+ACCEPTED = "Accepted: blockers that stop nothing, because the policy says so"
 BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -53,14 +54,15 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _findings(findings: Sequence[Finding]) -> Iterator[str]:
     """As they are sorted: the gravest first."""
-    for severity, found in groupby(findings, key=lambda finding: finding.severity):
-        yield from _section(SAYS[severity], [_finding(finding) for finding in found])
+    for title, found in groupby(findings, key=lambda finding: ACCEPTED if finding.accepted else SAYS[finding.severity]):
+        yield from _section(title, [_finding(finding) for finding in found])
 
 
 def _finding(finding: Finding) -> str:
     cannot = " (could not be checked)" if finding.is_unverifiable else ""
-    told = f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {finding.fix}"
-    return _line(told)
+    accepted = finding.accepted
+    then = finding.fix if accepted is None else f"Accepted by {accepted.by}: {accepted.reason}"
+    return _line(f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {then}")
 
 
 def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:

@@ -224,11 +224,18 @@ class Severity(StrEnum):
     """Worth knowing."""
 
 
+class Acceptance(DecisionModel):
+    """Who accepted a blocker, and why."""
+
+    by: str
+    reason: str
+
+
 class Finding(DecisionModel):
     """A check's result: PF code, what it is about, what was seen, what was expected, and what to do.
 
     `is_unverifiable`: it could not be checked with the access that we have, which is never a pass; `observed` says what is
-    missing.
+    missing. `accepted`: it is a blocker that the policy accepts, and stops nothing.
     """
 
     code: str
@@ -238,6 +245,7 @@ class Finding(DecisionModel):
     observed: str
     expected: str
     fix: str
+    accepted: Acceptance | None = None
 
     @computed_field(description="Page and anchor that explain the code.")  # type: ignore[prop-decorator]
     @property

@@ -82,11 +82,12 @@ def in_hand(events: Sequence[Event]) -> InHand | None:
 
 
 def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
-    """Why it did not start: the preflight's findings."""
+    """Why it did not start: the preflight's findings, but for those that somebody has accepted."""
     at = record.ended_at or record.created_at
     return tuple(
         blocker(f.code, f.object, observed=f.observed, expected=f.expected, fix=f.fix, since=at)
         for f in record.progress.findings
+        if f.accepted is None
     )
 
 

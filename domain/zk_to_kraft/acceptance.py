@@ -4,8 +4,8 @@ storage that it makes, go by the cluster's id.
 
 from collections.abc import Iterable
 
-from domain.decisions import Finding, Severity
-from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.decisions import Acceptance, Finding, Severity
+from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.rehearsal import CODES
 
@@ -23,11 +23,17 @@ def why_not_acceptable(code: str) -> str:
     return "" if code in KNOWN_CODES else f"{code} is no check's code. There are {', '.join(KNOWN_CODES)}."
 
 
-def acceptance_of(finding: Finding, policy: MigrationPolicy) -> AcceptedFinding | None:
-    """Who accepted it, and why. What an older policy says of a finding that nobody may accept counts for nothing."""
+def acceptance_of(finding: Finding, policy: MigrationPolicy) -> Acceptance | None:
+    """What an older policy says of a finding that nobody may accept counts for nothing."""
     if finding.severity is not Severity.BLOCKER or why_not_acceptable(finding.code):
         return None
-    return next((each for each in policy.accepted_findings if each.covers(finding.code, finding.object)), None)
+    covering = (each for each in policy.accepted_findings if each.covers(finding.code, finding.object))
+    return next((Acceptance(by=each.by, reason=each.reason) for each in covering), None)
+
+
+def marked(findings: Iterable[Finding], policy: MigrationPolicy) -> tuple[Finding, ...]:
+    """Each says whether it is accepted, by whom and why."""
+    return tuple(finding.model_copy(update={"accepted": acceptance_of(finding, policy)}) for finding in findings)
 
 
 def blockers_in(findings: Iterable[Finding], policy: MigrationPolicy) -> tuple[Finding, ...]:

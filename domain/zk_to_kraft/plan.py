@@ -24,7 +24,7 @@ from domain.plans import (
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
 from domain.waves import Wave
-from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.acceptance import blockers_in, marked
 from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.estimate import estimate_of
 from domain.zk_to_kraft.evidence import hash_of
@@ -68,7 +68,8 @@ class Asked:
 def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
-    findings = _gravest_first((*findings_of(observation, spec, asked.policy), *_found_by(asked.rehearsal)))
+    rehearsed = marked(_found_by(asked.rehearsal), asked.policy)
+    findings = _gravest_first((*findings_of(observation, spec, asked.policy), *rehearsed))
     rolls = rolls_of(situation, observation, spec, asked.policy)
     nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
     basis = basis_of(observation, spec, situation)
@@ -121,7 +122,8 @@ def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPo
 
 
 def _gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: (GRAVEST_FIRST.index(finding.severity), finding.code)))
+    """What is accepted comes after what blocks."""
+    return tuple(sorted(findings, key=lambda f: (GRAVEST_FIRST.index(f.severity), f.accepted is not None, f.code)))
 
 
 def _found_by(rehearsal: RehearsalReport | None) -> tuple[Finding, ...]:

@@ -10,6 +10,7 @@ from domain.cluster import ClusterSpec
 from domain.decisions import Finding
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.acceptance import marked
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE as CHECKS
 from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Seen, Surveyed
 
@@ -17,7 +18,7 @@ __all__ = ["CHECKS", "MET_BY_CONTROLLERS", "SUPPORTED_RELEASE", "Seen", "Surveye
 
 
 def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:
-    """All findings, in the order of their codes. No blocker among them: nothing stands in the way.
+    """All findings, in the order of their codes, each with who accepted it. No open blocker: nothing stands in the way.
 
     The observation must be complete: with an unanswered part nothing can be said, and `decide` waits instead.
     """
@@ -27,7 +28,7 @@ def preflight(observation: Observation, spec: ClusterSpec, policy: MigrationPoli
     surveyed = None
     if observation.survey is not None:
         surveyed = Surveyed(spec, policy, observation, observation.zookeeper, observation.kafka, observation.survey)
-    return tuple(_findings(seen, surveyed))
+    return marked(_findings(seen, surveyed), policy)
 
 
 def _findings(seen: Seen, surveyed: Surveyed | None) -> Iterator[Finding]:

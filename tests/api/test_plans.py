@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 
 from api import observing, planning
 from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
-from domain.decisions import Finding, Severity
+from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, Basis, Estimate, Plan
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal import RehearsalReport
@@ -161,11 +161,12 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     file = {"stage": "kraft", "sha256": "f" * 64, "diff": ("-a=1", "+b=```")}
     node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 2, "files": (file,)}
     node["configuration_management"] = "Paused by `touch /run/paused`."
+    accepted = DEAD.model_copy(update={"code": "PF06", "accepted": Acceptance(by="ann", reason="a test\ncluster")})
     odd = DEAD.model_copy(update={"severity": Severity.WARNING, "is_unverifiable": True, "observed": "two\nlines"})
     plan = await planned(
         api,
         is_blocked=True,
-        findings=(DEAD, odd),
+        findings=(DEAD, accepted, odd),
         rolls=({"what": "Roll 1", "stage": "kraft", "waves": (wave,)},),
         nodes=(node,),
         irreversible=({"what": "The end.", "gate": "finalize"},),
@@ -181,6 +182,7 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         "- kafka: timeout",
         "- **PF12** broker 9: not live; expected: live. start it",
         "- **PF12** broker 9 (could not be checked): two lines; expected: live. start it",
+        "- **PF06** broker 9: not live; expected: live. Accepted by ann: a test cluster",
         "- The end. Gate: **finalize**.",
         "1. broker-1, broker-4: they share no partition",
         "- orphans",
@@ -188,8 +190,13 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         "Paused by `touch /run/paused`.",
     ):
         assert line in page.splitlines(), line
+    titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
+    found = [title.partition(":")[0] for title in titles]
+    assert found[found.index("Blockers") :][:3] == ["Blockers", "Accepted", "Warnings"]
     assert "````diff\n-a=1\n+b=```\n````" in page
-    assert (await api.http.get(f"/plans/{plan.id}")).json()["plan"]["plan_hash"] == plan.plan_hash
+    told = (await api.http.get(f"/plans/{plan.id}")).json()["plan"]
+    assert told["plan_hash"] == plan.plan_hash
+    assert [f["accepted"] for f in told["findings"]] == [None, {"by": "ann", "reason": "a test\ncluster"}, None]
 
 
 async def test_plans_are_listed_page_by_page(api: Any) -> None:

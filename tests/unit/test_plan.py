@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.decisions import GateName, NodeStage, Refuse, Step, Wait
+from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
 from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
 from domain.plans import MOVED, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
@@ -166,7 +166,17 @@ def test_an_accepted_blocker_blocks_nothing_and_is_still_shown() -> None:
         {"accepted_findings": [{"code": "PF12", "object": "*", "by": "ann", "reason": "it is going to be removed"}]}
     )
     made = plan(dead, policy=accepting)
-    assert (made.is_blocked, [finding.code for finding in made.findings]) == (False, ["PF12"])
+    (finding,) = made.findings
+    assert (made.is_blocked, finding.code) == (False, "PF12")
+    assert finding.accepted == Acceptance(by="ann", reason="it is going to be removed")
+    assert [found.accepted for found in plan(dead).findings] == [None]
+
+
+def test_what_is_accepted_comes_after_what_blocks() -> None:
+    seen = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9), pending_deletions=("t",))
+    accepting = {"accepted_findings": [{"code": "PF12", "object": "broker 9", "by": "ann", "reason": "gone"}]}
+    made = plan(seen, policy=MigrationPolicy.model_validate(accepting))
+    assert [(f.code, f.accepted is not None) for f in made.findings] == [("PF13", False), ("PF12", True)]
 
 
 def moved_file(seen: Observation) -> Observation:
@@ -242,7 +252,9 @@ def test_a_rehearsal_that_could_not_be_made_is_no_pass() -> None:
     ]
     accepting = {"accepted_findings": [{"code": "RH00", "object": "*", "by": "ann", "reason": "there is no room for it"}]}
     policy = MigrationPolicy.model_validate(accepting)
-    assert not plan(rehearsal=refusal("no room"), policy=policy).is_blocked
+    made = plan(rehearsal=refusal("no room"), policy=policy)
+    assert not made.is_blocked
+    assert [f.accepted for f in made.findings] == [Acceptance(by="ann", reason="there is no room for it")]
 
 
 def measured(role: str, stage: NodeStage, *seconds: float) -> list[MeasuredStep]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.decisions import Finding, NodeStage, Refuse, Severity, Wait, WaitReason
+from domain.decisions import Acceptance, Finding, NodeStage, Refuse, Severity, Wait, WaitReason
 from domain.observation import (
     ControllerZnode,
     LogDir,
@@ -290,6 +290,17 @@ def with_blocker_of(code: str) -> Observation:
     if code == "PF03":
         return with_kafka(seen, cluster_id="other")
     return with_file(seen, 1, broker_text(1) + "zookeeper.connect=127.0.0.1:2181/elsewhere\n")
+
+
+def test_what_is_accepted_says_so_where_something_else_refuses() -> None:
+    accepted = AcceptedFinding(code="PF12", object="broker 9", by="ann", reason="gone")
+    seen = with_zookeeper(HEALTHY, assigned_broker_ids=(1, 2, 3, 9), pending_deletions=("t",))
+    decision = assess(seen, SPEC, MigrationPolicy(accepted_findings=(accepted,)), Ruling(), "name").decision
+    assert isinstance(decision, Refuse)
+    assert [(f.code, f.accepted) for f in decision.findings] == [
+        ("PF13", None),
+        ("PF12", Acceptance(by="ann", reason="gone")),
+    ]
 
 
 def test_what_cannot_be_accepted_is_a_property_of_the_check() -> None:

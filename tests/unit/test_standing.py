@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.contracts import TaskQueue, workflow_id
-from domain.decisions import Finding, GateName, WaitReason
+from domain.decisions import Acceptance, Finding, GateName, WaitReason
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -65,7 +65,8 @@ def told(record: MigrationRecord, explained: frozenset[str] | None = frozenset()
 
 def test_a_refused_migration_tells_its_findings() -> None:
     finding = Finding(code="PF12", object="broker 9", observed="not live", expected="live", fix="start it")
-    (entry,) = of_refused(a_migration(MigrationState.REFUSED, findings=(finding,)))
+    accepted = finding.model_copy(update={"code": "PF06", "accepted": Acceptance(by="ann", reason="a test cluster")})
+    (entry,) = of_refused(a_migration(MigrationState.REFUSED, findings=(finding, accepted)))
     assert (entry.code, entry.object, entry.fix) == ("PF12", "broker 9", "start it")
     assert entry.docs == "docs/checks.md#pf12"
 
