@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from activities.node_files import FENCED_META, META, PRIVATE, look_at_disk, look_at_log_dir
 from activities.ports.nodes import FileContent, NodeDriver, NodeDrivers
-from activities.storage import is_anothers, storage_of
+from activities.storage import storage_of
 from domain.cluster import ControllerSpec
 from domain.errors import Transient
 from domain.observation import LogDir, NodeView
@@ -109,7 +109,7 @@ async def _look_at_own(member: Member) -> list[LogDir]:
     driver, node = member.driver, member.node
     paths = (await storage_of(driver, node)).log_dirs
     found = await each(look_at_log_dir(driver, path, member.cluster_id, node.id) for path in paths)
-    return [log_dir for log_dir in found if not is_anothers(log_dir)]
+    return [log_dir for log_dir in found if not log_dir.is_anothers]
 
 
 async def _empty(member: Member) -> FileContent:

@@ -187,9 +187,13 @@ class Provisioning:
                 f"controller-{controller.id}: {', '.join(fenced)} was fenced by a way back that has not ended, so that nobody "
                 "starts it. Ask for a rollback: it ends that way back and removes this storage. Then begin again."
             )
-        foreign = [d.path for d in disk.log_dirs if d.state is StorageState.FOREIGN]
+        foreign = [d for d in disk.log_dirs if d.state is StorageState.FOREIGN]
         if foreign:
-            raise Unsafe(f"controller-{controller.id}: {', '.join(foreign)} holds data that is not this controller's")
+            told = (f"{d.path} (cluster {d.cluster_id}, node {d.node_id})" if d.is_anothers else d.path for d in foreign)
+            raise Unsafe(
+                f"controller-{controller.id}: {', '.join(told)} holds data that is not this controller's, of cluster "
+                f"{cluster_id}"
+            )
         return disk
 
     async def _format(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from activities.node_files import METADATA_LOG
 from activities.ports.nodes import NodeDriver
 from domain.cluster import NodeSpec
-from domain.observation import LogDir, StorageState
 from domain.properties import ENCODING, parse
 
 
@@ -34,11 +33,3 @@ def storage_in(text: str, node: NodeSpec) -> Storage:
     own = [path.strip().rstrip("/") for path in named.split(",") if path.strip()] or list(node.log_dirs)
     metadata_dir = properties.get("metadata.log.dir", "").strip().rstrip("/") or own[0]
     return Storage(tuple(dict.fromkeys((*own, *node.log_dirs, metadata_dir))), metadata_dir)
-
-
-def is_anothers(log_dir: LogDir) -> bool:
-    """Whether its `meta.properties` names another node, or another cluster: a path was copied into the wrong file.
-
-    What names nobody, as an empty fence does, is not another's.
-    """
-    return log_dir.state is StorageState.FOREIGN and (log_dir.cluster_id is not None or log_dir.node_id is not None)

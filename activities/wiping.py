@@ -27,7 +27,7 @@ from activities.node_files import (
 )
 from activities.observe import Ports
 from activities.ports.nodes import NodeDriver
-from activities.storage import is_anothers, storage_of
+from activities.storage import storage_of
 from domain.cluster import BrokerSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.errors import Unsafe
@@ -118,7 +118,7 @@ class Wiping:
             raise Unsafe(f"{member.name} runs: it is not removed. Stop it, then resume.")
         for path in (await storage_of(member.driver, member.node)).log_dirs:
             found = await look_at_log_dir(member.driver, path, member.cluster_id, member.node.id)
-            if is_anothers(found):
+            if found.is_anothers:
                 raise Unsafe(
                     f"{path} is named in {member.node.properties_file} of {member.name}, and belongs to node {found.node_id} "
                     f"of cluster {found.cluster_id}: nothing of it was removed. Take it out of the file, then resume."

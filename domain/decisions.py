@@ -128,8 +128,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     "Ask for a rollback; forward again starts from plain ZooKeeper.",
     WaitReason.NO_CONTROLLER: "ALARM: no broker has become controller since the KRaft controllers gave way. "
     "Restart one hybrid broker by hand if this lasts.",
-    WaitReason.PREFLIGHT_BLOCKERS: "This migration was begun by somebody else, and the preflight finds what would make it "
-    "fail. No broker is touched before that is mended.",
+    WaitReason.PREFLIGHT_BLOCKERS: "Somebody else has begun this migration, or has had a hand in it since, and what the "
+    "preflight asks does not hold. No broker is touched before that is mended.",
     WaitReason.CONTROLLER_LOST_ITS_FLAG: "ALARM: a controller runs without zookeeper.metadata.migration.enable before "
     "finalize was approved. If it becomes active, the migration is final. Give it the flag back and restart it now.",
     WaitReason.FINALIZATION_NOT_SEEN: "The controllers run without the flag; the quorum does not report it yet.",

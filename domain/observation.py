@@ -232,6 +232,14 @@ class LogDir(ObservedPart):
     is_fenced: bool = False
     has_metadata_log: bool = False
 
+    @property
+    def is_anothers(self) -> bool:
+        """It was formatted for another node, or another cluster: a path was copied into the wrong file, or an id made up.
+
+        What names nobody, as an empty fence does, is not another's.
+        """
+        return self.state is StorageState.FOREIGN and (self.cluster_id is not None or self.node_id is not None)
+
 
 class NodeDisk(ObservedPart):
     """What the node's driver sees on disk. `file` is `None` when the node has no properties file yet."""

@@ -1,5 +1,6 @@
 """From an observation to an `Assessment`: phase, decision, evidence, and the words in which people are told."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from domain.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
 from domain.records import NodeStatus, OpenGate
+from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.comparison import (
     compared,
@@ -40,6 +42,7 @@ from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.drift_watch import drifts
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
+from domain.zk_to_kraft.foreign import foreign_cluster, foreign_storage
 from domain.zk_to_kraft.guards import release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
@@ -52,6 +55,7 @@ from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
+    QuorumState,
     Situation,
     situation_of,
     soaked_for,
@@ -271,6 +275,8 @@ def _decide(
     decision = Wait(reason=WaitReason.PART_UNKNOWN) if is_blind else decide(situation, terms)
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
+    if is_forward and not is_preflight:
+        decision = _unless_foreign(decision, observation, spec, situation, terms)
     if not isinstance(decision, Wait | Revert):
         return in_waves(decision, situation, observation, spec, policy) if is_forward else decision
     named = explained(decision, observation, spec, policy)
@@ -298,7 +304,24 @@ def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, pol
         return Wait(reason=WaitReason.PART_UNKNOWN)
     blockers = blockers_in(preflight(observation, spec, policy), policy)
     found = [f for f in blockers if f.code not in MET_BY_CONTROLLERS]
-    if not found:
-        return step
+    return _wait_for(found) if found else step
+
+
+def _unless_foreign(
+    decision: Decision, observation: Observation, spec: ClusterSpec, situation: Situation, terms: Terms
+) -> Decision:
+    """Nothing is done to another cluster, or with a controller of one, which no other wait hides. What cannot wait looks at
+    the cluster alone.
+    """
+    if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, WaitReason.COPY_CANNOT_FINISH}:
+        return decision
+    found = foreign_cluster(observation, spec)
+    is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(situation, terms)
+    if not is_urgent and situation.quorum is not QuorumState.POST_MIGRATION:
+        found += foreign_storage(observation, spec)
+    return _wait_for(found) if found else decision
+
+
+def _wait_for(found: Sequence[Finding]) -> Wait:
     detail = "; ".join(f"{f.code} {f.object}: {f.observed}, expected {f.expected}. {f.fix}" for f in found)
     return Wait(reason=WaitReason.PREFLIGHT_BLOCKERS, objects=tuple(dict.fromkeys(f.code for f in found)), detail=detail)

@@ -16,6 +16,7 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
 from domain.zk_to_kraft.evidence import hash_of
+from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.losses import drift_of, losses_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -104,7 +105,8 @@ def why_no_way_back(observation: Observation, situation: Situation, spec: Cluste
             f"It is not known what {', '.join(silent)} runs ({whys}). Make it answer, or put an empty machine in the place of "
             "a host that is lost for good (docs/way-back.md), and ask again."
         )
-    return ""
+    made = frozenset(c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT)
+    return why_not_removed(observation, spec, made)
 
 
 def has_something_to_undo(s: Situation) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from domain.decisions import Finding, Severity
 from domain.zk_to_kraft.checks.seen import SUPPORTED_RELEASE, Check, Seen, Surveyed, unverifiable
+from domain.zk_to_kraft.foreign import CORRECT_SPEC, IDENTITY, foreign_storage
 
 NEWEST_PATCH = 2
 """Of 3.9: the patch release that this product was proven against."""
@@ -106,12 +107,13 @@ def _cluster_ids(seen: Seen) -> Iterator[Finding]:
     for what, cluster_id in claims.items():
         if cluster_id != seen.spec.cluster_id:
             yield Finding(
-                code="PF03",
+                code=IDENTITY,
                 object=what,
                 observed=cluster_id or "no cluster.id",
                 expected=seen.spec.cluster_id,
-                fix="Correct cluster_id, or the addresses and directories, in the cluster's specification.",
+                fix=CORRECT_SPEC,
             )
+    yield from foreign_storage(seen.observation, seen.spec)
 
 
 def _controller_ids(seen: Seen) -> Iterator[Finding]:

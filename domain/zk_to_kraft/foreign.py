@@ -1,0 +1,63 @@
+"""What names another cluster than the specification does: its id is the lock of a migration, and what storage is made for.
+
+Before the start PF03 tells it. In flight nothing is done until it is mended: a controller of another cluster is in no quorum
+of ours, and a migration under another id works on nodes that somebody else's may work on.
+"""
+
+from collections.abc import Iterator
+
+from domain.cluster import ClusterSpec, ControllerSpec
+from domain.decisions import Finding
+from domain.observation import LogDir, Observation
+
+IDENTITY = "PF03"
+META = "meta.properties"
+CORRECT_SPEC = "Correct cluster_id, or the addresses and directories, in the cluster's specification."
+
+
+def foreign_cluster(observation: Observation, spec: ClusterSpec) -> tuple[Finding, ...]:
+    """ZooKeeper, or the brokers, say that this is another cluster. What does not answer says nothing."""
+    told = {
+        "/cluster/id": observation.zookeeper.cluster_id if observation.zookeeper is not None else None,
+        "the brokers' answer": observation.kafka.cluster_id if observation.kafka is not None else None,
+    }
+    others = ((what, found) for what, found in told.items() if found not in {None, spec.cluster_id})
+    return tuple(
+        Finding(code=IDENTITY, object=what, observed=str(found), expected=spec.cluster_id, fix=CORRECT_SPEC)
+        for what, found in others
+    )
+
+
+def foreign_storage(observation: Observation, spec: ClusterSpec) -> tuple[Finding, ...]:
+    """Controllers that were formatted for another cluster."""
+    return tuple(
+        Finding(
+            code=IDENTITY,
+            object=f"{spec.node_name(controller.id)} {found.path}/{META}",
+            observed=f"cluster.id={found.cluster_id}",
+            expected=f"cluster.id={spec.cluster_id}",
+            fix=f"Correct cluster_id or log_dirs in the cluster's specification; or, where somebody has set this controller up "
+            f"for nothing, stop it, and move {found.path} and {controller.properties_file} away.",
+        )
+        for controller, found in _controllers_dirs(observation, spec)
+        if found.cluster_id not in {None, spec.cluster_id}
+    )
+
+
+def why_not_removed(observation: Observation, spec: ClusterSpec, controllers: frozenset[int]) -> str:
+    """What the last step of the way back would not remove, of these controllers, and what to do; empty when it would all."""
+    return " ".join(
+        f"{found.path}/{META} of {spec.node_name(controller.id)} says node {found.node_id} of cluster {found.cluster_id}, and "
+        f"not node {controller.id} of cluster {spec.cluster_id}: it would not be removed, and the way back would not come to "
+        f"its end. Restore that file, take the directory out of {controller.properties_file}, or stop this controller and move "
+        "both away; then ask again."
+        for controller, found in _controllers_dirs(observation, spec)
+        if controller.id in controllers and found.is_anothers
+    )
+
+
+def _controllers_dirs(observation: Observation, spec: ClusterSpec) -> Iterator[tuple[ControllerSpec, LogDir]]:
+    for controller in spec.controllers:
+        disk = observation.node(controller.id).disk
+        for found in disk.log_dirs if disk is not None else ():
+            yield controller, found
