@@ -247,11 +247,12 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
 
 
 def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: of the active controller, of what is dead, silent or unready, of brokers not registered."""
+    """Whose log may tell a cause: the active controller's, and of what is dead, silent, unready, behind, or not registered."""
     leader = quorum_leader(observation, cluster.spec)
     unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]
     wanted += [leader.id] if leader is not None else []
+    wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
     return list(dict.fromkeys(wanted))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from activities.configuration_hook import is_paused
+from activities.last_words import last_words
 from activities.node_files import look_at_disk
 from activities.ports.kafka import ClusterMetrics, KafkaAdmin
 from activities.ports.nodes import NodeDriver, NodeDrivers
@@ -28,9 +29,6 @@ KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
 """Kafka's core jar: Scala's version, then Kafka's."""
 
 DEFAULT_POLICY = MigrationPolicy()
-
-LAST_LINES = 12
-"""Lines kept of what a dead process printed last."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, un
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:
         return view
-    lines = await _answer(f"output of {name}", driver.output_tail(LAST_LINES), unanswered)
+    lines = await _answer(f"output of {name}", last_words(driver), unanswered)
     return view.model_copy(update={"last_output": lines or ()})
 
 

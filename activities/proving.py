@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from activities.assessing import ensure_not_superseded
+from activities.last_words import last_words
 from activities.marking import Marked, Target
 from activities.node_files import write_mark
 from activities.observe import Ports, observe
@@ -22,9 +23,6 @@ from domain.errors import KeeperlessError
 from domain.observation import Observation
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned
-
-LOG_LINES = 12
-"""Lines of a dead node's output that are shown to people."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def _beside_dead(target: Target, dead: str) -> str:
 
 
 async def _epitaph(target: Target) -> str:
-    lines = await target.driver.output_tail(LOG_LINES)
+    lines = await last_words(target.driver)
     return f"{target.name} does not run after its restart. It printed last:\n" + "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ from temporalio import activity
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
+from activities.last_words import last_words, why_failed
 from activities.marking import Target
 from activities.node_files import (
     archive_original,
@@ -49,9 +50,6 @@ from domain.zk_to_kraft.wanted_file import is_in_first_stage
 
 FORMAT_TIMEOUT = timedelta(minutes=2)
 """A JVM start and a few small files; minutes only on a starved machine."""
-
-LOG_LINES = 12
-"""Lines of a dead node's output that are shown to people."""
 
 
 class Provisioning:
@@ -106,7 +104,7 @@ class Provisioning:
         why = "no look yet"
         while time.monotonic() < deadline:
             if not (await driver.process()).is_running:
-                lines = await driver.output_tail(LOG_LINES)
+                lines = await last_words(driver)
                 return f"controller-{controller.id} does not run after its start. It printed last:\n" + "\n".join(lines)
             try:
                 await self._ports.metrics.read(controller.metrics)
@@ -221,7 +219,7 @@ class Provisioning:
         ]
         done = await driver.run(arguments, controller.environment, FORMAT_TIMEOUT)
         if done.exit_code != 0:
-            raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {done.errors[-500:] or done.output[-500:]}")
+            raise Unsafe(f"controller-{controller.id}: kafka-storage format failed: {why_failed(done)}")
 
 
 def _is_as_made(found: FileContent, left: RollMark) -> bool:

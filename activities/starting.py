@@ -29,6 +29,7 @@ from activities.assessing import answer_or_silence, cluster_of, ensure_not_super
 from activities.epochs import rule_of
 from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
+from activities.last_words import last_words
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
 from activities.ports.nodes import FileContent
@@ -44,9 +45,6 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, situation_of
-
-LOG_LINES = 12
-"""Lines of a dead node's output that are shown to people."""
 
 
 class Starting:
@@ -200,7 +198,7 @@ class Starting:
         why = "no look yet"
         while time.monotonic() < deadline:
             if not (await member.driver.process()).is_running:
-                lines = await member.driver.output_tail(LOG_LINES)
+                lines = await last_words(member.driver)
                 return f"{member.name} does not run after its start. It printed last:\n" + "\n".join(lines)
             try:
                 await self._ports.metrics.read(member.node.metrics)

@@ -42,7 +42,7 @@ from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.drift_watch import drifts
 from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.explained import explained, report_behind, with_alarm, with_losses, with_report
-from domain.zk_to_kraft.foreign import foreign_cluster, foreign_storage
+from domain.zk_to_kraft.foreign import foreign, foreign_cluster
 from domain.zk_to_kraft.guards import release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
@@ -55,7 +55,6 @@ from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
 from domain.zk_to_kraft.situation import (
     DualWrite,
-    QuorumState,
     Situation,
     situation_of,
     soaked_for,
@@ -310,15 +309,13 @@ def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, pol
 def _unless_foreign(
     decision: Decision, observation: Observation, spec: ClusterSpec, situation: Situation, terms: Terms
 ) -> Decision:
-    """Nothing is done to another cluster, or with a controller of one, which no other wait hides. What cannot wait looks at
-    the cluster alone.
+    """Nothing is done to another cluster, or with a controller of one, which no other wait hides. What cannot wait is
+    done all the same, unless the cluster is another one.
     """
     if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, WaitReason.COPY_CANNOT_FINISH}:
         return decision
-    found = foreign_cluster(observation, spec)
     is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(situation, terms)
-    if not is_urgent and situation.quorum is not QuorumState.POST_MIGRATION:
-        found += foreign_storage(observation, spec)
+    found = (foreign_cluster if is_urgent else foreign)(observation, spec, situation.quorum)
     return _wait_for(found) if found else decision
 
 

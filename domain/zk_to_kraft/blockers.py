@@ -14,7 +14,7 @@ from domain.zk_to_kraft.causes import Cause, Looked, cause, some
 from domain.zk_to_kraft.cluster_causes import kafka_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
-from domain.zk_to_kraft.foreign import foreign_cluster, foreign_storage
+from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
@@ -78,7 +78,7 @@ def _unique(causes: Iterable[Cause]) -> Iterator[Cause]:
 
 def _findings(looked: Looked) -> Iterator[Cause]:
     """What names another cluster; and where somebody else began, the preflight's blockers. Each is an entry of its own."""
-    found = (*foreign_cluster(looked.observation, looked.spec), *foreign_storage(looked.observation, looked.spec))
+    found = foreign(looked.observation, looked.spec, looked.situation.quorum)
     if phase_of(looked.situation) is Phase.CONTROLLERS_UP:
         found += blockers_in(preflight(looked.observation, looked.spec, looked.policy), looked.policy)
     for finding in found:

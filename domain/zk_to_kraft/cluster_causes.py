@@ -54,6 +54,7 @@ def _cluster_id(looked: Looked) -> Iterator[Cause]:
         looked,
         "PF03",
         "/cluster/id",
+        WaitReason.PREFLIGHT_BLOCKERS,
         observed="it does not exist" if zookeeper.cluster_id is None else f"it says {zookeeper.cluster_id}",
         expected=wanted,
         fix=f'Put {{"version":"1","id":"{wanted}"}} there before a broker restarts: with another id, or with none, it would '

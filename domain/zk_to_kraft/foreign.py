@@ -9,23 +9,31 @@ from collections.abc import Iterator
 from domain.cluster import ClusterSpec, ControllerSpec
 from domain.decisions import Finding
 from domain.observation import LogDir, Observation
+from domain.zk_to_kraft.situation import QuorumState
 
 IDENTITY = "PF03"
 META = "meta.properties"
 CORRECT_SPEC = "Correct cluster_id, or the addresses and directories, in the cluster's specification."
 
 
-def foreign_cluster(observation: Observation, spec: ClusterSpec) -> tuple[Finding, ...]:
-    """ZooKeeper, or the brokers, say that this is another cluster. What does not answer says nothing."""
-    told = {
-        "/cluster/id": observation.zookeeper.cluster_id if observation.zookeeper is not None else None,
-        "the brokers' answer": observation.kafka.cluster_id if observation.kafka is not None else None,
-    }
-    others = ((what, found) for what, found in told.items() if found not in {None, spec.cluster_id})
-    return tuple(
-        Finding(code=IDENTITY, object=what, observed=str(found), expected=spec.cluster_id, fix=CORRECT_SPEC)
-        for what, found in others
-    )
+def foreign(observation: Observation, spec: ClusterSpec, quorum: QuorumState) -> tuple[Finding, ...]:
+    """All that says so in flight. After the end only forward leads out."""
+    storage = () if quorum is QuorumState.POST_MIGRATION else foreign_storage(observation, spec)
+    return (*foreign_cluster(observation, spec, quorum), *storage)
+
+
+def foreign_cluster(observation: Observation, spec: ClusterSpec, quorum: QuorumState) -> tuple[Finding, ...]:
+    """The brokers say that they are another cluster; where they are silent, ZooKeeper does, until nobody needs it.
+
+    Where only /cluster/id says so, somebody has written it: then no broker is stopped (`startable`).
+    """
+    kafka = observation.kafka.cluster_id if observation.kafka is not None else None
+    seen = observation.zookeeper if quorum is not QuorumState.POST_MIGRATION else None
+    zookeeper = seen.cluster_id if seen is not None else None
+    what, found = ("the brokers' answer", kafka) if kafka is not None else ("/cluster/id", zookeeper)
+    if found is None or found == spec.cluster_id:
+        return ()
+    return (Finding(code=IDENTITY, object=what, observed=found, expected=spec.cluster_id, fix=CORRECT_SPEC),)
 
 
 def foreign_storage(observation: Observation, spec: ClusterSpec) -> tuple[Finding, ...]:

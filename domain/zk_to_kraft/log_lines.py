@@ -102,6 +102,13 @@ REGISTRATION_REFUSED = Told(
     "the controllers accept the broker's registration",
     "Look at the active controller's log of the same second: it says what it does not accept.",
 )
+CLUSTER_REFUSED = Told(
+    "inconsistent-cluster-id",
+    re.compile(r"Unexpected error INCONSISTENT_CLUSTER_ID in [A-Z_]+ response"),
+    "one cluster.id in the meta.properties of all nodes",
+    "Compare cluster.id in meta.properties of this node and of the controllers that controller.quorum.voters names: one "
+    "was formatted for another cluster. Correct the address, or the directory.",
+)
 CLAIM_REFUSED = Told(
     "claim-refused",
     re.compile(r"Cannot register KRaft controller \d+.{0,80}current controller register in ZK has the same or newer epoch"),
@@ -156,6 +163,7 @@ RUNNING = (
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
     REGISTRATION_REFUSED,
+    CLUSTER_REFUSED,
     CLAIM_REFUSED,
     OUT_OF_PLACE,
     SUPERSET,

@@ -8,6 +8,7 @@ from domain.observation import NodeView, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
+    CLUSTER_REFUSED,
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
     PEER_UNREACHABLE,
@@ -50,6 +51,7 @@ REFUSALS = (
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
     REGISTRATION_REFUSED,
+    CLUSTER_REFUSED,
     TLS_FAILED,
     LOGIN_FAILED,
     PEER_UNREACHABLE,
@@ -171,15 +173,18 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     metrics, name = looked.observation.node(node.id).metrics, looked.name(node.id)
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
+    said = found_in(looked.hints.logs.get(node.id, ()), (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED))
     yield cause(
         looked,
         WaitReason.CONTROLLERS_NOT_READY,
         name,
         WaitReason.QUORUM_TOO_THIN,
         observed=f"its log ends at {end}, it follows {follows}; {looked.name(leader.id)} leads, at "
-        f"{leader.metrics.raft_log_end}",
+        f"{leader.metrics.raft_log_end}" + "".join(f". Its log says: {found.quote}" for found in said[:1]),
         expected="every controller follows the leader, and has its log",
-        fix="Give it a moment. If it lasts, check that it reaches the leader's listener, and that controller.quorum.voters is "
+        fix=said[0].told.fix
+        if said
+        else "Give it a moment. If it lasts, check that it reaches the leader's listener, and that controller.quorum.voters is "
         "the same on all controllers.",
     )
 

@@ -505,6 +505,16 @@ def test_a_broker_that_cannot_reach_another_broker_is_registered_all_the_same(pe
     assert ("broker-2" in {entry.object for entry in entries}) is told
 
 
+def test_a_controller_that_is_answered_with_another_cluster_s_id_is_named() -> None:
+    said = "[x] ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: InboundResponse(secret)"
+    seen = with_metrics(observation(Point.CONTROLLERS_UP), STANDBY, raft_leader=-1)
+    entries, _ = blockers_of(looked_at(seen, hints=Hints(logs={STANDBY: (said,)})))
+    (entry,) = (entry for entry in entries if entry.object == "controller-3001")
+    assert (entry.code, "INCONSISTENT_CLUSTER_ID in FETCH" in entry.observed) == ("controllers-not-ready", True)
+    assert "secret" not in entry.observed
+    assert "meta.properties" in entry.fix
+
+
 def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
     why = "server.properties.mark cannot be read: it is ours. Restore it"
     unread = with_part(DUAL, 2, disk=None).model_copy(update={"unanswered": (Unanswered(what="files of broker-2", why=why),)})

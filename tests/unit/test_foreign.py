@@ -65,12 +65,23 @@ def test_in_flight_a_controller_of_another_cluster_is_waited_for_by_name(point: 
 
 @pytest.mark.parametrize("point", [*IN_FLIGHT, Point.FINAL])
 def test_in_flight_nothing_is_done_for_another_cluster(point: Point) -> None:
-    """A record of the same cluster with another id: the controllers, ZooKeeper and brokers are none of its own."""
-    seen = observation(point)
-    for foreign in (with_zookeeper(seen, cluster_id=OTHER), with_kafka(seen, cluster_id=OTHER)):
+    """A record of the same cluster with another id: ZooKeeper and the brokers are none of its own."""
+    seen = with_kafka(with_zookeeper(observation(point), cluster_id=OTHER), cluster_id=OTHER)
+    for foreign in (seen, with_kafka(observation(point), cluster_id=OTHER)):
         decision = decided(foreign)
         assert isinstance(decision, Wait)
         assert OTHER in decision.detail
+    flagless = decided(with_file(seen, 3002, text_at(SPEC, 3002, NodeStage.KRAFT)))
+    assert isinstance(flagless, Wait), "not even what cannot wait is ours to do"
+
+
+def test_an_id_that_somebody_wrote_into_zookeeper_is_no_other_cluster() -> None:
+    """Then only what stops a broker is refused, right before it."""
+    seen = with_zookeeper(observation(Point.SOAK), cluster_id=OTHER)
+    assert decided(seen) == decided(observation(Point.SOAK))
+    silent = decided(seen.model_copy(update={"kafka": None}))
+    assert isinstance(silent, Wait)
+    assert OTHER in silent.detail
 
 
 def test_a_hold_stays_a_hold() -> None:
@@ -101,6 +112,7 @@ def test_before_the_start_it_is_a_blocker_of_which_cluster_this_is() -> None:
 
 def test_a_flag_that_is_lost_comes_back_first() -> None:
     seen = with_storage_of(observation(Point.SOAK), OTHER)
+    seen = with_zookeeper(seen, cluster_id=OTHER)
     decision = decided(with_file(seen, 3002, text_at(SPEC, 3002, NodeStage.KRAFT)))
     assert decision == Step(action=StepAction.ROLL_NODE, node_id=3002, stage=NodeStage.MIGRATION)
 

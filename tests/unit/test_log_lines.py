@@ -18,6 +18,8 @@ LIVING = {
     "registration-duplicate": "INFO Unable to register broker 1 because the controller returned error "
     "DUPLICATE_BROKER_REGISTRATION",
     "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
+    "inconsistent-cluster-id": "ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: "
+    "InboundResponse(correlationId=7, data=FetchResponseData(throttleTimeMs=0, errorCode=104, sessionId=0, responses=[]))",
     "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
     "the same or newer epoch",
     "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",

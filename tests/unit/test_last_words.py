@@ -1,0 +1,32 @@
+"""Of a stack trace its head is told, with the cause, and no frame."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from activities.last_words import LINES_READ, LINES_TOLD, MOST_TOLD, last_words, why_failed
+from activities.ports.nodes import Completed
+
+VERIFY = "org.apache.kafka.metadata.properties.MetaPropertiesEnsemble.verify"
+FRAMES = [f"\tat {VERIFY}(MetaPropertiesEnsemble.java:{n})" for n in range(40)]
+CAUSE = "java.lang.RuntimeException: Invalid cluster.id in: /data/c1/meta.properties. Expected abc, but read iEJh7TwTEQ"
+TRACE = [f'Exception in thread "main" {CAUSE}', *FRAMES, "Caused by: java.io.IOException: no", *FRAMES[:3], "\t... 12 more"]
+
+
+def test_a_tool_s_failure_is_told_from_its_head_without_frames() -> None:
+    told = why_failed(Completed(1, "Formatting.\n", "\n".join(TRACE)))
+    assert told == f'Exception in thread "main" {CAUSE}\nCaused by: java.io.IOException: no'
+    assert why_failed(Completed(1, "only this\n", " \n")) == "only this"
+    assert why_failed(Completed(1, "", "the head" + "x" * 1000)).startswith("the head")
+    assert len(why_failed(Completed(1, "", "x" * 1000))) == MOST_TOLD
+
+
+async def test_of_a_dead_process_the_cause_is_told_though_its_trace_is_long() -> None:
+    log = [*(f"INFO {n}" for n in range(300)), *TRACE]
+
+    async def output_tail(lines: int) -> tuple[str, ...]:
+        return tuple(log[-lines:])
+
+    told = await last_words(cast("Any", SimpleNamespace(output_tail=output_tail)))
+    assert len(FRAMES) < LINES_READ
+    assert len(told) == LINES_TOLD
+    assert told[-2:] == (TRACE[0], "Caused by: java.io.IOException: no")
