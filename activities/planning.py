@@ -76,6 +76,7 @@ class Planning:
         cluster = await registered(request.cluster, self._ports)
         observation = await self._look(cluster, request.policy)
         content = observation.model_dump_json().encode()
+        active = await self._ports.ledger.active_migration(request.cluster)
         asked = Asked(
             id=request.plan_id,
             kind=request.kind,
@@ -84,6 +85,7 @@ class Planning:
             requested_at=request.requested_at,
             measured=await self._ports.ledger.measured_steps(request.cluster),
             rehearsal=rehearsal,
+            migration=None if active is None else active.id,
         )
         files = await read_files(cluster, observation, self._ports)
         await self._ports.artefacts.put(content)

@@ -53,6 +53,12 @@ class Starter:
             return  # It was started after all: its run was faster than the answer, and has claimed the row.
         await self._ledger.set_run(record.id, run_id, datetime.now(UTC))
 
+    async def ensure_free(self, cluster: str) -> None:
+        """Raises `ActiveMigration` where a migration of the cluster is in the way; ends what only seems to be. As `settle`."""
+        active = await self._ledger.active_migration(cluster)
+        if active is not None and not await self.settle(active.id):
+            raise ActiveMigration(cluster, active.id)
+
     async def settle(self, migration_id: str) -> bool:
         """Whether a migration is out of the way of a new one. Ends it when its run never came to be, or is gone."""
         record = await self._ledger.migration(migration_id)

@@ -17,6 +17,9 @@ from domain.zk_to_kraft.rehearsal import RehearsalReport
 MOVED = "PLAN"
 """Code of the finding that says that a cluster is not any more what its plan rests on."""
 
+IN_THE_WAY = "PL01"
+"""Code of the finding that says that another migration of the cluster has not ended."""
+
 
 class PlanPart(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -139,6 +142,17 @@ class Plan(PlanPart):
     rehearsal: RehearsalReport | None = None
     canaries: tuple[str, ...] = ()
     plan_hash: str
+
+
+def in_the_way(migration_id: str) -> Finding:
+    """Of a plan that is made while a migration runs."""
+    return Finding(
+        code=IN_THE_WAY,
+        object=f"migration {migration_id}",
+        observed="it holds the cluster, and has not ended",
+        expected="no migration of this cluster",
+        fix=f"Follow it to its end (GET /migrations/{migration_id}), then make a new plan. This one tells what is left to do.",
+    )
 
 
 def moved_since(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[Finding, ...]:

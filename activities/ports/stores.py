@@ -71,6 +71,9 @@ class Ledger(Protocol):
 
     async def migration(self, migration_id: str) -> MigrationRecord | None: ...
 
+    async def active_migration(self, cluster: str) -> MigrationRecord | None:
+        """The cluster's only one that has not ended."""
+
     async def claim(self, migration_id: str, run_id: str, at: datetime) -> int | None:
         """Take the cluster for this run: its generation. The same run gets the same answer again.
 

@@ -100,6 +100,8 @@ async def _plan_of(asked: MigrationRequest, cluster: ClusterRecord, wiring: Wiri
     if (plan.cluster, plan.kind) != (cluster.spec.name, asked.kind):
         error = FieldError(where="body", field="plan_id", message=f"This is a plan of {plan.kind} for cluster {plan.cluster}")
         raise invalid_request([error])
+    # A migration in the way is why the cluster is not what the plan saw.
+    await wiring.starter.ensure_free(plan.cluster)
     await ensure_still_good(wiring.temporal, plan)
     return plan
 

@@ -6,6 +6,7 @@ from statistics import median
 from domain.cluster import Role
 from domain.decisions import NodeStage, StepAction
 from domain.plans import Basis, Estimate, EstimatedPart, MeasuredStep, PlannedRoll
+from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 GUESSED_SECONDS: dict[tuple[Role, NodeStage], float] = {
@@ -20,18 +21,28 @@ COPY_SECONDS = 2.0
 """Of a small cluster. 120,000 records took 28 s, which a rehearsal would tell (proven-facts, section 6)."""
 
 
-def estimate_of(
-    rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep], rehearsal: RehearsalReport | None = None
-) -> Estimate:
-    """A wave takes as long as one of its nodes: they restart together."""
-    parts = [_part(roll, measured) for roll in rolls]
+COPY_IS_OVER = frozenset(
+    {Phase.DUAL_WRITE, Phase.BROKERS_TO_KRAFT, Phase.SOAK, Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY}
+)
+
+
+def copy_seconds(phase: Phase | None, rehearsal: RehearsalReport | None) -> float | None:
+    """Of Kafka's copy; `None` once it is over."""
+    if phase in COPY_IS_OVER:
+        return None
     rehearsed = rehearsal.seconds_without_controller if rehearsal is not None else None
-    copy = EstimatedPart(what="Kafka's copy", seconds=COPY_SECONDS if rehearsed is None else rehearsed, restarts_measured=0)
+    return COPY_SECONDS if rehearsed is None else rehearsed
+
+
+def estimate_of(rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep], copy: float | None) -> Estimate:
+    """A wave takes as long as one of its nodes: they restart together. `copy`: as of `copy_seconds`."""
+    parts = [_part(roll, measured) for roll in rolls]
+    copies = [] if copy is None else [EstimatedPart(what="Kafka's copy", seconds=copy, restarts_measured=0)]
     is_measured = all(part.restarts_measured for part in parts)
     return Estimate(
-        seconds=round(sum(part.seconds for part in parts) + copy.seconds, 1),
+        seconds=round(sum(part.seconds for part in (*parts, *copies)), 1),
         basis=Basis.MEASURED if is_measured else Basis.GUESS,
-        parts=(*parts, copy),
+        parts=(*parts, *copies),
     )
 
 

@@ -20,13 +20,14 @@ from domain.plans import (
     PlannedRoll,
     PlannedWave,
     PointOfNoReturn,
+    in_the_way,
 )
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
 from domain.waves import Wave
 from domain.zk_to_kraft.acceptance import blockers_in, marked
 from domain.zk_to_kraft.configuration import planned
-from domain.zk_to_kraft.estimate import estimate_of
+from domain.zk_to_kraft.estimate import copy_seconds, estimate_of
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
@@ -54,7 +55,7 @@ BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
 @dataclass(frozen=True)
 class Asked:
     """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations. `rehearsal`:
-    of the copy, where it was asked for."""
+    of the copy, where it was asked for. `migration`: the id of one that has not ended."""
 
     id: str
     kind: str
@@ -63,13 +64,15 @@ class Asked:
     requested_at: datetime
     measured: Sequence[MeasuredStep] = ()
     rehearsal: RehearsalReport | None = None
+    migration: str | None = None
 
 
 def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
     rehearsed = marked(_found_by(asked.rehearsal), asked.policy)
-    findings = _gravest_first((*findings_of(observation, spec, asked.policy), *rehearsed))
+    beside = () if asked.migration is None else (in_the_way(asked.migration),)
+    findings = _gravest_first((*beside, *findings_of(observation, spec, asked.policy), *rehearsed))
     rolls = rolls_of(situation, observation, spec, asked.policy)
     nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
     basis = basis_of(observation, spec, situation)
@@ -94,7 +97,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         irreversible=irreversible,
         gates=tuple(dict.fromkeys(point.gate for point in irreversible)),
         controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
-        estimate=estimate_of(rolls, asked.measured, asked.rehearsal),
+        estimate=estimate_of(rolls, asked.measured, copy_seconds(phase_of(situation), asked.rehearsal)),
         not_migrated=NOT_MIGRATED,
         changes_for_people=(*CHANGES_FOR_PEOPLE, *_foreign_clients(findings)),
         basis=basis,

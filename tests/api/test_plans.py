@@ -273,6 +273,18 @@ async def test_where_a_fresh_look_says_otherwise_nothing_starts(
     assert refused[-1] == code
 
 
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("is_blocked", [False, True])
+async def test_a_migration_in_the_way_is_told_before_all_that_it_has_changed(
+    api: Any, planner: Planner, expect_problem: Expect, is_blocked: bool
+) -> None:
+    plan = await planned(api, is_blocked=is_blocked)
+    running = (await api.post_migration(plan.cluster)).json()["id"]
+    planner.review = PlanReview(moved=(FILE,))
+    problem = expect_problem(await start(api, plan), 409, "cluster-busy")
+    assert problem["links"] == {"migration": f"/migrations/{running}"}
+
+
 async def test_without_a_fresh_look_nothing_starts(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "WORKER_LIMIT", timedelta(seconds=1))
     plan = await planned(api)

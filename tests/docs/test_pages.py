@@ -17,7 +17,7 @@ from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.pages import docs_of
-from domain.plans import MOVED
+from domain.plans import IN_THE_WAY, MOVED
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.standing import CODES
@@ -72,7 +72,9 @@ def test_the_codes_of_rehearsals_are_all_there() -> None:
     assert raised == set(REHEARSED)
 
 
-@pytest.mark.parametrize("code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED])
+@pytest.mark.parametrize(
+    "code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED, IN_THE_WAY]
+)
 def test_the_docs_of_a_code_are_there(code: str) -> None:
     page, _, anchor = docs_of(code).partition("#")
     headings = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 
 from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
 from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
-from domain.plans import MOVED, Basis, MeasuredStep, Plan, moved_since
+from domain.plans import IN_THE_WAY, MOVED, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.properties import parse, unified
 from domain.zk_to_kraft.assessment import assess
@@ -143,6 +143,24 @@ def test_of_a_migration_that_has_begun_it_tells_what_is_left() -> None:
     assert dual_write.restarts == dict.fromkeys(ALL, 1)
     soak = plan(observation(Point.SOAK), files_at(Point.SOAK))
     assert [what for what, _ in told(soak)] == ["Finalize"]
+
+
+def test_it_names_the_migration_that_is_in_the_way() -> None:
+    made = plan(migration="01a1f903")
+    (finding,) = made.findings
+    assert (made.is_blocked, finding.code, finding.object) == (True, IN_THE_WAY, "migration 01a1f903")
+    assert "GET /migrations/01a1f903" in finding.fix
+
+
+def test_a_copy_that_is_over_is_no_part_of_the_estimate() -> None:
+    def copies(point: Point, files: Point) -> bool:
+        parts = plan(observation(point), files_at(files)).estimate.parts
+        return "Kafka's copy" in [part.what for part in parts]
+
+    assert copies(Point.BEFORE, Point.BEFORE)
+    assert copies(Point.HYBRID, Point.DUAL_WRITE)
+    assert not copies(Point.DUAL_WRITE, Point.DUAL_WRITE)
+    assert not copies(Point.SOAK, Point.SOAK)
 
 
 def test_a_file_that_could_not_be_read_has_no_texts_and_neither_have_those_that_are_made_from_it() -> None:

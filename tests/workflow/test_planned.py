@@ -4,13 +4,16 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from domain.plans import MOVED, Basis
+from domain.plans import IN_THE_WAY, MOVED, Basis
 
 
 async def test_what_was_planned_is_what_is_done(world: Any) -> None:
     plan = await world.plan()
     assert (plan.is_blocked, plan.unknown) == (False, ()), plan.findings
     await world.begin()
+    await world.until_gate()
+    beside = await world.plan()
+    assert [(f.code, f.object) for f in beside.findings] == [(IN_THE_WAY, f"migration {world.migration_id}")]
     await world.approve_gate()
     assert await world.result() == "succeeded"
 
