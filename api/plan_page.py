@@ -3,6 +3,7 @@
 What stands in the way comes first, what cannot be undone next; the files come last, because they are long.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -10,6 +11,7 @@ from itertools import groupby
 from domain.amounts import roughly
 from domain.decisions import Finding, Severity
 from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
+from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 SAYS = {
@@ -29,6 +31,7 @@ def page_of(plan: Plan) -> str:
         f"Hash `{plan.plan_hash}`.",
         *_section("Did not answer, so this plan knows nothing of it", [_line(part) for part in plan.unknown]),
         *_findings(plan.findings),
+        *_section("Policy", list(_policy(plan.policy)) or ["All of it is as by default."]),
         *_section("What cannot be undone", [f"{p.what} Gate: **{p.gate}**." for p in plan.irreversible]),
         *_rolls(plan.rolls, plan.estimate),
         f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most.",
@@ -63,6 +66,18 @@ def _finding(finding: Finding) -> str:
     accepted = finding.accepted
     then = finding.fix if accepted is None else f"Accepted by {accepted.by}: {accepted.reason}"
     return _line(f"**{finding.code}** {finding.object}{cannot}: {finding.observed}; expected: {finding.expected}. {then}")
+
+
+def _policy(policy: MigrationPolicy) -> Iterator[str]:
+    """What differs from the defaults, as it is written in a policy, and what somebody answers for."""
+    listed = {"accepted_findings", "tolerated"}
+    for name, value in policy.model_dump(mode="json", exclude_defaults=True, exclude=listed).items():
+        yield f"`{name}`: {json.dumps(value, ensure_ascii=False)}"
+    for accepted in policy.accepted_findings:
+        things = "every object" if accepted.object == "*" else accepted.object
+        yield _line(f"Accepted: **{accepted.code}** of {things}, by {accepted.by}: {accepted.reason}")
+    for tolerated in policy.tolerated:
+        yield _line(f"Tolerated: {tolerated.record}, {tolerated.named}")
 
 
 def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:

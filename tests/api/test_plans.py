@@ -199,6 +199,32 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     assert [f["accepted"] for f in told["findings"]] == [None, {"by": "ann", "reason": "a test\ncluster"}, None]
 
 
+ACCEPTED = {"code": "PF06", "by": "ann", "reason": "a test\ncluster"}
+TOLERATED = {"record": "acl", "by": "ben", "reason": "it is meant"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "lines"),
+    [
+        ({}, ["- All of it is as by default."]),
+        (
+            {"max_parallel": 2, "min_soak": "P1D", "accepted_findings": [ACCEPTED], "tolerated": [TOLERATED]},
+            [
+                '- `min_soak`: "P1D"',
+                "- `max_parallel`: 2",
+                "- Accepted: **PF06** of every object, by ann: a test cluster",
+                "- Tolerated: acl, any key, any field: ben: it is meant",
+            ],
+        ),
+    ],
+)
+async def test_the_page_says_with_which_policy(api: Any, policy: dict[str, Any], lines: list[str]) -> None:
+    plan = await planned(api, policy=policy)
+    page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
+    _, _, section = page.partition("\n## Policy\n\n")
+    assert section.partition("\n\n")[0].splitlines() == lines
+
+
 async def test_plans_are_listed_page_by_page(api: Any) -> None:
     first = await planned(api)
     second = await api.wiring.ledger.add_plan(a_plan(first.cluster))
