@@ -2,7 +2,7 @@
 
 from activities.ports.checks import Compared
 from activities.present_ensemble import Newest
-from activities.rehearsal.messages import Ended
+from activities.rehearsal.messages import Copied, Ended
 from domain.decisions import Finding
 from domain.zk_to_kraft.rehearsal import (
     Equality,
@@ -14,7 +14,7 @@ from domain.zk_to_kraft.rehearsal import (
     findings_of,
     unexplained,
 )
-from domain.zk_to_kraft.rehearsal_trials import Outcome, cleared, proven
+from domain.zk_to_kraft.rehearsal_trials import Cleared, Outcome, cleared, proven
 
 
 def equality_of(compared: Compared) -> Equality:
@@ -25,8 +25,11 @@ def report_of(ended: Ended, equality: Equality | None, connect: str, newest: New
     """What all trials together say."""
     way = cleared(ended.candidates, ended.trials)
     copied, found = ended.copied, findings_of(proven(ended.candidates, ended.trials), connect)
+    guilty = way.left_out & {finding.object for finding in found}
     return RehearsalReport(
-        has_passed=way.has_passed,
+        has_passed=way.has_passed and not way.left_out,
+        has_passed_in_part=way.has_passed and bool(way.left_out),
+        left_out=tuple(sorted(guilty or way.left_out)) if way.has_passed else (),
         rounds=len(ended.trials),
         records=copied.records,
         copy_seconds=copied.copy_seconds if way.has_passed else None,
@@ -36,12 +39,18 @@ def report_of(ended: Ended, equality: Equality | None, connect: str, newest: New
         findings=(
             *found,
             *(() if way.has_passed else (cut_short(ended.cut) if ended.cut else _stopped(ended),)),
+            *((_of_no_znode_alone(way, copied),) if way.has_passed and way.left_out and not guilty else ()),
             *differences_of(equality, [finding.object for finding in found]),
             *((age_unknown(newest.why_unsure, newest.zxid),) if newest.why_unsure else ()),
         ),
-        left_out=tuple(sorted(way.left_out & {finding.object for finding in found})) if way.has_passed else (),
         equality=equality,
     )
+
+
+def _of_no_znode_alone(way: Cleared, copied: Copied) -> Finding:
+    paths = ", ".join(sorted(way.left_out))
+    what = f"with the cluster as it is the copy stopped. It passed without {paths}, and with each of them"
+    return unexplained(what, copied.told)
 
 
 def _stopped(ended: Ended) -> Finding:

@@ -12,7 +12,7 @@ from domain.amounts import roughly
 from domain.decisions import Finding, Severity
 from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.rehearsal import RehearsalReport
+from domain.zk_to_kraft.rehearsal import RehearsalReport, rounds_told
 
 SAYS = {
     Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
@@ -87,13 +87,23 @@ def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
     records = ", ".join(f"{count} {kind}" for kind, count in report.records.items()) or "none"
     gap = report.seconds_without_controller
     lines = [
-        f"It {'passed' if report.has_passed else 'did not pass'}, after {report.rounds} rounds. Records: {records}.",
+        _passed(report),
+        f"Records: {records}.",
         *([f"The cluster would be without a ZooKeeper controller for {gap:.1f} s."] if gap is not None else []),
         *([f"Compared with the original: {report.equality.verdict}."] if report.equality is not None else []),
         *([report.advice] if report.advice else []),
-        *([f"It could only pass without: {', '.join(report.left_out)}."] if report.left_out else []),
     ]
     yield "\n".join(f"- {_line(line)}" for line in lines)
+
+
+def _passed(report: RehearsalReport) -> str:
+    after = rounds_told(report.rounds)
+    if report.has_passed:
+        return f"It passed with the cluster as it is, after {after}."
+    if not report.has_passed_in_part:
+        return f"**It did not pass**, after {after}."
+    without = f"After {after} it passed without: {', '.join(report.left_out)}. All that follows is of that copy."
+    return f"**It did not pass with the cluster as it is.** {without}"
 
 
 def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:

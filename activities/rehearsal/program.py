@@ -26,7 +26,7 @@ from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ende
 from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
 from domain.errors import KeeperlessError, Permanent
-from domain.zk_to_kraft.rehearsal import RehearsalLimits
+from domain.zk_to_kraft.rehearsal import RehearsalLimits, rounds_told
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12
@@ -86,9 +86,9 @@ async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
 def why_no_round(made: int, seconds_left: float, limits: RehearsalLimits) -> str:
     """Why no further one begins, although it would tell more; the first always does."""
     if made >= limits.max_rounds:
-        return f"{made} rounds were made, and no more are"
+        return f"{rounds_told(made)} were made, and no more are"
     if made and seconds_left < limits.round_deadline.total_seconds():
-        return f"after {made} rounds the time was over"
+        return f"after {rounds_told(made)} the time was over"
     return ""
 
 

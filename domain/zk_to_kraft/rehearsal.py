@@ -96,15 +96,18 @@ class Equality(RehearsalModel):
 
 
 class RehearsalReport(RehearsalModel):
-    """`refused`: why nothing ran; empty where it did. `records`: by Kafka's own names of kinds, of the copy that passed.
+    """`refused`: why nothing ran; empty where it did. `has_passed`: a copy of the cluster as it is. `has_passed_in_part`: a
+    copy could only pass without the znodes `left_out`; all that follows is of that one then.
 
-    `copy_seconds`: the copy alone, by Kafka's own clock. `seconds_without_controller`: how long the real cluster would be
-    without a ZooKeeper controller: from the claim to dual write. Both, and `equality`, are `None` where no copy has passed.
-    `left_out`: znodes that the copy could only pass without. `seconds`: what the rehearsal has taken, by part.
+    `records`: by Kafka's own names of kinds. `copy_seconds`: the copy alone, by Kafka's own clock.
+    `seconds_without_controller`: how long the real cluster would be without a ZooKeeper controller: from the claim to dual
+    write. Both, and `equality`, are `None` where no copy has passed. `seconds`: what the rehearsal has taken, by part.
     """
 
     refused: str = ""
     has_passed: bool = False
+    has_passed_in_part: bool = False
+    left_out: tuple[str, ...] = ()
     rounds: int = 0
     records: Mapping[str, int] = Field(default_factory=dict)
     copy_seconds: float | None = None
@@ -112,7 +115,6 @@ class RehearsalReport(RehearsalModel):
     controller: Usage = Usage()
     advice: str = ""
     findings: tuple[Finding, ...] = ()
-    left_out: tuple[str, ...] = ()
     equality: Equality | None = None
     copied_from: str = ""
     copied_bytes: int = 0
@@ -125,6 +127,10 @@ class RehearsalReport(RehearsalModel):
     @property
     def record_count(self) -> int:
         return sum(self.records.values())
+
+
+def rounds_told(rounds: int) -> str:
+    return f"{rounds} round{'s' if rounds != 1 else ''}"
 
 
 def refusal(why: str) -> RehearsalReport:

@@ -199,6 +199,34 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     assert [f["accepted"] for f in told["findings"]] == [None, {"by": "ann", "reason": "a test\ncluster"}, None]
 
 
+@pytest.mark.parametrize(
+    ("report", "told"),
+    [
+        (
+            {"rounds": 1, "has_passed": True, "records": {"TopicRecord": 7}},
+            ["- It passed with the cluster as it is, after 1 round.", "- Records: 7 TopicRecord."],
+        ),
+        (
+            {"rounds": 2, "has_passed_in_part": True, "left_out": ("/a", "/b"), "seconds_without_controller": 1.5},
+            [
+                "- **It did not pass with the cluster as it is.** After 2 rounds it passed without: /a, /b. "
+                "All that follows is of that copy.",
+                "- Records: none.",
+                "- The cluster would be without a ZooKeeper controller for 1.5 s.",
+            ],
+        ),
+        ({"rounds": 3}, ["- **It did not pass**, after 3 rounds.", "- Records: none."]),
+    ],
+)
+async def test_the_page_says_first_whether_the_copy_passes_with_the_cluster_as_it_is(
+    api: Any, report: dict[str, Any], told: list[str]
+) -> None:
+    plan = await planned(api, rehearsal=report)
+    page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
+    _, _, section = page.partition("## The copy was rehearsed\n\n")
+    assert section.partition("\n\n")[0].splitlines() == told
+
+
 ACCEPTED = {"code": "PF06", "by": "ann", "reason": "a test\ncluster"}
 TOLERATED = {"record": "acl", "by": "ben", "reason": "it is meant"}
 

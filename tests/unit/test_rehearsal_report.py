@@ -72,7 +72,28 @@ def test_a_znode_that_aborts_the_copy_is_a_blocker_with_a_command() -> None:
     (finding,) = report.findings
     assert (finding.code, finding.object, finding.severity) == ("RH01", "/config/users/u", "blocker")
     assert "zookeeper-shell.sh zk:2181/kafka delete /config/users/u" in finding.fix
-    assert (report.has_passed, report.left_out) == (True, ("/config/users/u",))
+    assert (report.has_passed, report.has_passed_in_part, report.left_out) == (False, True, ("/config/users/u",))
+
+
+def test_only_a_copy_of_the_cluster_as_it_is_has_passed() -> None:
+    report = report_of(ended(Trial(frozenset(), Outcome.COPIED)), None, "zk:2181", Newest(0x4D))
+    assert (report.has_passed, report.has_passed_in_part, report.left_out) == (True, False, ())
+
+
+def test_a_copy_that_stops_at_no_znode_alone_is_told_as_unexplained() -> None:
+    """It died as the cluster is; without both guesses it passed, and without either too."""
+    first, second = (Candidate(f"/config/brokers/{n}", MISFIT, Effect.ABORTS, f"{n}", is_guess=True) for n in (1, 2))
+    trials = (
+        Trial(frozenset(), Outcome.DIED),
+        Trial(frozenset({first.path, second.path}), Outcome.COPIED),
+        Trial(frozenset({first.path}), Outcome.COPIED),
+        Trial(frozenset({second.path}), Outcome.COPIED),
+    )
+    report = report_of(Ended(candidates=(first, second), trials=trials, copied=Copied()), None, "zk:2181", Newest(0))
+    (finding,) = report.findings
+    assert (finding.code, finding.severity, report.has_passed) == ("RH04", "blocker", False)
+    assert report.left_out == (first.path, second.path)
+    assert f"passed without {first.path}, {second.path}" in finding.observed
 
 
 @pytest.mark.parametrize("cut", ["16 rounds were made, and no more are", "round 1 was not over after 0:05:00"])
@@ -92,7 +113,7 @@ def test_a_rehearsal_that_is_cut_short_before_a_copy_has_passed_is_not_verified(
     [
         (0, 0.0, ""),
         (1, 301.0, ""),
-        (1, 299.0, "after 1 rounds the time was over"),
+        (1, 299.0, "after 1 round the time was over"),
         (15, 301.0, ""),
         (16, 9999.0, "16 rounds were made, and no more are"),
     ],
