@@ -235,12 +235,14 @@ class Finding(DecisionModel):
     """A check's result: PF code, what it is about, what was seen, what was expected, and what to do.
 
     `is_unverifiable`: it could not be checked with the access that we have, which is never a pass; `observed` says what is
-    missing. `accepted`: it is a blocker that the policy accepts, and stops nothing.
+    missing. `accepted`: it is a blocker that the policy accepts, and stops nothing. `is_momentary`: it comes and goes by
+    itself, with time or load; a plan's hash leaves it out.
     """
 
     code: str
     severity: Severity = Severity.BLOCKER
     is_unverifiable: bool = False
+    is_momentary: bool = False
     object: str
     observed: str
     expected: str

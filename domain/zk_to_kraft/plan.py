@@ -222,14 +222,14 @@ def _hash(
     nodes: Sequence[PlannedNode],
     basis: Mapping[str, str],
 ) -> str:
-    """Of what is material: what would be written, what was found, what it rests on. Neither times nor the estimate."""
+    """Of what is material: what would be written, what was found and lasts, what it rests on. Neither times nor estimates."""
     return hash_of(
         {
             "cluster_id": spec.cluster_id,
             "kind": asked.kind,
             "policy": asked.policy.model_dump(mode="json"),
             "basis": dict(basis),
-            "findings": [f"{finding.code} {finding.object}" for finding in findings],
+            "findings": [f"{finding.code} {finding.object}" for finding in findings if not finding.is_momentary],
             "files": {node.name: [file.sha256 for file in node.files] for node in nodes},
         }
     )

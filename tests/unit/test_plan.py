@@ -32,6 +32,7 @@ from tests.unit.conftest import (
     with_metrics,
     with_zookeeper,
 )
+from tests.unit.surveys import surveyed, with_servers, with_tree
 
 SPEC = cluster_spec()
 POLICY = MigrationPolicy()
@@ -230,6 +231,18 @@ def test_what_moves_by_itself_moves_nothing() -> None:
     )
     assert plan(elected, id="plan-2", requested_by="ben").plan_hash == plan().plan_hash
     assert moved_since(plan().basis, plan(elected).basis) == ()
+
+
+def test_what_is_found_only_for_a_moment_is_shown_and_is_no_part_of_the_hash() -> None:
+    calm = surveyed(HEALTHY, SPEC)
+    claim = ControllerZnode(broker_id=2, kraft_epoch=None, is_ephemeral=True, claimed_at=calm.ended_at - timedelta(seconds=56))
+    elected = with_zookeeper(calm, controller=claim)
+    busy = with_servers(calm, lambda server: server.model_copy(update={"outstanding": 5000}))
+    for moment, code in ((elected, "PF23"), (busy, "PF09")):
+        assert code in {finding.code for finding in plan(moment).findings}
+        assert plan(moment).plan_hash == plan(calm).plan_hash
+    lasting = with_tree(calm, single_replica_topics=("alone",))
+    assert plan(lasting).plan_hash != plan(calm).plan_hash
 
 
 def test_another_policy_is_another_plan() -> None:

@@ -90,6 +90,7 @@ def _settled_controller(seen: Surveyed) -> Iterator[Finding]:
         yield Finding(
             code="PF23",
             severity=Severity.WARNING,
+            is_momentary=True,
             object="/controller",
             observed=f"broker {controller.broker_id} was elected {max(0, age.total_seconds()):.0f} s ago",
             expected=f"no election for {SETTLED_AFTER.total_seconds():.0f} s",

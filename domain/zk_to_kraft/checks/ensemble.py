@@ -62,7 +62,7 @@ def _load(seen: Surveyed) -> Iterator[Finding]:
 
 def _slow(finding: Finding) -> Finding:
     """A moment's load is no reason to refuse."""
-    return finding.model_copy(update={"severity": Severity.WARNING})
+    return finding.model_copy(update={"severity": Severity.WARNING, "is_momentary": True})
 
 
 def _server(server: EnsembleServer, observed: str, expected: str, fix: str) -> Finding:
