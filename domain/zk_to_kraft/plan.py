@@ -33,7 +33,7 @@ from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
-from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED
+from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
 from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made
@@ -46,7 +46,6 @@ FINALIZE = PointOfNoReturn(
     gate=GateName.FINALIZE,
 )
 
-FOREIGN_CLIENTS = "PF19"
 GRAVEST_FIRST = tuple(Severity)
 DONE_PHASES = frozenset({Phase.KRAFT})
 BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
@@ -99,19 +98,13 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
         estimate=estimate_of(rolls, asked.measured, copy_seconds(phase_of(situation), asked.rehearsal)),
         not_migrated=NOT_MIGRATED,
-        changes_for_people=(*CHANGES_FOR_PEOPLE, *_foreign_clients(findings)),
+        changes_for_people=(*CHANGES_FOR_PEOPLE, *changes_here(observation.survey, findings)),
         basis=basis,
         rehearsal=asked.rehearsal,
         unknown=tuple(f"{part.what}: {part.why}" for part in observation.unanswered),
         canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
-
-
-def _foreign_clients(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Programs that are connected to ZooKeeper and are no node of the cluster."""
-    found = [finding for finding in findings if finding.code == FOREIGN_CLIENTS and not finding.is_unverifiable]
-    return tuple(f"{finding.object}: {finding.observed}. It loses sight of the cluster at finalize." for finding in found)
 
 
 def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:

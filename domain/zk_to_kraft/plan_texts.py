@@ -1,5 +1,14 @@
 """What a plan says in words: what is not migrated, and what changes for people. Sources: reference sections 2, 3.3 and 6."""
 
+from collections.abc import Iterable
+
+from domain.decisions import Finding
+from domain.survey import Survey
+from domain.zk_to_kraft.checks.security import stored_passwords
+from domain.zk_to_kraft.checks.seen import some
+
+FOREIGN_CLIENTS = "PF19"
+
 NOT_MIGRATED = (
     "Topics whose deletion is pending (/admin/delete_topics): Kafka leaves them out of the copy; PF13 finds them.",
     "Reassignments and preferred replica elections that were asked for through znodes; PF14 finds them.",
@@ -24,3 +33,25 @@ CHANGES_FOR_PEOPLE = (
     "/controller and the rest of the tree stay in ZooKeeper after finalize, and nothing reads them any more: retire the "
     "ensemble yourself, later.",
 )
+
+
+def changes_here(survey: Survey | None, findings: Iterable[Finding]) -> tuple[str, ...]:
+    """What people of this cluster will notice, beside what is so everywhere."""
+    return (*_passwords(survey), *_foreign_clients(findings))
+
+
+def _passwords(survey: Survey | None) -> tuple[str, ...]:
+    """Reference, finding 9: the copy decodes them."""
+    stored = stored_passwords(survey.zookeeper) if survey is not None and survey.zookeeper is not None else []
+    told = (
+        f"Dynamic passwords of brokers ({some(stored)}) are encrypted in ZooKeeper, with password.encoder.secret. KRaft keeps "
+        "them as plain text in its metadata log and snapshots, on every node: restrict who may read these files and backups "
+        "of them, and dumps that are sent to others; or remove the dynamic passwords first, and set them in the brokers' files."
+    )
+    return (told,) if stored else ()
+
+
+def _foreign_clients(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Programs that are connected to ZooKeeper and are no node of the cluster."""
+    found = [finding for finding in findings if finding.code == FOREIGN_CLIENTS and not finding.is_unverifiable]
+    return tuple(f"{finding.object}: {finding.observed}. It loses sight of the cluster at finalize." for finding in found)

@@ -245,6 +245,17 @@ def test_what_is_found_only_for_a_moment_is_shown_and_is_no_part_of_the_hash() -
     assert plan(lasting).plan_hash != plan(calm).plan_hash
 
 
+def test_dynamic_passwords_that_will_be_plain_text_are_told() -> None:
+    calm = surveyed(HEALTHY, SPEC)
+    keys = ("listener.name.internal.ssl.keystore.password", "log.cleaner.threads")
+    (told_more,) = set(plan(with_tree(calm, broker_configs={"1": keys})).changes_for_people) - set(
+        plan(calm).changes_for_people
+    )
+    assert "/config/brokers/1 listener.name.internal.ssl.keystore.password" in told_more
+    assert "plain text" in told_more
+    assert "log.cleaner" not in told_more
+
+
 def test_another_policy_is_another_plan() -> None:
     assert plan(policy=MigrationPolicy(stable_samples=7)).plan_hash != plan().plan_hash
 

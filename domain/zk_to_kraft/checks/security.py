@@ -106,15 +106,16 @@ def _principal_builders(seen: Surveyed) -> Iterator[Finding]:
 
 
 def _encoder_secret(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
-    stored = [
-        f"/config/brokers/{name} {key}" for name, keys in tree.broker_configs.items() for key in keys if _is_password(key)
-    ]
+    stored = stored_passwords(tree)
     if stored:
         yield from _parity(seen, "PF32", (ENCODER_SECRET,), f"{some(stored)} is stored encrypted")
 
 
-def _is_password(key: str) -> bool:
-    return key.endswith(PASSWORDS)
+def stored_passwords(tree: ZooKeeperSurvey) -> list[str]:
+    """Dynamic broker configs that are passwords: znode and key."""
+    return [
+        f"/config/brokers/{name} {key}" for name, keys in tree.broker_configs.items() for key in keys if key.endswith(PASSWORDS)
+    ]
 
 
 def _token_secret(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
