@@ -49,8 +49,8 @@ class Wave(BaseModel):
 class Fleet:
     """Brokers that one roll has still to restart, in the order of their turn, and what decides who may go together.
 
-    `needed`: by broker, partitions that cannot spare it; `given_up`: those of them that the policy gives up. `is_last_alone`:
-    the last of `waiting` is kept for a wave of its own.
+    `needed`: by broker, partitions that cannot spare it; `given_up`: those of them that the policy gives up. `last_because`:
+    why the last of `waiting` is kept for a wave of its own; empty where it is not.
     """
 
     waiting: tuple[int, ...]
@@ -60,7 +60,7 @@ class Fleet:
     given_up: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     max_parallel: int = 1
     is_canary_proven: bool = False
-    is_last_alone: bool = False
+    last_because: str = ""
 
 
 def shared_partitions(assignment: Iterable[tuple[str, Collection[int]]]) -> tuple[SharedPartitions, ...]:
@@ -139,7 +139,7 @@ def _together(fleet: Fleet, apart: Mapping[int, Mapping[int, str]]) -> tuple[int
 
 def _candidates(fleet: Fleet) -> tuple[int, ...]:
     """All but the one that is kept for the end."""
-    return fleet.waiting[:-1] if fleet.is_last_alone and len(fleet.waiting) > 1 else fleet.waiting
+    return fleet.waiting[:-1] if fleet.last_because and len(fleet.waiting) > 1 else fleet.waiting
 
 
 def _alone(fleet: Fleet, apart: Mapping[int, Mapping[int, str]], together: tuple[int, ...]) -> int:
@@ -147,7 +147,7 @@ def _alone(fleet: Fleet, apart: Mapping[int, Mapping[int, str]], together: tuple
     other racks stay whole."""
     candidates, last = _candidates(fleet), fleet.waiting[-1]
     is_canary = not fleet.is_canary_proven and fleet.max_parallel > 1 and fleet.shared is not None
-    if is_canary and fleet.is_last_alone:
+    if is_canary and fleet.last_because:
         beside = [b for b in candidates if b != last and b not in apart[last] and not fleet.needed.get(b)]
         return beside[0] if beside else candidates[0]
     return together[0] if together else candidates[0]
@@ -188,17 +188,23 @@ def _wave(fleet: Fleet, node_ids: tuple[int, ...], reason: str) -> Wave:
 
 
 def _why_alone(fleet: Fleet, apart: Mapping[int, Mapping[int, str]], broker: int) -> str:
-    if len(fleet.waiting) == 1:
-        return f"broker-{broker} is the last one"
+    if fleet.last_because and len(fleet.waiting) == 1:
+        return f"broker-{broker} goes last, and alone: {fleet.last_because}"
     if fleet.max_parallel == 1:
         return "one broker at a time, as the policy says"
+    if len(fleet.waiting) == 1:
+        return f"broker-{broker} is the only one left"
     if not fleet.is_canary_proven:
         return f"the canary: broker-{broker} goes alone before any others go together"
     if fleet.shared is None:
         return "one broker at a time: it is not known which brokers share partitions"
     left = [other for other in _candidates(fleet) if other != broker]
-    why = _why_not(fleet, apart, (broker,), left) or f"broker-{fleet.waiting[-1]} is kept for the end"
+    why = _why_not(fleet, apart, (broker,), left) or _kept(fleet)
     return f"broker-{broker} goes alone: {why}"
+
+
+def _kept(fleet: Fleet) -> str:
+    return f"broker-{fleet.waiting[-1]} is kept for the end: {fleet.last_because}"
 
 
 def _why_not(fleet: Fleet, apart: Mapping[int, Mapping[int, str]], wave: tuple[int, ...], left: Collection[int]) -> str:

@@ -46,6 +46,10 @@ FINALIZE = PointOfNoReturn(
     gate=GateName.FINALIZE,
 )
 
+STANDBY = "a standby: one at a time, before the leader, which keeps the migration flag, and with it the way back, meanwhile"
+LEADER = (
+    "the quorum's leader of that moment: when it stops, a controller without the flag takes over, and writes POST_MIGRATION"
+)
 GRAVEST_FIRST = tuple(Severity)
 DONE_PHASES = frozenset({Phase.KRAFT})
 BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
@@ -163,11 +167,9 @@ def _told(waves: Iterable[Wave], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
 
 
 def _last(controllers: Sequence[ControllerSituation], spec: ClusterSpec) -> tuple[PlannedWave, ...]:
-    """Who leads then nobody knows today."""
-    standbys = [c for c in controllers if not c.is_leader]
-    reason = "one at a time, standbys first: the quorum's leader of that moment comes last, and with it the end"
-    ordered = [*standbys, *(c for c in controllers if c.is_leader)]
-    return tuple(PlannedWave(nodes=(spec.node_name(c.id),), reason=reason) for c in ordered)
+    """Standbys first. Who leads then nobody knows today."""
+    ordered = sorted(controllers, key=lambda controller: controller.is_leader)
+    return tuple(PlannedWave(nodes=(spec.node_name(c.id),), reason=LEADER if c is ordered[-1] else STANDBY) for c in ordered)
 
 
 def _node(node: NodeSpec, spec: ClusterSpec, files: Files, rolls: Sequence[PlannedRoll]) -> PlannedNode:

@@ -10,6 +10,8 @@ registered. So what may be added to its step is decided after it, by `domain.wav
 The way back, the finishing of what was interrupted, and the way out of an end too early stay one by one.
 """
 
+from collections.abc import Sequence
+
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import Decision, NodeStage, Step, StepAction
 from domain.observation import Observation
@@ -24,6 +26,8 @@ MODE_AFTER = {NodeStage.MIGRATION: BrokerMode.HYBRID, NodeStage.KRAFT: BrokerMod
 
 STATE_DURING = {NodeStage.MIGRATION: QuorumState.PRE_MIGRATION, NodeStage.KRAFT: QuorumState.MIGRATION}
 """What the quorum says while a roll to that stage goes forward."""
+
+BEGINS_COPY = "its registration is the last of this roll, and begins Kafka's copy"
 
 
 def in_waves(
@@ -68,7 +72,8 @@ def _fleet(
     is_first_roll = stage is NodeStage.MIGRATION
     done = {BrokerMode.HYBRID, BrokerMode.KRAFT} if is_first_roll else {BrokerMode.KRAFT}
     waiting = [broker for broker in situation.brokers if broker.mode not in done]
-    ids = tuple(broker.id for broker in (zookeeper_controller_last(waiting) if is_first_roll else waiting))
+    waiting = zookeeper_controller_last(waiting) if is_first_roll else waiting
+    ids = tuple(broker.id for broker in waiting)
     needed = {broker: partitions_needing(kafka, broker, policy) for broker in ids}
     needs = kafka.needs if kafka is not None else {}
     racks = {broker.id: broker.rack for broker in spec.brokers if broker.rack is not None}
@@ -80,8 +85,13 @@ def _fleet(
         given_up={broker: tuple(p for p in needs.get(broker, ()) if p not in needed[broker]) for broker in ids},
         max_parallel=policy.max_parallel,
         is_canary_proven=any(broker.mode is there for broker in situation.brokers),
-        is_last_alone=is_first_roll,
+        last_because=_last_because(waiting) if is_first_roll else "",
     )
+
+
+def _last_because(waiting: Sequence[BrokerSituation]) -> str:
+    is_controller = bool(waiting) and waiting[-1].is_zookeeper_controller
+    return f"{'it is the ZooKeeper controller, and ' if is_controller else ''}{BEGINS_COPY}"
 
 
 def is_leadership_returned(step: Step, observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> bool:

@@ -42,14 +42,16 @@ def test_who_shares_partitions_is_counted_with_one_example() -> None:
 def test_six_brokers_in_three_racks() -> None:
     """Roll 1: the controller, broker 1, is kept for the end; its neighbour is the canary. Roll 2: nobody is kept."""
     fleet = fleet_of(spread(RACKS, 12), (2, 3, 4, 5, 6, 1), racks=RACKS, is_canary_proven=False)
-    assert ids(waves_of(replace(fleet, is_last_alone=True))) == [(4,), (2, 5), (3, 6), (1,)]
+    assert ids(waves_of(replace(fleet, last_because="it begins the copy"))) == [(4,), (2, 5), (3, 6), (1,)]
     assert ids(waves_of(replace(fleet, waiting=(1, 2, 3, 4, 5, 6)))) == [(1,), (2, 5), (3, 6), (4,)]
     assert ids(waves_of(replace(fleet, max_parallel=1))) == [(2,), (3,), (4,), (5,), (6,), (1,)]
     assert ids(waves_of(replace(fleet, shared=None))) == [(2,), (3,), (4,), (5,), (6,), (1,)]
 
 
 def test_every_wave_has_a_reason_in_words() -> None:
-    fleet = fleet_of(spread(RACKS, 12), (2, 3, 4, 5, 6, 1), racks=RACKS, is_canary_proven=False, is_last_alone=True)
+    fleet = fleet_of(
+        spread(RACKS, 12), (2, 3, 4, 5, 6, 1), racks=RACKS, is_canary_proven=False, last_because="it begins the copy"
+    )
     canary, pair, other, last = (wave.reason for wave in waves_of(fleet))
     assert canary == "the canary: broker-4 goes alone before any others go together"
     assert pair == (
@@ -57,7 +59,9 @@ def test_every_wave_has_a_reason_in_words() -> None:
         "broker-3 is in rack c, broker-2 in b; broker-2 and broker-6 share 6 partitions, such as orders-3"
     )
     assert other == "broker-3, broker-6 share no partition and are in rack c"
-    assert last == "broker-1 is the last one"
+    assert last == "broker-1 goes last, and alone: it begins the copy"
+    *_, of_roll_2 = waves_of(replace(fleet, last_because=""))
+    assert of_roll_2.reason == "broker-5 is the only one left"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_every_wave_has_a_reason_in_words() -> None:
         (fleet_of({"t-0": (1, 2)}, (1, 2)), "broker-1 and broker-2 share partition t-0"),
         (fleet_of({}, (1, 2), racks={1: "a", 2: "b"}), "broker-2 is in rack b, broker-1 in a"),
         (fleet_of({}, (1, 2), needed={2: ("t-0",)}), "t-0 cannot spare broker-2"),
-        (fleet_of({}, (1, 2), is_last_alone=True), "broker-2 is kept for the end"),
+        (fleet_of({}, (1, 2), last_because="it begins the copy"), "broker-2 is kept for the end: it begins the copy"),
     ],
 )
 def test_why_a_broker_goes_alone(fleet: Fleet, reason: str) -> None:
@@ -121,7 +125,7 @@ def fleets(draw: st.DrawFn) -> tuple[Fleet, Assignment, dict[str, int]]:
         needed=needed,
         max_parallel=draw(st.integers(1, 5)),
         is_canary_proven=draw(st.booleans()),
-        is_last_alone=draw(st.booleans()),
+        last_because=draw(st.sampled_from(["", "it begins the copy"])),
     )
     return fleet, assignment, min_isr
 
@@ -142,7 +146,7 @@ def test_no_plan_breaks_the_promise(drawn: tuple[Fleet, Assignment, dict[str, in
     waves = waves_of(fleet)
     assert sorted(b for wave in waves for b in wave.node_ids) == sorted(fleet.waiting)
     assert fleet.is_canary_proven or len(waves[0].node_ids) == 1
-    assert not fleet.is_last_alone or waves[-1].node_ids == fleet.waiting[-1:]
+    assert not fleet.last_because or waves[-1].node_ids == fleet.waiting[-1:]
     for wave in waves:
         assert wave.reason
         assert len(wave.node_ids) <= fleet.max_parallel
@@ -159,7 +163,7 @@ def test_each_wave_after_the_canary_is_as_large_as_any_could_be(drawn: tuple[Fle
     fleet = replace(fleet, is_canary_proven=True)
     while fleet.waiting:
         wave = next_wave(fleet).node_ids
-        free = fleet.waiting[:-1] if fleet.is_last_alone else fleet.waiting
+        free = fleet.waiting[:-1] if fleet.last_because else fleet.waiting
         sizes = [
             size
             for size in range(1, fleet.max_parallel + 1)
