@@ -5,6 +5,7 @@ from datetime import datetime
 from api.answers import Outgoing
 from api.links import cluster_url, plan_url
 from api.standing import Standing, StandingState
+from domain.decisions import Severity
 from domain.plans import Plan
 
 
@@ -46,8 +47,42 @@ class PlanAnswer(Outgoing):
         )
 
 
+class PlanSummary(Outgoing):
+    """What tells plans apart. `blockers`, `warnings`: how many were found, accepted ones too. `is_rehearsed`: it was run."""
+
+    id: str
+    cluster: str
+    kind: str
+    made_at: datetime
+    phase: str | None
+    is_blocked: bool
+    blockers: int
+    warnings: int
+    is_rehearsed: bool
+    links: PlanLinks
+
+    @classmethod
+    def of(cls, plan: Plan) -> "PlanSummary":
+        return cls(
+            id=plan.id,
+            cluster=plan.cluster,
+            kind=plan.kind,
+            made_at=plan.made_at,
+            phase=plan.phase,
+            is_blocked=plan.is_blocked,
+            blockers=_count(plan, Severity.BLOCKER),
+            warnings=_count(plan, Severity.WARNING),
+            is_rehearsed=plan.rehearsal is not None and plan.rehearsal.ran,
+            links=PlanLinks(self=plan_url(plan.id), cluster=cluster_url(plan.cluster)),
+        )
+
+
+def _count(plan: Plan, severity: Severity) -> int:
+    return sum(finding.severity is severity for finding in plan.findings)
+
+
 class PlanList(Outgoing):
     """Plans that have been made, newest first. `next_cursor`: for the next page; `null` at the end."""
 
-    items: list[PlanAnswer]
+    items: list[PlanSummary]
     next_cursor: str | None

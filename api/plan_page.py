@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from domain.amounts import roughly
+from api.standing import Standing
 from domain.decisions import Finding, Severity
 from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
@@ -20,6 +21,7 @@ SAYS = {
     Severity.INFO: "Worth knowing",
 }
 ACCEPTED = "Accepted: blockers that stop nothing, because the policy says so"
+TIME = "%Y-%m-%d %H:%M:%S %Z"
 BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -27,7 +29,7 @@ def page_of(plan: Plan) -> str:
     parts = [
         f"# Plan of {plan.kind} for cluster {plan.cluster}",
         _verdict(plan),
-        f"Made at {plan.made_at:%Y-%m-%d %H:%M:%S %Z} in phase **{plan.phase or 'unknown'}**, for {_line(plan.requested_by)}. "
+        f"Made at {plan.made_at:{TIME}} in phase **{plan.phase or 'unknown'}**, for {_line(plan.requested_by)}. "
         f"Hash `{plan.plan_hash}`.",
         *_section("Did not answer, so this plan knows nothing of it", [_line(part) for part in plan.unknown]),
         *_findings(plan.findings),
@@ -43,6 +45,11 @@ def page_of(plan: Plan) -> str:
         *[part for node in plan.nodes for part in _files(node)],
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def page_without_plan(plan_id: str, standing: Standing) -> str:
+    """Of one that is being made, or could not be."""
+    return f"# A plan that is {standing.state}\n\n`{plan_id}`, asked for at {standing.started_at:{TIME}}. {standing.detail}\n"
 
 
 def _verdict(plan: Plan) -> str:

@@ -29,6 +29,7 @@ class ProblemKind(Enum):
     CLUSTER_BUSY = (409, "The cluster has an operation that has not ended")
     CLUSTER_CHANGED = (409, "The cluster's specification has just been changed")
     CLUSTER_ID_TAKEN = (409, "The Kafka cluster is registered under another name")
+    PLAN_NOT_MADE = (409, "The plan has not been made")
     MIGRATION_ENDED = (409, "The migration has ended")
     COMMAND_REFUSED = (409, "The migration refused the command")
     ROLLBACK_REFUSED = (409, "The migration refused to go back")

@@ -11,12 +11,13 @@ from fastapi.responses import JSONResponse
 from api.audit import PRINCIPAL, call_of
 from api.links import plan_url
 from api.negotiation import preferred
-from api.plan_answers import PlanAnswer, PlanList
-from api.plan_page import page_of
+from api.plan_answers import PlanAnswer, PlanList, PlanSummary
+from api.plan_page import page_of, page_without_plan
 from api.planning import find_plan, start_plan
 from api.problems import Problem, ProblemKind
 from api.requests import ClusterName, Limit, PlanOrder
 from api.routes.clusters import registered
+from api.standing import Standing, StandingState
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import PlanRequest
 from domain.plans import Plan
@@ -58,10 +59,12 @@ async def list_plans(
     limit: Limit = 50,
     before: Before = None,
 ) -> PlanList:
-    """Plans that have been made, newest first."""
+    """Plans that have been made, newest first: what tells them apart. The whole of one has the address in its links."""
+    if cluster is not None:
+        await registered(wiring, cluster)
     found = await wiring.ledger.plans(cluster, limit + 1, None if before is None else str(before))
     next_cursor = found[limit - 1].id if len(found) > limit else None
-    return PlanList(items=[PlanAnswer.of(plan) for plan in found[:limit]], next_cursor=next_cursor)
+    return PlanList(items=[PlanSummary.of(plan) for plan in found[:limit]], next_cursor=next_cursor)
 
 
 @router.get("/{plan_id}", response_model=PlanAnswer, responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}})
@@ -70,33 +73,33 @@ async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -
 
     A page with `Accept: text/markdown`.
     """
-    plan = await wiring.ledger.plan(str(plan_id))
-    if plan is not None:
-        return _in_form(request, plan)
-    standing = await find_plan(wiring.temporal, str(plan_id))
-    if standing is None:
-        raise no_such_plan()
-    # It may have been published while Temporal was asked.
-    published = await wiring.ledger.plan(str(plan_id)) if standing.is_over else None
-    if published is not None:
-        return _in_form(request, published)
-    return JSONResponse(PlanAnswer.without_plan(str(plan_id), standing).model_dump(mode="json"), headers=VARY)
-
-
-def _in_form(request: Request, plan: Plan) -> Response:
+    found = await _found(wiring, plan_id)
     if preferred(request.headers.get("accept", "*/*"), (JSON, MARKDOWN)) == MARKDOWN:
-        return Response(page_of(plan), media_type=f"{MARKDOWN}; charset=utf-8", headers=VARY)
-    return JSONResponse(PlanAnswer.of(plan).model_dump(mode="json"), headers=VARY)
+        page = page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found)
+        return Response(page, media_type=f"{MARKDOWN}; charset=utf-8", headers=VARY)
+    answer = PlanAnswer.of(found) if isinstance(found, Plan) else PlanAnswer.without_plan(str(plan_id), found)
+    return JSONResponse(answer.model_dump(mode="json"), headers=VARY)
 
 
 async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:
+    """The plan; a `Problem` where there is none, or none yet."""
+    found = await _found(wiring, plan_id)
+    if isinstance(found, Plan):
+        return found
+    is_running = found.state is StandingState.RUNNING
+    what = "It is still being made, or waits for that. Follow its link until its state is ended, then ask again."
+    detail = what if is_running else f"It could not be made, and will not be: {found.detail} Make a new one with POST /plans."
+    raise Problem(ProblemKind.PLAN_NOT_MADE, detail, links={"plan": plan_url(str(plan_id))})
+
+
+async def _found(wiring: Wiring, plan_id: UUID) -> Plan | Standing:
+    """The plan, or where it stands; a `Problem` where nobody knows of it."""
     plan = await wiring.ledger.plan(str(plan_id))
-    if plan is None:
-        raise no_such_plan()
-    return plan
-
-
-def no_such_plan() -> Problem:
-    return Problem(
-        ProblemKind.PLAN_NOT_FOUND, "GET /plans lists those that there are; one that is being made is not there yet."
-    )
+    if plan is not None:
+        return plan
+    standing = await find_plan(wiring.temporal, str(plan_id))
+    if standing is None:
+        raise Problem(ProblemKind.PLAN_NOT_FOUND, "GET /plans lists those that there are.")
+    # It may have been published while Temporal was asked.
+    published = await wiring.ledger.plan(str(plan_id)) if standing.is_over else None
+    return published or standing

@@ -66,6 +66,7 @@ class Planner:
     ledger: SqlLedger
     review: PlanReview = field(default_factory=PlanReview)
     error: ApplicationError | None = None
+    go_on: asyncio.Event | None = None
     asked: list[PlanRequest] = field(default_factory=list)
 
     @activity.defn(name=ActivityName.MAKE_PLAN)
@@ -73,6 +74,8 @@ class Planner:
         self.asked.append(request)
         if self.error is not None:
             raise self.error
+        if self.go_on is not None:
+            await self.go_on.wait()
         made = await self.ledger.add_plan(a_plan(request.cluster, request.plan_id, policy=request.policy))
         return PlanOutcome(plan_id=made.id, plan_hash=made.plan_hash, is_blocked=made.is_blocked)
 
@@ -136,7 +139,8 @@ async def test_a_plan_is_asked_for_and_found_where_the_answer_says(api: Any, pla
     assert (told["state"], told["detail"], told["links"]) == ("ended", "", {"self": url, "cluster": f"/clusters/{spec.name}"})
     assert told["plan"]["id"] == told["id"] == answer.json()["id"]
     assert [asked.policy.stable_samples for asked in planner.asked] == [5]
-    assert (await api.http.get("/plans", params={"cluster": spec.name})).json() == {"items": [told], "next_cursor": None}
+    (listed,) = (await api.http.get("/plans", params={"cluster": spec.name})).json()["items"]
+    assert (listed["id"], listed["links"]) == (told["id"], told["links"])
 
 
 async def test_a_rehearsal_is_work_for_the_worker_of_checks(api: Any, temporal_client: Client) -> None:
@@ -263,11 +267,59 @@ async def test_plans_are_listed_page_by_page(api: Any) -> None:
     assert rest.json()["next_cursor"] is None
 
 
+async def test_a_list_of_plans_has_what_tells_them_apart_and_not_the_whole(api: Any, expect_problem: Expect) -> None:
+    warning = DEAD.model_copy(update={"severity": Severity.WARNING})
+    plan = await planned(api, is_blocked=True, findings=(DEAD, DEAD, warning), rehearsal={"rounds": 1})
+    (listed,) = (await api.http.get("/plans", params={"cluster": plan.cluster})).json()["items"]
+    assert listed == {
+        "id": plan.id,
+        "cluster": plan.cluster,
+        "kind": "zk-to-kraft",
+        "made_at": plan.model_dump(mode="json")["made_at"],
+        "phase": "PREFLIGHT",
+        "is_blocked": True,
+        "blockers": 2,
+        "warnings": 1,
+        "is_rehearsed": True,
+        "links": {"self": f"/plans/{plan.id}", "cluster": f"/clusters/{plan.cluster}"},
+    }
+    unmade = await planned(api, rehearsal={"refused": "no room"})
+    (listed,) = (await api.http.get("/plans", params={"cluster": unmade.cluster})).json()["items"]
+    assert not listed["is_rehearsed"]
+    expect_problem(await api.http.get("/plans", params={"cluster": "misspelt"}), 404, "cluster-not-found")
+
+
 async def test_a_plan_that_cannot_be_made_says_why(api: Any, planner: Planner) -> None:
     spec = await api.registered()
     planner.error = ApplicationError("ZooKeeper: wrong credentials", type="Permanent", non_retryable=True)
     told = await ended(api, (await post(api, spec.name)).headers["location"])
     assert (told["state"], told["detail"], told["plan"]) == ("failed", "ZooKeeper: wrong credentials", None)
+
+
+async def test_with_a_plan_that_is_still_being_made_nothing_starts(api: Any, planner: Planner, expect_problem: Expect) -> None:
+    planner.go_on = asyncio.Event()
+    spec = await api.registered()
+    told = (await post(api, spec.name)).json()
+    problem = expect_problem(await api.post_migration(spec.name, plan_id=told["id"]), 409, "plan-not-made")
+    assert "still being made" in problem["detail"]
+    assert problem["links"] == {"plan": told["links"]["self"]}
+    page = await api.http.get(told["links"]["self"], headers={"Accept": "text/markdown"})
+    assert page.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert page.text.startswith("# A plan that is running\n")
+    planner.go_on.set()
+    assert (await ended(api, told["links"]["self"]))["state"] == "ended"
+    page = await api.http.get(told["links"]["self"], headers={"Accept": "text/markdown"})
+    assert page.text.startswith("# Plan of zk-to-kraft")
+
+
+async def test_with_a_plan_that_could_not_be_made_nothing_starts(api: Any, planner: Planner, expect_problem: Expect) -> None:
+    spec = await api.registered()
+    planner.error = ApplicationError("ZooKeeper: wrong credentials", type="Permanent", non_retryable=True)
+    told = await ended(api, (await post(api, spec.name)).headers["location"])
+    problem = expect_problem(await api.post_migration(spec.name, plan_id=told["id"]), 409, "plan-not-made")
+    assert "ZooKeeper: wrong credentials" in problem["detail"]
+    page = await api.http.get(told["links"]["self"], headers={"Accept": "text/markdown"})
+    assert "ZooKeeper: wrong credentials" in page.text
 
 
 async def test_without_a_worker_it_says_which_one_is_missing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
