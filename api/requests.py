@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from domain.decisions import GateName
 from domain.drift.report import CheckName
@@ -52,7 +52,7 @@ class PlanOrder(Incoming):
     cluster: ClusterName
     kind: MigrationKind
     policy: AskedPolicy = MigrationPolicy()
-    rehearse: bool = False
+    rehearse: StrictBool = False
 
 
 class MigrationRequest(Incoming):
@@ -64,7 +64,7 @@ class MigrationRequest(Incoming):
     cluster: ClusterName
     kind: MigrationKind
     policy: AskedPolicy = MigrationPolicy()
-    hold: bool = False
+    hold: StrictBool = False
     plan_id: UUID | None = None
 
     @model_validator(mode="after")

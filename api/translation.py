@@ -1,8 +1,7 @@
 """How errors of ours, of FastAPI and of Starlette become problems. Decided by class, never by text."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from functools import singledispatch
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -11,10 +10,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from api.audit import call_of
+from api.field_errors import field_errors
 from api.findings import ArtefactsUnavailable
 from api.links import migration_url
 from api.observing import NoWorker, ObservationFailed
-from api.problems import FieldError, Problem, ProblemKind, answer_of, invalid_request, retry_later
+from api.problems import Problem, ProblemKind, answer_of, invalid_request, retry_later
 from api.runs import ClusterHeld
 from api.temporal import TemporalRefused, TemporalUnavailable
 from ledger.errors import (
@@ -43,7 +43,7 @@ def _(error: Problem) -> Problem:
 
 @problem_of.register
 def _(error: RequestValidationError) -> Problem:
-    return invalid_request([_field_error(found) for found in error.errors()])
+    return invalid_request(field_errors(error.errors()))
 
 
 @problem_of.register
@@ -150,18 +150,3 @@ def _handler() -> Callable[[Request, Exception], Awaitable[JSONResponse]]:
         return answer_of(problem)
 
     return handle
-
-
-def _field_error(found: Mapping[str, Any]) -> FieldError:
-    """Pydantic's finding without the value. One of its messages repeats the value, and is worded anew."""
-    where, *path = found["loc"]
-    message = str(found["msg"])
-    if found["type"] == "union_tag_invalid":
-        message = f"Expected one of {found['ctx']['expected_tags']}"
-    if found["type"] == "json_invalid":
-        return FieldError(where=where, field="", message="The body is not JSON")
-    return FieldError(where=where, field=_dotted(path), message=message)
-
-
-def _dotted(path: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in path)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
 SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
-NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
+NodeId = Annotated[int, Field(strict=True, ge=0, le=2_147_483_647)]
 
 
 class SpecModel(BaseModel):
@@ -115,7 +115,7 @@ class BrokerSpec(NodeSpec):
 class ControllerSpec(NodeSpec):
     """A controller that the migration creates: its properties file and directories need not exist yet."""
 
-    port: Annotated[int, Field(ge=1, le=65535)]
+    port: Annotated[int, Field(strict=True, ge=1, le=65535)]
     base_properties: AbsolutePath | None = Field(
         default=None,
         description="A properties file of yours to start from. Without it one is rendered from the first broker's.",

@@ -1,14 +1,22 @@
 """`MigrationPolicy`: what people may tune about one migration. Every duration is here, so that tests run in milliseconds."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from domain.drift.tolerations import Toleration
 
 FLUSHES = 3
 """How often the revert window starts the controllers again, so that they write what ZooKeeper lacks."""
+
+
+def _refuse_bool(value: object) -> object:
+    """Pydantic takes true for one second. `None` is no duration."""
+    return None if isinstance(value, bool) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_refuse_bool)]
 
 
 class AcceptedFinding(BaseModel):
@@ -39,43 +47,43 @@ class MigrationPolicy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    min_soak: timedelta = Field(
+    min_soak: Duration = Field(
         default=timedelta(0),
         ge=timedelta(0),
         description="How long all brokers must have run in KRaft mode, in dual write, before finalize can be approved. "
         "The upstream guide mentions weeks; zero leaves the moment to the approver.",
     )
-    poll_interval: timedelta = Field(
+    poll_interval: Duration = Field(
         default=timedelta(seconds=1),
         gt=timedelta(0),
         description="Pause between two observations while something is awaited. "
         "Before the start, nine times what a look takes where that is longer.",
     )
-    stable_samples: int = Field(
+    stable_samples: StrictInt = Field(
         default=3,
         ge=1,
         description="Consecutive good observations that prove a restarted node well. One sample can be luck.",
     )
-    restart_deadline: timedelta = Field(
+    restart_deadline: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),
         description="After this time a node that was restarted and is not yet proven is reported as a wait that names what is "
         "missing. Nothing else happens at the deadline: it is how long we look before we say so.",
     )
-    stop_deadline: timedelta = Field(
+    stop_deadline: Duration = Field(
         default=timedelta(minutes=6),
         gt=timedelta(0),
         description="How long a clean stop may take. Kafka's own controlled shutdown may use five minutes. "
         "A broker that has not stopped by then is left alone and reported: it is never killed. A controller is, after half a "
         "minute, because that costs it nothing; only a failover waits for it.",
     )
-    max_parallel: int = Field(
+    max_parallel: StrictInt = Field(
         default=1,
         ge=1,
         description="How many brokers may restart together on the way forward: such as share no partition, of one rack, and "
         "never the first of a roll. After each wave the partitions' preferred leaders lead again. One is one at a time.",
     )
-    max_offset_distance: int = Field(
+    max_offset_distance: StrictInt = Field(
         default=16,
         ge=2,
         description="How far the offset in `/migration` may be behind the quorum's log for dual write to count as current. "
@@ -86,79 +94,79 @@ class MigrationPolicy(BaseModel):
         description="Topics whose partitions may be without enough replicas while one of their brokers restarts: those that "
         "cannot spare one, such as topics with a replication factor of 1. Every other such topic stops the migration.",
     )
-    cure_dual_write: bool = Field(
+    cure_dual_write: StrictBool = Field(
         default=False,
         description="Whether dual write that has died silently is cured without asking, by a failover of the active "
         "controller. Otherwise the gate `fail-over` asks a person. Never done where the failover would make things worse.",
     )
-    revert_failed_copy: bool = Field(
+    revert_failed_copy: StrictBool = Field(
         default=True,
         description="Whether a copy that cannot finish, and leaves the cluster without any controller, is reverted at once. "
         "The one way back that is taken without asking.",
     )
-    min_zookeeper_silence: timedelta = Field(
+    min_zookeeper_silence: Duration = Field(
         default=timedelta(minutes=5),
         ge=timedelta(0),
         description="How long ZooKeeper must have been silent, without an answer to any look, before the gate "
         "`finalize-without-return` asks whether it is lost for good. A restart of the ensemble, or a broken link that somebody "
         "mends, is no such loss.",
     )
-    copy_deadline: timedelta = Field(
+    copy_deadline: Duration = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
         description="How long after KRaft's claim the copy may be without an active controller before it counts as failed.",
     )
-    drain_deadline: timedelta = Field(
+    drain_deadline: Duration = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
         description="How long the way back waits for ZooKeeper to have all that the quorum has, before it stops the "
         "controllers. What is not there by then is flushed afterwards.",
     )
-    election_deadline: timedelta = Field(
+    election_deadline: Duration = Field(
         default=timedelta(seconds=30),
         gt=timedelta(0),
         description="How long a broker may take to become ZooKeeper controller after the KRaft controllers have given way. "
         "Measured: 0.04 s. Afterwards it is an alarm.",
     )
-    max_report_age: timedelta = Field(
+    max_report_age: Duration = Field(
         default=timedelta(minutes=15),
         gt=timedelta(0),
         description="How old the newest report of the comparison of ZooKeeper with KRaft may be for finalize to be open. "
         "An older one is taken anew before anybody can approve. What is kept before Kafka's copy may be as old when it begins.",
     )
-    compare_copy: bool = Field(
+    compare_copy: StrictBool = Field(
         default=True,
         description="Whether ZooKeeper's metadata is kept before the last broker is restarted into the migration, which starts "
         "Kafka's copy, and the copy compared with it before any broker goes into KRaft mode.",
     )
-    compare_messages: bool = Field(
+    compare_messages: StrictBool = Field(
         default=True,
         description="Whether clients' data is looked at before the first broker is restarted, and compared with that before "
         "finalize is open: partitions' ends, committed offsets, and the newest record batches on each broker's disk.",
     )
-    max_messages_age: timedelta = Field(
+    max_messages_age: Duration = Field(
         default=timedelta(days=1),
         gt=timedelta(0),
         description="How old the newest report of the comparison of clients' data may be for finalize to be open.",
     )
-    recheck_interval: timedelta = Field(
+    recheck_interval: Duration = Field(
         default=timedelta(minutes=1),
         gt=timedelta(0),
         description="After a report with drift, or one that was inconclusive: how long until the comparison is made again.",
     )
-    stage_deadline: timedelta = Field(
+    stage_deadline: Duration = Field(
         default=timedelta(minutes=15),
         gt=timedelta(0),
         description="How long nothing measurable may move (no step done, no replica caught up, no broker registered) before an "
         "alert says so. Waiting for a person, a hold and the soak do not count. Nothing else happens at the deadline.",
     )
-    canaries: bool = Field(
+    canaries: StrictBool = Field(
         default=False,
         description="Whether after each restart of a broker it is tried what clients do: a topic, messages, a config, an ACL "
         "and a SCRAM credential, made under a reserved prefix, seen through Kafka and in ZooKeeper, and removed. As long as "
         "one of these fails, no other broker is restarted.",
     )
-    max_client_pause: timedelta | None = Field(
+    max_client_pause: Duration | None = Field(
         default=None,
         gt=timedelta(0),
         description="The longest that a client's write may wait for its acknowledgement while a broker restarts. It is "
