@@ -11,7 +11,7 @@ from itertools import groupby
 from domain.amounts import roughly
 from api.standing import Standing
 from domain.decisions import Finding, Severity
-from domain.plans import Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
+from domain.plans import NOTHING_ANSWERS, Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal import RehearsalReport, rounds_told
 
@@ -34,17 +34,25 @@ def page_of(plan: Plan) -> str:
         *_section("Did not answer, so this plan knows nothing of it", [_line(part) for part in plan.unknown]),
         *_findings(plan.findings),
         *_section("Policy", list(_policy(plan.policy)) or ["All of it is as by default."]),
+        *_rehearsal(plan.rehearsal),
+        *(_way(plan) if plan.nodes else []),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _way(plan: Plan) -> list[str]:
+    back = f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most."
+    return [
         *_section("What cannot be undone", [f"{p.what} Gate: **{p.gate}**." for p in plan.irreversible]),
         *_rolls(plan.rolls, plan.estimate),
-        f"The way back is expected to leave the cluster without a controller for {plan.controllerless_seconds:g} s at most.",
-        *_rehearsal(plan.rehearsal),
+        *([back] if plan.rolls else []),
         *_section("What is made for a moment, and removed", plan.canaries),
         *_section("What is not migrated", plan.not_migrated),
         *_section("What changes for people", plan.changes_for_people),
+        *_section("Configuration management", list(_configuration(plan.nodes))),
         "## Files",
         *[part for node in plan.nodes for part in _files(node)],
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def page_without_plan(plan_id: str, standing: Standing) -> str:
@@ -53,6 +61,8 @@ def page_without_plan(plan_id: str, standing: Standing) -> str:
 
 
 def _verdict(plan: Plan) -> str:
+    if any(finding.code == NOTHING_ANSWERS for finding in plan.findings):
+        return "**Nothing can be planned.** Nothing of the cluster answers: what there is to do nobody can say."
     if plan.is_blocked:
         return "**Blocked.** A migration would be refused, and nothing touched."
     return f"A migration may start: `POST /migrations` with `plan_id` `{plan.id}`."
@@ -114,25 +124,37 @@ def _passed(report: RehearsalReport) -> str:
 
 
 def _rolls(rolls: Sequence[PlannedRoll], estimate: Estimate) -> Iterator[str]:
+    if not rolls:
+        yield "## What is restarted\n\nNothing any more."
+        return
     rests_on = "restarts of this cluster" if estimate.basis is Basis.MEASURED else "a guess: this cluster has no history"
     takes = roughly(estimate.seconds).capitalize()
     yield f"## What is restarted, in this order\n\n{takes} without soak, comparisons and people's time ({rests_on})."
     for roll in rolls:
-        lines = [_wave(wave) for wave in roll.waves]
+        lines = [_waves(tuple(waves)) for _, waves in groupby(roll.waves, key=_why)]
         yield f"### {roll.what}"
         yield "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
-def _wave(wave: PlannedWave) -> str:
+def _why(wave: PlannedWave) -> str:
     stops = f" **Cannot spare it: {', '.join(wave.cannot_spare)}.**" if wave.cannot_spare else ""
     gone = f" Not available meanwhile: {', '.join(wave.without)}." if wave.without else ""
-    return f"{', '.join(wave.nodes)}: {_line(wave.reason)}{stops}{gone}"
+    return f"{_line(wave.reason)}{stops}{gone}"
+
+
+def _waves(waves: Sequence[PlannedWave]) -> str:
+    """One after the other, for the same reason."""
+    return f"{', then '.join(', '.join(wave.nodes) for wave in waves)}: {_why(waves[0])}"
+
+
+def _configuration(nodes: Sequence[PlannedNode]) -> Iterator[str]:
+    """What is the same of several nodes, once."""
+    for text in dict.fromkeys(node.configuration_management for node in nodes if node.configuration_management):
+        yield f"{', '.join(node.name for node in nodes if node.configuration_management == text)}: {_line(text)}"
 
 
 def _files(node: PlannedNode) -> Iterator[str]:
     yield f"### {node.name}: `{node.path}`"
-    if node.configuration_management:
-        yield _line(node.configuration_management)
     if not node.files:
         yield "No text of it is known: it could not be read, or nothing is written any more."
     for file in node.files:

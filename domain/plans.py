@@ -20,6 +20,9 @@ MOVED = "PLAN"
 IN_THE_WAY = "PL01"
 """Code of the finding that says that another migration of the cluster has not ended."""
 
+NOTHING_ANSWERS = "PL02"
+"""Code of the finding that says that nothing can be planned, because nothing of the cluster answers."""
+
 
 class PlanPart(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -152,6 +155,17 @@ def in_the_way(migration_id: str) -> Finding:
         observed="it holds the cluster, and has not ended",
         expected="no migration of this cluster",
         fix=f"Follow it to its end (GET /migrations/{migration_id}), then make a new plan. This one tells what is left to do.",
+    )
+
+
+def nothing_answers() -> Finding:
+    return Finding(
+        code=NOTHING_ANSWERS,
+        object="cluster",
+        observed="neither ZooKeeper nor Kafka answers, and no broker is seen to run",
+        expected="a cluster that runs, and that this worker reaches",
+        fix="Start it, or correct addresses and access in its specification (PUT /clusters/{name}), then make a new plan. "
+        "GET /clusters/{name}/observation says what does not answer, and why.",
     )
 
 

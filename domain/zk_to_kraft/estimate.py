@@ -38,7 +38,7 @@ def estimate_of(rolls: Sequence[PlannedRoll], measured: Sequence[MeasuredStep], 
     """A wave takes as long as one of its nodes: they restart together. `copy`: as of `copy_seconds`."""
     parts = [_part(roll, measured) for roll in rolls]
     copies = [] if copy is None else [EstimatedPart(what="Kafka's copy", seconds=copy, restarts_measured=0)]
-    is_measured = all(part.restarts_measured for part in parts)
+    is_measured = bool(parts) and all(part.restarts_measured for part in parts)
     return Estimate(
         seconds=round(sum(part.seconds for part in (*parts, *copies)), 1),
         basis=Basis.MEASURED if is_measured else Basis.GUESS,

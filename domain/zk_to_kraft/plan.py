@@ -21,6 +21,7 @@ from domain.plans import (
     PlannedWave,
     PointOfNoReturn,
     in_the_way,
+    nothing_answers,
 )
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, unified
@@ -29,7 +30,7 @@ from domain.zk_to_kraft.acceptance import blockers_in, marked
 from domain.zk_to_kraft.configuration import planned
 from domain.zk_to_kraft.estimate import copy_seconds, estimate_of
 from domain.zk_to_kraft.evidence import hash_of
-from domain.zk_to_kraft.modes import ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
@@ -73,13 +74,15 @@ class Asked:
 def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: Asked, observation_name: str) -> Plan:
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
+    is_silent = _is_silent(observation, situation)
     rehearsed = marked(_found_by(asked.rehearsal), asked.policy)
     beside = () if asked.migration is None else (in_the_way(asked.migration),)
-    findings = _gravest_first((*beside, *findings_of(observation, spec, asked.policy), *rehearsed))
-    rolls = rolls_of(situation, observation, spec, asked.policy)
-    nodes = tuple(_node(node, spec, files, rolls) for node in spec.nodes)
+    silent = (nothing_answers(),) if is_silent else ()
+    findings = _gravest_first((*beside, *silent, *findings_of(observation, spec, asked.policy), *rehearsed))
+    rolls = () if is_silent else rolls_of(situation, observation, spec, asked.policy)
+    nodes = () if is_silent else tuple(_node(node, spec, files, rolls) for node in spec.nodes)
     basis = basis_of(observation, spec, situation)
-    irreversible = () if phase_of(situation) in DONE_PHASES else (FINALIZE,)
+    irreversible = () if is_silent or phase_of(situation) in DONE_PHASES else (FINALIZE,)
     return Plan(
         id=asked.id,
         cluster=spec.name,
@@ -100,7 +103,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         irreversible=irreversible,
         gates=tuple(dict.fromkeys(point.gate for point in irreversible)),
         controllerless_seconds=WINDOW_SECONDS + FLUSH_SECONDS,
-        estimate=estimate_of(rolls, asked.measured, copy_seconds(phase_of(situation), asked.rehearsal)),
+        estimate=estimate_of(rolls, asked.measured, copy_seconds(phase_of(situation), asked.rehearsal) if rolls else None),
         not_migrated=NOT_MIGRATED,
         changes_for_people=(*CHANGES_FOR_PEOPLE, *changes_here(observation.survey, findings)),
         basis=basis,
@@ -109,6 +112,12 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
         canaries=announced(asked.policy, spec),
         plan_hash=_hash(spec, asked, findings, nodes, basis),
     )
+
+
+def _is_silent(observation: Observation, situation: Situation) -> bool:
+    """Nothing of the cluster answers: what there is to do nobody can say."""
+    is_none_running = all(broker.mode in {BrokerMode.UNKNOWN, BrokerMode.DOWN} for broker in situation.brokers)
+    return observation.zookeeper is None and observation.kafka is None and is_none_running
 
 
 def findings_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> tuple[Finding, ...]:

@@ -18,7 +18,7 @@ from temporalio.worker import Worker
 from api import observing, planning
 from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
-from domain.plans import MOVED, Basis, Estimate, Plan
+from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 from ledger.ledger import SqlLedger
@@ -162,6 +162,7 @@ async def test_without_a_worker_for_it_a_rehearsal_says_which_one_is_missing(api
 
 async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     wave = {"nodes": ("broker-1", "broker-4"), "reason": "they share no partition"}
+    alone = [{"nodes": (f"broker-{number}",), "reason": "one at a time"} for number in (2, 3)]
     file = {"stage": "kraft", "sha256": "f" * 64, "diff": ("-a=1", "+b=```")}
     node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 2, "files": (file,)}
     node["configuration_management"] = "Paused by `touch /run/paused`."
@@ -171,8 +172,8 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         api,
         is_blocked=True,
         findings=(DEAD, accepted, odd),
-        rolls=({"what": "Roll 1", "stage": "kraft", "waves": (wave,)},),
-        nodes=(node,),
+        rolls=({"what": "Roll 1", "stage": "kraft", "waves": (wave, *alone)},),
+        nodes=(node, node | {"name": "broker-4"}),
         irreversible=({"what": "The end.", "gate": "finalize"},),
         not_migrated=("orphans",),
         unknown=("kafka: timeout",),
@@ -189,9 +190,10 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
         "- **PF06** broker 9: not live; expected: live. Accepted by ann: a test cluster",
         "- The end. Gate: **finalize**.",
         "1. broker-1, broker-4: they share no partition",
+        "2. broker-2, then broker-3: one at a time",
         "- orphans",
         "- a topic at each broker",
-        "Paused by `touch /run/paused`.",
+        "- broker-1, broker-4: Paused by `touch /run/paused`.",
     ):
         assert line in page.splitlines(), line
     titles = [line[3:] for line in page.splitlines() if line.startswith("## ")]
@@ -201,6 +203,24 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     told = (await api.http.get(f"/plans/{plan.id}")).json()["plan"]
     assert told["plan_hash"] == plan.plan_hash
     assert [f["accepted"] for f in told["findings"]] == [None, {"by": "ann", "reason": "a test\ncluster"}, None]
+
+
+async def test_the_page_of_a_cluster_of_which_nothing_answers_says_so_and_is_short(api: Any) -> None:
+    silent = nothing_answers()
+    plan = await planned(api, is_blocked=True, findings=(silent,), unknown=("kafka: timeout",))
+    page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
+    assert page.splitlines()[2].startswith("**Nothing can be planned.**")
+    assert f"- **{NOTHING_ANSWERS}** cluster: " in page
+    assert "restarted" not in page
+    assert "## Files" not in page
+
+
+async def test_the_page_of_a_migration_that_is_over_restarts_nothing(api: Any) -> None:
+    node = {"name": "broker-1", "role": "broker", "path": "/etc/1.properties", "restarts": 0, "files": ()}
+    plan = await planned(api, phase="KRAFT", nodes=(node,))
+    page = (await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})).text
+    assert "## What is restarted\n\nNothing any more.\n" in page
+    assert "way back is expected" not in page
 
 
 @pytest.mark.parametrize(

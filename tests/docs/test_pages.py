@@ -17,7 +17,7 @@ from domain.drift.records import KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.drift.tolerations import Toleration
 from domain.pages import docs_of
-from domain.plans import IN_THE_WAY, MOVED
+from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.standing import CODES
@@ -73,7 +73,7 @@ def test_the_codes_of_rehearsals_are_all_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED, IN_THE_WAY]
+    "code", [*WaitReason, *CODES, *(guard.code for guard in CATALOGUE), *REHEARSED, "PF01", MOVED, IN_THE_WAY, NOTHING_ANSWERS]
 )
 def test_the_docs_of_a_code_are_there(code: str) -> None:
     page, _, anchor = docs_of(code).partition("#")

@@ -9,7 +9,7 @@ import pytest
 
 from domain.decisions import Acceptance, GateName, NodeStage, Refuse, Step, Wait
 from domain.observation import ControllerZnode, Observation, SharedPartitions, Unanswered
-from domain.plans import IN_THE_WAY, MOVED, Basis, MeasuredStep, Plan, moved_since
+from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep, Plan, moved_since
 from domain.policy import MigrationPolicy
 from domain.properties import parse, unified
 from domain.zk_to_kraft.assessment import assess
@@ -26,10 +26,13 @@ from tests.unit.conftest import (
     broker_text,
     cluster_spec,
     observation,
+    running,
+    stopped,
     text_at,
     with_file,
     with_kafka,
     with_metrics,
+    with_part,
     with_zookeeper,
 )
 from tests.unit.surveys import surveyed, with_servers, with_tree
@@ -182,6 +185,20 @@ def test_a_file_that_could_not_be_read_has_no_texts_and_neither_have_those_that_
     made = {node.name: node.files for node in plan(files=files).nodes}
     assert made["broker-1"] == made["controller-3001"] == ()
     assert made["broker-2"]
+
+
+def test_of_a_cluster_of_which_nothing_answers_nothing_is_planned() -> None:
+    silent = HEALTHY.model_copy(
+        update={"zookeeper": None, "kafka": None, "unanswered": (Unanswered(what="kafka", why="timeout"),)}
+    )
+    for broker in SPEC.brokers:
+        silent = with_part(silent, broker.id, process=stopped("pid"), metrics=None)
+    made = plan(silent)
+    assert [finding.code for finding in made.findings] == [NOTHING_ANSWERS]
+    assert (made.is_blocked, made.rolls, made.nodes, made.restarts, made.irreversible) == (True, (), (), {}, ())
+    assert (made.estimate.parts, made.estimate.basis) == ((), Basis.GUESS)
+    one_runs = with_part(silent, 1, process=running(1), metrics=HEALTHY.node(1).metrics)
+    assert plan(one_runs).rolls, "what is seen of one is something to plan from"
 
 
 def test_what_did_not_answer_blocks_it() -> None:
