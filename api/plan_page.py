@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from domain.amounts import roughly
 from api.standing import Standing
+from domain.amounts import roughly
 from domain.decisions import Finding, Severity
 from domain.plans import NOTHING_ANSWERS, Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
