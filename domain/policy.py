@@ -1,9 +1,9 @@
 """`MigrationPolicy`: what people may tune about one migration. Every duration is here, so that tests run in milliseconds."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt
 
 from domain.drift.tolerations import Toleration
 
@@ -30,13 +30,6 @@ class AcceptedFinding(BaseModel):
     object: str = Field(min_length=1, max_length=300, description="As the finding names it; `*` means every object.")
     by: str = Field(min_length=1, max_length=200)
     reason: str = Field(min_length=1, max_length=1000)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _name_the_object(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was sent
-        if isinstance(given, dict) and "object" not in given:
-            raise ValueError('object is required: as the finding names it, or "*" for every object')
-        return given
 
     def covers(self, code: str, thing: str) -> bool:
         return self.code == code and self.object in {"*", thing}

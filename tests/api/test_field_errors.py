@@ -8,6 +8,7 @@ import pytest
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 DURATION = "Expected a duration: PT5M (five minutes, ISO 8601), or seconds as a number: 300"
+ACCEPTED = {"by": "ann", "code": "PF06", "object": "*", "reason": "x"}
 WHOLE = "Expected a whole number: 3"
 PYTHONS_WORDS = ("timedelta", "tuple", "dictionary", "Value error", "Input should")
 
@@ -55,8 +56,12 @@ async def test_a_field_of_the_policy(api: Any, expect_problem: Expect, field: st
         ({"kind": "sideways"}, "kind", "Expected 'zk-to-kraft'"),
         ({"cluster": "Orders!"}, "cluster", "Expected text that matches ^[a-z0-9][a-z0-9-]{0,62}$"),
         ({"rehearse": "maybe"}, "rehearse", "Expected true or false"),
-        ({"policy": {"accepted_findings": [{"by": "", "code": "PF06", "reason": "x"}]}}, "", "Expected 1 character or more"),
-        ({"policy": {"accepted_findings": [{"by": "a", "code": "PF06"}]}}, "", "It is missing"),
+        (
+            {"policy": {"accepted_findings": [{"by": "", "code": "PF06", "object": "*", "reason": "x"}]}},
+            "",
+            "Expected 1 character or more",
+        ),
+        ({"policy": {"accepted_findings": [{"by": "a", "code": "PF06", "object": "*"}]}}, "", "It is missing"),
     ],
 )
 async def test_another_field(api: Any, expect_problem: Expect, body: dict[str, Any], field: str, message: str) -> None:

@@ -251,7 +251,7 @@ async def test_the_page_says_first_whether_the_copy_passes_with_the_cluster_as_i
     assert section.partition("\n\n")[0].splitlines() == told
 
 
-ACCEPTED = {"code": "PF06", "by": "ann", "reason": "a test\ncluster"}
+ACCEPTED = {"code": "PF06", "object": "*", "by": "ann", "reason": "a test\ncluster"}
 TOLERATED = {"record": "acl", "by": "ben", "reason": "it is meant"}
 
 
