@@ -69,13 +69,19 @@ class FakeProcess:
         return f"{self.pid}@{self.pid * START_TICKS_PER_PID}"
 
 
+def new_machine(spec: NodeSpec) -> FakeMachine:
+    """With Kafka installed, and nothing else."""
+    machine = FakeMachine()
+    machine.write(f"{spec.kafka_home}/libs/kafka_2.13-{VERSION}.jar", FileContent(b"", 0o644, 0, 0))
+    return machine
+
+
 class FakeNode:
     """State of one node. `starts` counts every process ever started on it, the first included."""
 
     def __init__(self, spec: NodeSpec) -> None:
         self.spec = spec
-        self.machine = FakeMachine()
-        self.machine.write(f"{spec.kafka_home}/libs/kafka_2.13-{VERSION}.jar", FileContent(b"", 0o644, 0, 0))
+        self.machine = new_machine(spec)
         self.process: FakeProcess | None = None
         self.last_identity: str | None = None
         self.starts = 0

@@ -7,7 +7,7 @@ import pytest
 from activities.node_files import read_mark, read_original
 from domain.decisions import Done, NodeStage, Step, StepAction, Wait, WaitReason
 from playground.fakes.machine import FakeMachine
-from playground.fakes.node import Mode
+from playground.fakes.node import Mode, new_machine
 from tests.unit.fake_walk import LedgerInMemory, Walk, is_roll
 from tests.unit.fake_window import attempt, go_on, in_dual_write, is_out, next_step
 
@@ -40,7 +40,7 @@ def lose(walk: Walk, node_id: int) -> None:
 def replace(walk: Walk, node_id: int) -> FakeMachine:
     """Another machine at its address, with nothing on it that a node has left."""
     node = walk.cluster.nodes[node_id]
-    node.machine, node.last_identity, node.output = FakeMachine(), None, []
+    node.machine, node.last_identity, node.output = new_machine(node.spec), None, []
     walk.cluster.faults.silent_nodes.discard(node_id)
     return node.machine
 
