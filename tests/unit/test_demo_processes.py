@@ -244,6 +244,10 @@ def test_stop_interrupts_a_demo_that_is_running(directory: DemoDirectory) -> Non
     assert f"process {holder.pid}" in stop.stdout
 
 
+ONLY_WAITS = "kill -STOP $$"
+"""Without a child: one that is forked and has not begun its own program looks like another start of the same node."""
+
+
 @pytest.fixture
 def java(tmp_path: Path) -> str:
     """A program of that name, which sleeps; a copy, because a link's target may look at its own name."""
@@ -258,7 +262,7 @@ def test_the_census_counts_starts_and_not_looks(directory: DemoDirectory, java: 
     properties = str(directory.cluster / "broker-1" / "server.properties")
     of_a_rehearsal = str(directory.services / "rehearsal" / "303c1da2" / "controller.properties")
     for started in (properties, of_a_rehearsal, properties, properties):
-        node = subprocess.Popen([java, "-c", "while :; do sleep 0.2; done", "kafka.Kafka", started])
+        node = subprocess.Popen([java, "-c", ONLY_WAITS, "kafka.Kafka", started])
         processes.wait_until(lambda pid=node.pid: pid in census.pids(), "the node to be seen", 5)
         assert {os.getpid(), os.getppid(), node.pid} <= set(census.pids())
         node.kill()
