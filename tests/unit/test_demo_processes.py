@@ -31,8 +31,9 @@ def directory(tmp_path: Path) -> Iterator[DemoDirectory]:
 
 
 def a_node(directory: DemoDirectory) -> "subprocess.Popen[bytes]":
-    """Like a start script of the node driver: a shell, with a path of the demo as an argument of its own."""
-    return subprocess.Popen(["sh", "-c", "while :; do sleep 0.2; done", "start", str(directory.path / "cluster/kafka.pid")])
+    """Like a worker. Not a shell that sleeps: its `sleep` is for a moment a process with the shell's own command line."""
+    path = str(directory.path / "cluster/kafka.pid")
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", min(PYTHON_MODULES), path])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,6 @@ def test_everything_is_stopped_and_a_stranger_lives(directory: DemoDirectory) ->
 def test_what_is_started_while_things_are_stopped_is_stopped_too(directory: DemoDirectory) -> None:
     """A worker may start a node in the moment in which it is told to end."""
     marker = directory.path / "cluster" / "kafka.pid"
-    # In Python, which forks for nothing else: a shell's `sleep` is for a moment a process with the shell's own command line.
     script = """if True:
         import signal, subprocess, sys, time
         def start(*_):
@@ -140,7 +140,7 @@ from playground.demo.guardian import Guardian
 directory = DemoDirectory(Path(sys.argv[1]))
 
 def act():
-    command = ["sh", "-c", "while :; do sleep 0.2; done", "start", f"{directory.path}/cluster/kafka.pid"]
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "setup", f"{directory.path}/cluster/kafka.pid"]
     def start(): subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     threads = [threading.Thread(target=start), threading.Thread(target=lambda: time.sleep(600))]
     for thread in threads: thread.start()
@@ -245,7 +245,7 @@ def test_stop_interrupts_a_demo_that_is_running(directory: DemoDirectory) -> Non
 
 
 ONLY_WAITS = "kill -STOP $$"
-"""Without a child: one that is forked and has not begun its own program looks like another start of the same node."""
+"""No `sleep`, as with `a_node`: it would look like another start of the same node."""
 
 
 @pytest.fixture
