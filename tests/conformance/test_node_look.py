@@ -55,6 +55,7 @@ async def look(given: Given, **request: Any) -> NodeLook:
 
 
 async def test_versions_directories_and_partitions(given: Given) -> None:
+    await given.driver.remove_tree(f"{given.node.kafka_home}/libs")
     await given.write(f"{given.node.kafka_home}/libs/kafka_2.13-3.9.1.jar")
     await given.write(f"{given.node.kafka_home}/libs/kafka-clients-3.9.1.jar")
     for name, topic_id in (

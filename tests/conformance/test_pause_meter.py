@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from activities.adapters.kafka_admin import BrokerAdmin
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.marking import Target
 from activities.observe import Ports
@@ -48,7 +49,8 @@ async def test_a_frozen_follower_is_a_pause_and_nothing_else_is(
     )
     nothing: Any = None
     ports = Ports(cast("Any", Held()), nothing, nothing, admin, nothing, nothing)
-    target = Target(record, real_cluster.spec.node(1), cast("Any", None))
+    node = real_cluster.spec.node(1)
+    target = Target(record, node, SpecDrivers().driver(node))
     try:
         async with PauseMeter(request, ports) as meter:
             for _ in range(30):  # Brokers register before they listen.
