@@ -224,7 +224,12 @@ def _task(activity: PendingActivityInfo) -> standing.PendingTask:
 
 
 def _error_of(failure: Failure) -> str:
-    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error."""
+    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
+
+    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
+    """
+    if failure.HasField("server_failure_info") and failure.HasField("cause"):
+        return _error_of(failure.cause)
     if failure.HasField("timeout_failure_info"):
         return ""
     if failure.application_failure_info.type in OWN_ERRORS:

@@ -162,6 +162,20 @@ def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypat
     assert list(standing.of_tasks([api_blockers._task(pending)], NOW)) == []
 
 
+def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
+    """Temporal puts a failure of its own before one whose chain of causes is too long (seen with the ledger's)."""
+    pending = PendingActivityInfo(attempt=2)
+    pending.activity_type.name = ActivityName.RECORD
+    failure = pending.last_failure
+    failure.message = "Failure exceeds size limit."
+    failure.server_failure_info.SetInParent()
+    failure.cause.message = "the ledger is locked; try again"
+    failure.cause.application_failure_info.type = LedgerUnavailable.__name__
+    assert api_blockers._task(pending).error == "the ledger is locked; try again"
+    failure.cause.application_failure_info.type = "ValueError"
+    assert "nobody foresaw" in api_blockers._task(pending).error
+
+
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_an_order_that_is_not_taken_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
