@@ -151,16 +151,27 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
         )
 
 
+CANCEL_REASSIGNMENT = (
+    "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker that is gone, or "
+    "a throttle."
+)
+AWAIT_DELETION = (
+    "Let it finish: it ends once every broker that holds a replica serves. One that does not end has a broker or a log "
+    "directory that is gone, or delete.topic.enable is false at the controller."
+)
+AWAIT_ELECTION = "Let it finish. One that does not end was begun while no controller was there: delete its znode once one is."
+
+
 def pending_causes(looked: Looked) -> Iterator[Cause]:
     """GF02: work in flight that keeps replicas moving, or that the copy would not take over."""
     zookeeper = looked.observation.zookeeper
     if zookeeper is None or looked.situation.quorum is QuorumState.POST_MIGRATION:
         return
     election = ("preferred replica election",) if zookeeper.is_preferred_election_pending else ()
-    for what, names in (
-        ("partition reassignment", zookeeper.reassignments),
-        ("topic deletion", zookeeper.pending_deletions),
-        ("election", election),
+    for what, names, fix in (
+        ("partition reassignment", zookeeper.reassignments, CANCEL_REASSIGNMENT),
+        ("topic deletion", zookeeper.pending_deletions, AWAIT_DELETION),
+        ("election", election, AWAIT_ELECTION),
     ):
         if names:
             yield cause(
@@ -169,8 +180,7 @@ def pending_causes(looked: Looked) -> Iterator[Cause]:
                 what,
                 observed=f"under way for {some(names)}",
                 expected="nothing under way while nodes restart, and before the copy",
-                fix="Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker "
-                "that is gone, or a throttle.",
+                fix=fix,
             )
 
 

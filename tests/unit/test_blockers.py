@@ -420,15 +420,17 @@ def test_in_an_outage_of_zookeeper_no_broker_is_blamed_for_its_session() -> None
 
 
 @pytest.mark.parametrize(
-    ("parts", "about"),
+    ("parts", "about", "fix"),
     [
-        ({"reassignments": ("orders-1",)}, "partition reassignment"),
-        ({"pending_deletions": ("old",)}, "topic deletion"),
-        ({"is_preferred_election_pending": True}, "election"),
+        ({"reassignments": ("orders-1",)}, "partition reassignment", "--cancel"),
+        ({"pending_deletions": ("old",)}, "topic deletion", "every broker that holds a replica"),
+        ({"is_preferred_election_pending": True}, "election", "delete its znode"),
     ],
 )
-def test_work_under_way_is_told(parts: dict[str, object], about: str) -> None:
-    assert keys(found(with_zookeeper(DUAL, **parts))) == [("GF02", about)]
+def test_work_under_way_is_told_with_its_own_fix(parts: dict[str, object], about: str, fix: str) -> None:
+    (entry,) = found(with_zookeeper(DUAL, **parts))
+    assert (entry.code, entry.object) == ("GF02", about)
+    assert fix in entry.fix
 
 
 def test_a_znode_that_would_kill_the_copy_is_told_before_it_begins() -> None:
