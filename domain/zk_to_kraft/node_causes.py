@@ -143,6 +143,17 @@ def _silent(looked: Looked, view: NodeView) -> Cause:
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
 
 
+SHUTTING_DOWN = frozenset({6, 7})
+"""BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
+AWAIT_SERVING = (
+    "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, ZooKeeper, or the controllers."
+)
+AWAIT_END = (
+    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
+)
+
+
 def _not_ready(looked: Looked, view: NodeView) -> Cause:
     name, metrics = looked.name(view.id), view.metrics
     state = (
@@ -150,7 +161,9 @@ def _not_ready(looked: Looked, view: NodeView) -> Cause:
     )
     said = [found.quote for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
     fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
-    observed = ". ".join(["it runs and does not serve yet", *filter(None, [state]), *said])
+    is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
+    begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
+    observed = ". ".join([begun, *filter(None, [state]), *said])
     return cause(
         looked,
         WaitReason.NODE_NOT_READY,
@@ -158,10 +171,7 @@ def _not_ready(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=observed,
         expected=f"{name} serves",
-        fix=fixes[0]
-        if fixes
-        else "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, "
-        "ZooKeeper, or the controllers.",
+        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
         since=view.process.started_at if view.process is not None else None,
     )
 

@@ -419,6 +419,13 @@ def test_in_an_outage_of_zookeeper_no_broker_is_blamed_for_its_session() -> None
     assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {address}") for address in SERVERS]
 
 
+@pytest.mark.parametrize(("state", "told"), [(1, "does not serve yet"), (6, "it is ending"), (7, "it is ending")])
+def test_a_broker_that_ends_is_told_apart_from_one_that_begins(state: int, told: str) -> None:
+    entry = next(e for e in found(with_metrics(DUAL, 2, broker_state=state)) if e.object == "broker-2")
+    assert entry.code == "node-not-ready"
+    assert told in entry.observed
+
+
 @pytest.mark.parametrize(
     ("parts", "about", "fix"),
     [
