@@ -99,7 +99,9 @@ class Rolling:
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
         blocked, looked_at = await self._look_again(request)
-        blocked = blocked or await self._why_not_startable(request, targets) or await self._why_not_paused(request, targets)
+        cluster, nodes = targets[0].cluster, [target.node for target in targets]
+        blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, self._ports)
+        blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
         marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
@@ -121,12 +123,6 @@ class Rolling:
         marked = await resume_roll(request, target, mark, self._ports)
         await self._write(request, target, marked, None)
         return await self._restart(request, target, marked, None)
-
-    async def _why_not_startable(self, request: StepRequest, targets: list[Target]) -> str | None:
-        """Why a node that is stopped now would stay down; nothing has been written yet."""
-        stage = request.step.stage
-        whys = await all_of(*(why_not_startable(t.cluster, t.node, t.driver, stage, self._ports) for t in targets))
-        return next((why for why in whys if why is not None), None)
 
     async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Why a node's configuration management would write its file back; nothing has been written yet."""

@@ -1,10 +1,12 @@
-"""Whether a node that runs could start again. Asked right before it is stopped, of what it has in memory and no more on disk,
-which no look tells: a process goes on without its jars, and a broker asks ZooKeeper for the cluster's id only as it starts.
+"""Whether nodes that run could start again. Asked right before they are stopped, of what a process has in memory and nobody has
+on disk any more, which no look tells: it goes on without its jars, and asks ZooKeeper for the cluster's id only as it starts.
 """
 
+from collections.abc import Sequence
+
 from activities.observe import Ports, installed_jars
-from activities.ports.nodes import NodeDriver
-from activities.zookeeper_view import view_of
+from activities.together import all_of
+from activities.zookeeper_view import cluster_id_in
 from domain.cluster import NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
@@ -13,36 +15,39 @@ from domain.records import ClusterRecord
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
 
 
-async def why_not_startable(
-    cluster: ClusterRecord, node: NodeSpec, driver: NodeDriver, stage: NodeStage, ports: Ports
-) -> str | None:
-    """`None` where it could, or does not run: a node that is down can only win."""
-    if not (await driver.process()).is_running:
-        return None
-    name = cluster.spec.node_name(node.id)
+async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], stage: NodeStage, ports: Ports) -> str | None:
+    """`None` where they could. Who does not run is not asked about: a node that is down can only win."""
+    processes = await all_of(*(ports.drivers.driver(node).process() for node in nodes))
+    running = [node for node, process in zip(nodes, processes, strict=True) if process.is_running]
+    names = ", ".join(cluster.spec.node_name(node.id) for node in running)
     try:
-        if not await installed_jars(driver, node.kafka_home):
-            return (
-                f"{name}: {node.kafka_home}/libs has no Kafka (kafka_2.….jar). {UNTIL} Put the installation back (a volume "
-                "that is not mounted, a package that was removed), or correct kafka_home and the start command."
-            )
-        if cluster.spec.role(node.id) is Role.BROKER and stage is not NodeStage.KRAFT:
-            return await _why_not_of_cluster(cluster, name, ports)
+        whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
+        if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
+            whys.append(await _why_not_of_cluster(cluster, names, ports))
     except KeeperlessError as error:
-        return f"{name}: whether it could start again is not known: {error}"
-    return None
+        return f"{names}: whether it could start again is not known: {error}"
+    return next((why for why in whys if why is not None), None)
 
 
-async def _why_not_of_cluster(cluster: ClusterRecord, name: str, ports: Ports) -> str | None:
+async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+    if await installed_jars(ports.drivers.driver(node), node.kafka_home):
+        return None
+    return (
+        f"{cluster.spec.node_name(node.id)}: {node.kafka_home}/libs has no Kafka (kafka_2.….jar). {UNTIL} Put the installation "
+        "back (a volume that is not mounted, a package that was removed), or correct kafka_home and the start command."
+    )
+
+
+async def _why_not_of_cluster(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:
     tree = await ports.zookeepers.connect(cluster)
     try:
-        found = (await view_of(tree)).cluster_id
+        found = await cluster_id_in(tree)
     finally:
         await tree.close()
     if found == cluster.spec.cluster_id:
         return None
     told = "does not exist" if found is None else f"says {found}"
     return (
-        f"{name}: /cluster/id in ZooKeeper {told}, and its log directories are of cluster {cluster.spec.cluster_id}. {UNTIL} "
+        f"{names}: /cluster/id in ZooKeeper {told}, and its log directories are of cluster {cluster.spec.cluster_id}. {UNTIL} "
         "Write the cluster's id back there (GET blockers has the command)."
     )

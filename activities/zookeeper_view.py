@@ -52,6 +52,11 @@ async def assigned_to(tree: ZooKeeperTree, broker_ids: Iterable[int]) -> dict[in
     return {broker_id: tuple(sorted(partitions)) for broker_id, partitions in found.items()}
 
 
+async def cluster_id_in(tree: ZooKeeperTree) -> str | None:
+    """Of a view only this."""
+    return _cluster_id(await tree.get(CLUSTER_ID))
+
+
 async def claim_and_offset(tree: ZooKeeperTree) -> dict[str, ControllerZnode | MigrationZnode | None]:
     """Of a view only what dual write is judged by: two znodes, to be had within moments."""
     controller, migration = await tree.get_many((CONTROLLER, MIGRATION))
