@@ -17,6 +17,7 @@ from activities.observe import Ports, observe
 from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperServers
+from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.zookeeper_view import assigned_to
@@ -164,11 +165,8 @@ class Blocking:
         """What keeps replicas from catching up, where some have to."""
         if observation.zookeeper is None or observation.kafka is None or not observation.kafka.under_replicated:
             return ()
-        tree = await self._ports.zookeepers.connect(cluster)
-        try:
+        async with session(self._ports.zookeepers, cluster) as tree:
             return await throttles(tree)
-        finally:
-            await tree.close()
 
     async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
         """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
@@ -184,11 +182,8 @@ class Blocking:
         is_claimed = observation.zookeeper is None or situation.claim is not Claim.ZOOKEEPER
         if is_claimed or situation.quorum is not QuorumState.PRE_MIGRATION:
             return ()
-        tree = await self._ports.zookeepers.connect(cluster)
-        try:
+        async with session(self._ports.zookeepers, cluster) as tree:
             return await unreadable_znodes(tree)
-        finally:
-            await tree.close()
 
     async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
         async def read(node_id: int) -> tuple[str, ...]:
@@ -208,11 +203,8 @@ class Blocking:
         gone = set(zookeeper.assigned_broker_ids) - set(zookeeper.broker_ids) - {b.id for b in cluster.spec.brokers}
         if not gone:
             return {}
-        tree = await self._ports.zookeepers.connect(cluster)
-        try:
+        async with session(self._ports.zookeepers, cluster) as tree:
             return await assigned_to(tree, gone)
-        finally:
-            await tree.close()
 
     async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What a failover would choke on, before there is one."""

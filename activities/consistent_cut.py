@@ -20,6 +20,7 @@ from activities.log_copy import copy_log
 from activities.observe import Ports
 from activities.ports.checks import CheckRunner, Comparison
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.sessions import session
 from activities.storage import storage_of
 from activities.zookeeper_view import claim_and_offset
 from domain.cluster import ControllerSpec
@@ -61,14 +62,11 @@ class Taker:
 
     async def take(self, name: str, directory: Path) -> tuple[Comparison, Cut]:
         """Both sides in files below `directory`, which is new. `name`: the comparison's."""
-        tree = await self.ports.zookeepers.connect(self.cluster)
-        try:
+        async with session(self.ports.zookeepers, self.cluster) as tree:
             before, end_before = await self._moment(tree), (await active_controller(self.cluster, self.ports)).log_end
             self.on_stage("read ZooKeeper")
             await self.runner.stage(crawl(tree), directory / "zookeeper")
             after = await self._moment(tree)
-        finally:
-            await tree.close()
         self._ensure_current(before, after, end_before)
         leader = await active_controller(self.cluster, self.ports)
         if leader.node.id != before.claimant:
@@ -83,11 +81,8 @@ class Taker:
     async def claim_now(self) -> str:
         """Whose dual write it is; empty where nobody says."""
         try:
-            tree = await self.ports.zookeepers.connect(self.cluster)
-            try:
+            async with session(self.ports.zookeepers, self.cluster) as tree:
                 controller = (await claim_and_offset(tree))["controller"]
-            finally:
-                await tree.close()
         except Transient:
             return ""
         return claim_in(controller) if isinstance(controller, ControllerZnode) else ""

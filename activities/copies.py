@@ -22,6 +22,7 @@ from activities.log_copy import copy_log
 from activities.observe import Ports
 from activities.ports.checks import CheckRunner, Claimed, Comparison
 from activities.reporting import kept_of, nothing, report_of
+from activities.sessions import session
 from activities.storage import storage_of
 from activities.zookeeper_view import CONTROLLER, claim_and_offset, controller_of
 from domain.cluster import ControllerSpec
@@ -50,13 +51,10 @@ async def keep_metadata(ports: Ports, runner: CheckRunner, check: CopyCheck) -> 
     """The report of what ZooKeeper has, which is kept. `INCONCLUSIVE` where a znode cannot be read, or the copy came first."""
     request, started_at = check.request, datetime.now(UTC)
     try:
-        tree = await ports.zookeepers.connect(check.cluster)
-        try:
+        async with session(ports.zookeepers, check.cluster) as tree:
             kept = await runner.keep(crawl(tree), check.directory / "kept")
             await tree.sync()
             claim = (await claim_and_offset(tree))["controller"]
-        finally:
-            await tree.close()
     except Transient as error:
         return await _in_vain(ports, request, str(error), started_at)
     if isinstance(claim, ControllerZnode) and claim_in(claim):
@@ -110,8 +108,7 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end:
 
     A claim after that of the copy's own controller tells nothing: dual write had begun before it.
     """
-    tree = await ports.zookeepers.connect(check.cluster)
-    try:
+    async with session(ports.zookeepers, check.cluster) as tree:
         await tree.sync()
         (znode,) = await tree.get_many((CONTROLLER,))
         controller = controller_of(znode)
@@ -121,8 +118,6 @@ async def _as_of_claim(ports: Ports, runner: CheckRunner, check: CopyCheck, end:
         zxid = znode.modified_zxid if controller.kraft_epoch == end.epoch else -1
         claimed = Claimed(zxid, controller.claimed_at)
         await runner.as_of_claim(await ports.artefacts.get(kept), crawl(tree), claimed, check.directory / "then")
-    finally:
-        await tree.close()
     return claim_in(controller), kept
 
 

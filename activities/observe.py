@@ -14,6 +14,7 @@ from activities.ports.kafka import ClusterMetrics, KafkaAdmin
 from activities.ports.nodes import NodeDriver, NodeDrivers
 from activities.ports.stores import ArtefactStore, Ledger
 from activities.ports.zookeeper import ZooKeepers
+from activities.sessions import session
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
@@ -102,11 +103,8 @@ async def installed_jars(driver: NodeDriver, kafka_home: str) -> set[str]:
 
 
 async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperView:
-    tree = await ports.zookeepers.connect(cluster)
-    try:
+    async with session(ports.zookeepers, cluster) as tree:
         return await view_of(tree)
-    finally:
-        await tree.close()
 
 
 async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered]) -> NodeView:

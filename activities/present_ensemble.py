@@ -13,6 +13,7 @@ import asyncio
 from dataclasses import dataclass
 
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
+from activities.sessions import session
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
 from domain.errors import Transient
 from domain.records import ClusterRecord
@@ -40,13 +41,10 @@ class Present:
 
 async def present_ensemble(zookeepers: ZooKeepers, cluster: ClusterRecord) -> Present:
     """Only reads."""
-    tree = await zookeepers.connect(cluster)
-    try:
+    async with session(zookeepers, cluster) as tree:
         await tree.sync()
         brokers, known = await _registered(tree)
         told = await newest_told(zookeepers, cluster.spec.zookeeper.connect)
-    finally:
-        await tree.close()
     return Present(brokers, Newest(max(known, told.zxid), told.why_unsure))
 
 

@@ -5,6 +5,7 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 from collections.abc import Sequence
 
 from activities.observe import Ports, installed_jars
+from activities.sessions import session
 from activities.together import all_of
 from activities.zookeeper_view import cluster_id_in
 from domain.cluster import NodeSpec, Role
@@ -39,11 +40,8 @@ async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Port
 
 
 async def _why_not_of_cluster(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:
-    tree = await ports.zookeepers.connect(cluster)
-    try:
+    async with session(ports.zookeepers, cluster) as tree:
         found = await cluster_id_in(tree)
-    finally:
-        await tree.close()
     if found == cluster.spec.cluster_id:
         return None
     told = "does not exist" if found is None else f"says {found}"

@@ -35,6 +35,7 @@ from activities.observe import Ports, observe
 from activities.ports.nodes import FileContent
 from activities.quorum_log import open_log, read_on
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
+from activities.sessions import session
 from activities.startable import why_not_startable
 from activities.storage import storage_of
 from domain.contracts import ActivityName, StepOutcome, StepRequest
@@ -112,13 +113,10 @@ class Starting:
 
     async def _why_not_standing(self, cluster: ClusterRecord) -> str | None:
         """Who writes is late, not dead. Without a claim dual write goes on, and needs the failover for another reason."""
-        tree = await self._ports.zookeepers.connect(cluster)
-        try:
+        async with session(self._ports.zookeepers, cluster) as tree:
             before = await rule_of(tree)
             await asyncio.sleep(self._standing_seconds)
             after = await rule_of(tree)
-        finally:
-            await tree.close()
         if not before.is_krafts or before.offset == after.offset:
             return None
         return f"the offset in /migration moves ({before.offset}, then {after.offset}): dual write is late, not dead"

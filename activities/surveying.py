@@ -16,6 +16,7 @@ from activities.key_stores import NodeSettings
 from activities.listener_look import security_of, settings_of_node, stores_of
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observe import Ports
+from activities.sessions import session
 from activities.zookeeper_survey import survey_servers, survey_zookeeper
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.errors import KeeperlessError, Permanent
@@ -75,11 +76,8 @@ def _sorted(parts: list[Unanswered] | tuple[Unanswered, ...]) -> tuple[Unanswere
 
 
 async def _zookeeper(cluster: ClusterRecord, ports: Ports) -> tuple[ZooKeeperSurvey, dict[str, str]]:
-    tree = await ports.zookeepers.connect(cluster)
-    try:
+    async with session(ports.zookeepers, cluster) as tree:
         return await survey_zookeeper(tree)
-    finally:
-        await tree.close()
 
 
 async def _nodes(

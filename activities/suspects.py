@@ -12,6 +12,7 @@ from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.quorum_log import open_log, read_on
+from activities.sessions import session
 from activities.storage import storage_of
 from activities.zookeeper_view import TOPICS, claim_and_offset
 from domain.errors import KeeperlessError, Transient
@@ -65,12 +66,9 @@ async def _with_offset_of_now(
     leader = quorum_leader(observation, cluster.spec)
     if leader is None or observation.zookeeper is None:
         return observation
-    tree = await zookeepers.connect(cluster)
-    try:
+    async with session(zookeepers, cluster) as tree:
         gauges = await metrics.read(cluster.spec.node(leader.id).metrics)
         znodes = await claim_and_offset(tree)
-    finally:
-        await tree.close()
     gauges = gauges.model_copy(update={"kafka_version": leader.metrics.kafka_version})
     nodes = (n if n.id != leader.id else n.model_copy(update={"metrics": gauges}) for n in observation.nodes)
     zookeeper = observation.zookeeper.model_copy(update=znodes)
@@ -96,11 +94,8 @@ async def stray_configs(observation: Observation, cluster: ClusterRecord, driver
 
 async def _half_written(cluster: ClusterRecord, zookeepers: ZooKeepers) -> tuple[Suspect, ...]:
     """Topics of which ZooKeeper has not every partition's state, each by its first one (`activities.half_written`)."""
-    tree = await zookeepers.connect(cluster)
-    try:
+    async with session(zookeepers, cluster) as tree:
         lacking = await _states_that_lack(tree)
-    finally:
-        await tree.close()
     first = {path.removeprefix(f"{TOPICS}/").partition("/")[0]: path for path in reversed(lacking)}
     return tuple(
         Suspect(what=f"topic {name} without {first[name]}", why=WHY_HALF_WRITTEN, is_mended_by_window=True)
@@ -122,10 +117,7 @@ async def _states_that_lack(tree: ZooKeeperTree) -> list[str]:
 async def _poisoned(cluster: ClusterRecord, zookeepers: ZooKeepers, seconds: float) -> tuple[Suspect, ...]:
     try:
         async with asyncio.timeout(seconds):
-            tree = await zookeepers.connect(cluster)
-            try:
+            async with session(zookeepers, cluster) as tree:
                 return await poisoned_znodes(tree)
-            finally:
-                await tree.close()
     except TimeoutError as error:
         raise Transient(f"the search for znodes that kill the copy took longer than {seconds:g} s") from error

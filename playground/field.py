@@ -32,6 +32,7 @@ from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeepers
+from activities.sessions import session
 from activities.starting import Starting
 from activities.wiping import Wiping
 from domain.cluster import NodeSpec
@@ -232,11 +233,8 @@ class Field:
 
     async def rule(self) -> tuple[Rule, int]:
         """Who rules, and the largest epoch in the partitions' states."""
-        tree = await self.ports.zookeepers.connect(self.record)
-        try:
+        async with session(self.ports.zookeepers, self.record) as tree:
             return await rule_of(tree), await PartitionStates(tree).survey()
-        finally:
-            await tree.close()
 
     async def until_rule(self, is_so: Callable[[Rule], bool], what: str, seconds: float = 60.0) -> None:
         await self._until_told(lambda rule, _: is_so(rule), what, seconds)
@@ -367,11 +365,8 @@ class Field:
             client.delete(f"/brokers/topics/{name}/partitions/0/state")
 
     async def topics_in_zookeeper(self) -> tuple[str, ...]:
-        tree = await self.ports.zookeepers.connect(self.record)
-        try:
+        async with session(self.ports.zookeepers, self.record) as tree:
             return await tree.children("/brokers/topics") or ()
-        finally:
-            await tree.close()
 
     async def configure_client_metrics(self, name: str, setting: str) -> None:
         await asyncio.to_thread(self.hand.configure_client_metrics, name, setting)
