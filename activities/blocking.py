@@ -21,6 +21,7 @@ from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.zookeeper_view import assigned_to
+from domain.cluster import host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen
 from domain.decisions import Decision, GateName, Intent, WaitReason
 from domain.errors import KeeperlessError, Permanent
@@ -122,9 +123,8 @@ class Blocking:
         return replace(ruling, accepted_losses=tuple(sorted(accepted))) if is_back else ruling
 
     async def _ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
-        addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
-        asked = (a.rpartition(":") for a in addresses)
-        answers = await asyncio.gather(*(self._servers.serving(host.strip("[]"), int(port)) for host, _, port in asked))
+        addresses = servers_in(cluster.spec.zookeeper.connect)
+        answers = await asyncio.gather(*(self._servers.serving(*host_and_port(address)) for address in addresses))
         return dict(zip(addresses, answers, strict=True))
 
     async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
@@ -173,8 +173,7 @@ class Blocking:
         running = {c.id for c in situation.controllers if c.mode in {ControllerMode.MIGRATING, ControllerMode.FINAL}}
         asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
         asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
-        places = [address.rpartition(":") for address in asked]
-        answers = await asyncio.gather(*(self._listeners.is_answering(host.strip("[]"), int(port)) for host, _, port in places))
+        answers = await asyncio.gather(*(self._listeners.is_answering(*host_and_port(address)) for address in asked))
         return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
 
     async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:

@@ -15,7 +15,7 @@ from activities.key_stores import ELSEWHERE, NodeSettings
 from activities.ports.nodes import Completed
 from domain.errors import Permanent, Transient
 from domain.survey import LoginTried, Registration
-from domain.zk_to_kraft.listener_security import LOGIN, inter_broker_listener, protocol_of, settings_of
+from domain.zk_to_kraft.listener_security import LOGIN, inter_broker_listener, inter_broker_mechanism, protocol_of, settings_of
 
 ALL_TIME, ONE_TIME = timedelta(seconds=25), timedelta(seconds=30)
 """A JVM start, and what Kafka itself waits (`LIMITS`), on a busy machine."""
@@ -47,7 +47,7 @@ async def try_logins(asked: NodeSettings, registrations: Sequence[Registration])
 
 def client_properties(properties: Mapping[str, str], listener: str, protocol: str) -> bytes:
     """As a client's: `ValueError` where they are not wholly in the file."""
-    mechanism = properties.get("sasl.mechanism.inter.broker.protocol", "GSSAPI").strip().upper()
+    mechanism = inter_broker_mechanism(properties)
     settings = settings_of(properties, listener, mechanism)
     if protocol.startswith("SASL") and LOGIN not in settings:
         raise ValueError(f"the login of {listener} ({mechanism}) is not in the properties, but in a JAAS file of Java's")

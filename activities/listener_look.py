@@ -3,13 +3,14 @@
 Each node's stores for that listener are opened (`key_stores`); who would believe and let in whom is found from them here.
 """
 
-import hmac
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from cryptography import x509
 
 from activities.certificates import is_believed
 from activities.key_stores import ELSEWHERE, NodeSettings, Stores, look_at_stores
+from activities.node_survey import keyed_digest
 from activities.ports.nodes import NodeDriver
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.survey import ListenerSecurity, PlainLogin
@@ -68,7 +69,7 @@ def mechanism_of(properties: Mapping[str, str]) -> str:
 
 def listener_settings(spec: ClusterSpec, properties: Mapping[str, str]) -> dict[str, str]:
     """Of the controllers' listener. The map of a file that does not know it yet would say another protocol."""
-    mapped = {**properties, "listener.security.protocol.map": f"{spec.controller_listener}:{spec.controller_security_protocol}"}
+    mapped = {**properties, PROTOCOL_MAP: f"{spec.controller_listener}:{spec.controller_security_protocol}"}
     return settings_of(mapped, spec.controller_listener, mechanism_of(properties))
 
 
@@ -78,9 +79,6 @@ def plain_login(settings: Mapping[str, str], key: bytes) -> PlainLogin | None:
     if not login or ELSEWHERE in login or any("callback.handler.class" in name for name in settings):
         return None
     options = options_of(login)
-
-    def digest(password: str) -> str:
-        return hmac.new(key, f"password={password}".encode(), "sha256").hexdigest()[:16]
-
+    digest = partial(keyed_digest, key, "password")
     accepts = {name.removeprefix("user_"): digest(value) for name, value in options.items() if name.startswith("user_")}
     return PlainLogin(user=options.get("username", ""), password=digest(options.get("password", "")), accepts=accepts)

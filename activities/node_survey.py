@@ -46,13 +46,14 @@ class Files:
         return NodeSurvey(
             id=node_id,
             settings=shown,
-            digests={name: _digest(key, name, self.properties[name]) for name in sorted(hidden)},
+            digests={name: keyed_digest(key, name, self.properties[name]) for name in sorted(hidden)},
             principal=principal_of(self.properties),
             lacks_base=self.lacks_base,
         )
 
 
-def _digest(key: bytes, name: str, value: str) -> str:
+def keyed_digest(key: bytes, name: str, value: str) -> str:
+    """Tells whether two values are the same, and neither of them."""
     return hmac.new(key, f"{name}={value}".encode(), "sha256").hexdigest()[:16]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
 from activities.sessions import session
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
+from domain.cluster import servers_in
 from domain.errors import Transient
 from domain.records import ClusterRecord
 
@@ -59,7 +60,7 @@ async def _registered(tree: ZooKeeperTree) -> tuple[dict[int, str], int]:
 
 async def newest_told(zookeepers: ZooKeepers, connect: str) -> Newest:
     """What the servers themselves say."""
-    addresses = connect.partition("/")[0].split(",")
+    addresses = servers_in(connect)
     told = dict(zip(addresses, await asyncio.gather(*(said_of_itself(zookeepers, each) for each in addresses)), strict=True))
     serving = [lines for lines in told.values() if lines and zxid_in(lines) is not None]
     zxid = max((zxid_in(lines) or 0 for lines in serving), default=0)
@@ -78,6 +79,11 @@ async def said_of_itself(zookeepers: ZooKeepers, address: str) -> dict[str, str]
         return {}
     if not answer:
         return None
+    return lines_of_srvr(answer)
+
+
+def lines_of_srvr(answer: str) -> dict[str, str]:
+    """Of `srvr`, by their names: `Mode`, `Zxid` …"""
     return {name: value.strip() for name, _, value in (line.partition(":") for line in answer.splitlines())}
 
 

@@ -14,8 +14,10 @@ from activities.poison import (
     poisoned_znodes,
 )
 from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
+from activities.present_ensemble import lines_of_srvr
 from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, TOPICS
 from domain.canaries import Leftovers, is_reserved
+from domain.cluster import servers_in
 from domain.errors import Permanent, Transient
 from domain.survey import ClientSession, EnsembleServer, Registration, ZooKeeperSurvey
 
@@ -212,8 +214,7 @@ async def _refused(tree: ZooKeeperTree) -> str | None:
 
 async def survey_servers(zookeepers: ZooKeepers, connect: str) -> tuple[EnsembleServer, ...]:
     """Each server by itself. Asked while no session of this look is open: it would be among the clients."""
-    addresses = connect.partition("/")[0].split(",")
-    return tuple(await asyncio.gather(*(_server(zookeepers, address) for address in addresses)))
+    return tuple(await asyncio.gather(*(_server(zookeepers, address) for address in servers_in(connect))))
 
 
 async def _server(zookeepers: ZooKeepers, address: str) -> EnsembleServer:
@@ -221,11 +222,11 @@ async def _server(zookeepers: ZooKeepers, address: str) -> EnsembleServer:
         status, clients = await asyncio.gather(zookeepers.ask(address, "srvr"), zookeepers.ask(address, "cons"))
     except Transient as error:
         return EnsembleServer(address=address, problem=str(error))
-    lines = dict(line.partition(": ")[::2] for line in (status or "").splitlines())
+    lines = lines_of_srvr(status or "")
     latency = lines.get("Latency min/avg/max", "").split("/")
     return EnsembleServer(
         address=address,
-        mode=lines.get("Mode", "not serving").strip() if status is not None else None,
+        mode=lines.get("Mode", "not serving") if status is not None else None,
         outstanding=int(lines["Outstanding"]) if lines.get("Outstanding", "").isdecimal() else None,
         latency=float(latency[1]) if len(latency) > 1 else None,
         sessions=None if clients is None else sessions_in(clients),

@@ -131,6 +131,17 @@ class ZooKeeperMemberSpec(SpecModel):
     data_log_dir: AbsolutePath | None = Field(default=None, description="Its `dataLogDir`, where that is another one.")
 
 
+def servers_in(connect: str) -> tuple[str, ...]:
+    """`host:port` of each server that a connect string names."""
+    return tuple(server.strip() for server in connect.partition("/")[0].split(","))
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Of `host:port`. An IPv6 address loses its brackets."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 class ZooKeeperSpec(SpecModel):
     """The ensemble that the cluster uses now. `connect` is what brokers have in `zookeeper.connect`, chroot included."""
 

@@ -28,7 +28,7 @@ from kazoo.security import ACL, Permissions
 
 from activities.ports.stores import SecretStore
 from activities.ports.zookeeper import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
-from domain.cluster import ZooKeeperSpec
+from domain.cluster import ZooKeeperSpec, host_and_port
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
 
@@ -166,10 +166,10 @@ class KazooEnsembles:
 
     async def ask(self, server: str, word: str) -> str | None:
         """In plain text, past kazoo. A server answers and closes the connection (ServerCnxn.java)."""
-        host, _, port = server.rpartition(":")
+        host, port = host_and_port(server)
         try:
             async with asyncio.timeout(self._call_seconds):
-                reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                reader, writer = await asyncio.open_connection(host, port)
                 try:
                     writer.write(word.encode("ascii"))
                     answer = (await reader.read()).decode(errors="replace")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from domain.survey import ListenerSecurity
-from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP
+from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP
 
 ANONYMOUS = "User:ANONYMOUS"
 """Who comes over a listener without any authentication (KafkaPrincipal.java)."""
@@ -25,9 +25,14 @@ def inter_broker_listener(properties: Mapping[str, str]) -> str:
 
 def protocol_of(properties: Mapping[str, str], listener: str) -> str:
     """A listener's security protocol; its own name where the map does not have it."""
-    entries = properties.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP).split(",")
+    entries = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP).split(",")
     protocols = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in (e.partition(":") for e in entries)}
     return protocols.get(listener.upper(), listener.upper())
+
+
+def inter_broker_mechanism(properties: Mapping[str, str]) -> str:
+    """As which brokers log in to each other."""
+    return properties.get("sasl.mechanism.inter.broker.protocol", "GSSAPI").strip().upper()
 
 
 def principal_of(properties: Mapping[str, str]) -> str | None:
@@ -39,7 +44,7 @@ def principal_of(properties: Mapping[str, str]) -> str | None:
     protocol = protocol_of(properties, listener)
     if protocol == "PLAINTEXT":
         return ANONYMOUS
-    mechanism = properties.get("sasl.mechanism.inter.broker.protocol", "GSSAPI").strip().upper()
+    mechanism = inter_broker_mechanism(properties)
     if not protocol.startswith("SASL") or mechanism not in NAMED_IN_JAAS:
         return None
     prefix = f"listener.name.{listener.lower()}."

@@ -145,14 +145,14 @@ def node_file(text: str, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) ->
 
 
 def _quorum_keys(properties: Mapping[str, str], spec: ClusterSpec) -> dict[str, str]:
-    protocols = properties.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
+    protocols = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP)
     names = {entry.partition(":")[0].strip().upper() for entry in protocols.split(",")}
     if spec.controller_listener not in names:
         protocols = f"{protocols},{spec.controller_listener}:{spec.controller_security_protocol}"
     return {
         "controller.quorum.voters": spec.quorum_voters,
         "controller.listener.names": spec.controller_listener,
-        "listener.security.protocol.map": protocols,
+        PROTOCOL_MAP: protocols,
     }
 
 
@@ -168,16 +168,14 @@ def controller_file(spec: ClusterSpec, controller: ControllerSpec, base: str | N
     """
     theirs, own_base = parse(broker), parse(base or "")
     inherited = {key: value for key, value in theirs.items() if is_inherited(key) and key not in own_base}
-    protocols = merged_map(
-        own_base.get("listener.security.protocol.map", ""), theirs.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP)
-    )
+    protocols = merged_map(own_base.get(PROTOCOL_MAP, ""), theirs.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP))
     own = {
         "process.roles": Role.CONTROLLER.value,
         "node.id": str(controller.id),
         "listeners": f"{spec.controller_listener}://{controller.host}:{controller.port}",
         "log.dirs": ",".join(controller.log_dirs),
         "zookeeper.connect": spec.zookeeper.connect,
-        "listener.security.protocol.map": protocols,
+        PROTOCOL_MAP: protocols,
     }
     start = f"# Controller {controller.id}, made by Keeperless for the migration of this cluster to KRaft.\n"
     text = edit(start if base is None else base, own | inherited | own)

@@ -7,7 +7,7 @@ loopback, in a network of its own.
 
 from domain.cluster import ClusterSpec, ControllerSpec
 from domain.properties import edit, parse
-from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, controller_file
+from domain.zk_to_kraft.node_config import DEFAULT_PROTOCOL_MAP, PROTOCOL_MAP, controller_file
 from domain.zk_to_kraft.rehearsal_log import LAYOUT
 
 HOST = "127.0.0.1"
@@ -60,7 +60,7 @@ def controller_properties(spec: ClusterSpec, base: str | None, broker: str, log_
     users = [user for user in properties.get("super.users", "").split(";") if user.strip()]
     own = {
         "listeners": f"{spec.controller_listener}://{HOST}:{CONTROLLER_PORT}",
-        "listener.security.protocol.map": _plain(properties, inter_broker, spec.controller_listener),
+        PROTOCOL_MAP: _plain(properties, inter_broker, spec.controller_listener),
         "inter.broker.listener.name": inter_broker,
         "zookeeper.connect": here.zookeeper.connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
@@ -77,7 +77,7 @@ def inter_broker_listener(properties: dict[str, str]) -> str:
 
 def _plain(properties: dict[str, str], *names: str) -> str:
     """The names of all listeners, each without encryption and login."""
-    entries = properties.get("listener.security.protocol.map", DEFAULT_PROTOCOL_MAP).split(",")
+    entries = properties.get(PROTOCOL_MAP, DEFAULT_PROTOCOL_MAP).split(",")
     known = [entry.partition(":")[0].strip() for entry in entries if entry.strip()]
     return ",".join(f"{name}:PLAINTEXT" for name in dict.fromkeys((*known, *names)))
 

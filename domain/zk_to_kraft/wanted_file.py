@@ -27,6 +27,7 @@ from domain.zk_to_kraft.node_config import (
     DEFAULT_PROTOCOL_MAP,
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
+    PROTOCOL_MAP,
     ZOOKEEPER_ONLY_KEYS,
     ZOOKEEPER_PREFIXES,
     node_file,
@@ -174,13 +175,13 @@ def _without_quorum(text: str, spec: ClusterSpec) -> str:
     added = ("controller.quorum.", "zookeeper.metadata.migration.")
     removals = {key for key in properties if key.startswith(added)} | {"controller.listener.names"}
     controllers = {*_names(properties.get("controller.listener.names", "")), spec.controller_listener}
-    found = properties.get("listener.security.protocol.map")
+    found = properties.get(PROTOCOL_MAP)
     if found is None:
         return edit(text, {}, frozenset(removals))
     left = ",".join(entry for entry in found.split(",") if not _names(entry) & controllers).strip()
     if left == DEFAULT_PROTOCOL_MAP:
-        return edit(text, {}, frozenset(removals | {"listener.security.protocol.map"}))
-    return edit(text, {"listener.security.protocol.map": left}, frozenset(removals))
+        return edit(text, {}, frozenset(removals | {PROTOCOL_MAP}))
+    return edit(text, {PROTOCOL_MAP: left}, frozenset(removals))
 
 
 def _names(listed: str) -> set[str]:

@@ -35,7 +35,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from domain.cluster import KafkaClientSpec
+from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Absent, Permanent, Transient
 from domain.offsets import GroupOffset
 from domain.survey import BrokerLogDir
@@ -241,9 +241,8 @@ def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float
 
 def is_anybody_there(server: str) -> bool:
     """Looked at first, because kafka-python tries a refused connection again until its time is over."""
-    host, _, port = server.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANYBODY_THERE_SECONDS).close()
+        socket.create_connection(host_and_port(server), timeout=ANYBODY_THERE_SECONDS).close()
     except OSError:
         return False
     return True

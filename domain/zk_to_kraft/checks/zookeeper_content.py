@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from domain.cluster import servers_in
 from domain.decisions import Finding, Severity
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
@@ -183,7 +184,7 @@ def _connect_strings(seen: Seen) -> Iterator[Finding]:
                 expected=f"the chroot of {wanted}",
                 fix="Use the same chroot everywhere: a controller would create another one, empty.",
             )
-        elif _servers(connect) != _servers(wanted):
+        elif set(servers_in(connect)) != set(servers_in(wanted)):
             yield Finding(
                 code="PF20",
                 severity=Severity.WARNING,
@@ -197,10 +198,6 @@ def _connect_strings(seen: Seen) -> Iterator[Finding]:
 
 def _chroot(connect: str) -> str:
     return connect.partition("/")[2].strip("/")
-
-
-def _servers(connect: str) -> set[str]:
-    return {server.strip() for server in connect.partition("/")[0].split(",")}
 
 
 UNREADABLE = "ZooKeeper may not be read with our identity"
