@@ -35,6 +35,7 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
 from activities.starting import Starting
 from activities.wiping import Wiping
+from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
@@ -128,6 +129,20 @@ class Field:
         """A new quorum, its elections beginning at `epoch`, and brokers that have just started: all else is thrown away."""
         await asyncio.to_thread(self._begin_anew, epoch)
         await self.until(is_in_dual_write, "dual write")
+        await self._until_written()
+
+    async def _until_written(self, seconds: float = 60.0) -> None:
+        """The first offset is the copy's own: the controller still writes over whatever differs. The next is dual write's."""
+        first, end = await self._written(), time.monotonic() + seconds
+        while await self._written() == first:
+            if time.monotonic() > end:
+                raise Transient(f"waited {seconds:g} s in vain: a first offset of dual write; {first}")
+            await asyncio.sleep(0.3)
+
+    async def _written(self) -> int | None:
+        async with session(self.ports.zookeepers, self.record) as tree:
+            view = await view_of(tree)
+        return None if view.migration is None else view.migration.offset
 
     def _begin_anew(self, epoch: int | None) -> None:
         spec = self.cluster.spec

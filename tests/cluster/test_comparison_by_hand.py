@@ -37,7 +37,7 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
-from playground.field import Field
+from playground.field import Field, is_in_dual_write
 from playground.seed import seed
 from playground.wire_requests import Quota, alter_quotas
 
@@ -172,10 +172,27 @@ def found_in(report: DriftReport) -> set[tuple[str, str, str]]:
     return {(f.record, "" if f.record == "acl" else f.key, f.field) for f in report.first}
 
 
+async def compared_by_one_controller(at: Field, compare: Any) -> tuple[set[tuple[str, str, str]], DriftReport]:
+    """What has to be found, and what was.
+
+    A controller that takes over writes the quorum's state over ZooKeeper's, what was edited too: only producer ids stay as
+    they are, for it has none. On a busy machine that happens at any time; then it is done again.
+    """
+    for _ in range(5):
+        before, _ = await at.rule()
+        with behind_kafkas_back(at, *BEHIND_KAFKAS_BACK) as expected:
+            report = await compare()
+        after, _ = await at.rule()
+        if after.controller == before.controller:
+            return expected, report
+        print(f"a controller has taken over: {before.controller} before, {after.controller} now")
+        await at.until(is_in_dual_write, "dual write again")
+    raise AssertionError("a controller took over each time")
+
+
 async def test_every_kind_that_is_changed_behind_kafkas_back_is_named(field_in_dual_write: Field, compare: Any) -> None:
     assert (await compare()).verdict is Verdict.CLEAN
-    with behind_kafkas_back(field_in_dual_write, *BEHIND_KAFKAS_BACK) as expected:
-        report = await compare()
+    expected, report = await compared_by_one_controller(field_in_dual_write, compare)
     assert report.verdict is Verdict.DRIFT
     assert found_in(report) == expected
     assert all(f.left_at.startswith("/") for f in report.first if f.left is not None), "a place to look at"
