@@ -35,7 +35,8 @@ CHECKS_AT_ONCE = 4
 
 
 def work_directory(settings: CheckSettings) -> Path:
-    return settings.checks_directory.absolute() / "work"
+    """Swept when a worker begins: by its name nobody else's."""
+    return settings.checks_directory.absolute() / "keeperless-attempts"
 
 
 def checks_activities(
