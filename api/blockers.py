@@ -23,6 +23,7 @@ from domain import standing
 from domain.blocker import Blocker, blocker
 from domain.contracts import ActivityName, BlockersSeen, TaskQueue
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+from ledger.errors import LedgerUnavailable
 
 QUESTION_LIMIT = timedelta(seconds=6)
 """For a worker to answer for a run. It may have to read the run's history first."""
@@ -77,11 +78,13 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         return _answer(record, None, items)
     events = await _events(wiring, record.id)
     now = datetime.now(UTC)
-    looked, run = await asyncio.gather(_look(wiring.temporal, record, _in_hand(events, record, now), now), _run(wiring, record))
+    look = _look(wiring.temporal, record, _in_hand(events, record, now), now)
+    looked, run, unwritable = await asyncio.gather(look, _run(wiring, record), _unwritable(wiring, record, now))
     seen = looked if isinstance(looked, BlockersSeen) else None
     commands = await wiring.ledger.commands(record.id)
     known = _known(record, seen, run, events, commands, now)
-    found = [*(seen.blockers if seen is not None else ()), *([looked] if isinstance(looked, Blocker) else ()), *known]
+    own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
+    found = [*(seen.blockers if seen is not None else ()), *own, *known]
     return _answer(record, seen, _once(found))
 
 
@@ -152,6 +155,15 @@ async def _look(temporal: Temporal, record: MigrationRecord, in_hand: tuple[str,
         return _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
 
 
+async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) -> Blocker | None:
+    """What can be read may still be locked by somebody, or be a standby's. A migration that is held would not find out."""
+    try:
+        await wiring.ledger.prove_writable(record.id)
+    except LedgerUnavailable as error:
+        return _unseen(standing.LEDGER_UNAVAILABLE, "the ledger", str(error), "migrations can write down what they do", now)
+    return None
+
+
 def _missing(queue: TaskQueue, observed: str, now: datetime) -> Blocker:
     return standing.no_worker(queue, standing.PROGRAM_OF[queue], observed, now)
 
@@ -161,6 +173,9 @@ def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) 
         standing.OBSERVATION_FAILED: "Mend what is named. The log of keeperless-activities has it whole.",
         standing.TEMPORAL_UNAVAILABLE: "Start Temporal, or make it reachable. Nothing is lost meanwhile: migrations go "
         "on where they stood.",
+        standing.LEDGER_UNAVAILABLE: "Find who keeps its lock, and end that session: `fuser` on the file of SQLite, "
+        "pg_stat_activity and pg_locks of PostgreSQL. Or it takes no writes: its file system is full or read-only, it is "
+        "a standby (pg_is_in_recovery). Nothing is lost meanwhile: migrations go on where they stood.",
     }[code]
     return blocker(code, about, observed=observed, expected=expected, fix=fix, since=now)
 

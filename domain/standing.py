@@ -13,6 +13,7 @@ from domain.records import Command, Event, MigrationRecord, MigrationState, Wait
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
+LEDGER_UNAVAILABLE = "ledger-unavailable"
 
 CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
@@ -20,6 +21,7 @@ CODES: dict[str, str] = {
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, or cannot reach Temporal.",
     RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
+    LEDGER_UNAVAILABLE: "The ledger can be read, and not written: nothing that is done could be written down, so nothing is.",
     OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
     COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
 }

@@ -19,7 +19,7 @@ async def append(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> N
     """Append the drafts whose keys are new, in their order. An event that is there already is left as it is."""
     if not drafts:
         return
-    head = (await connection.execute(select(chain_head).with_for_update())).mappings().one()
+    head = await lock(connection)
     known = set(await connection.scalars(select(events.c.key).where(events.c.key.in_([d.key for d in drafts]))))
     # The first draft of a key stands; `setdefault` keeps the order.
     fresh: dict[str, EventDraft] = {}
@@ -30,6 +30,11 @@ async def append(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> N
     if entries:
         await connection.execute(events.insert(), [entry.model_dump() for entry in entries])
         await connection.execute(update(chain_head).values(seq=entries[-1].seq, hash=entries[-1].hash))
+
+
+async def lock(connection: AsyncConnection) -> RowMapping:
+    """The head: whoever has it appends, and nobody else does until the transaction ends."""
+    return (await connection.execute(select(chain_head).with_for_update())).mappings().one()
 
 
 def canonical(draft: EventDraft) -> EventDraft:

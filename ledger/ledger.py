@@ -287,6 +287,15 @@ class SqlLedger:
 
         await self._database.write(write)
 
+    async def prove_writable(self, migration_id: str) -> None:
+        """Take what whoever records takes, and write nothing. `LedgerUnavailable` says why nothing can be written."""
+
+        async def take(connection: AsyncConnection) -> None:
+            await migrations.lock(connection, migration_id)
+            await chain.lock(connection)
+
+        await self._database.write(take)
+
     async def record_event(self, draft: EventDraft) -> None:
         """Append an event that belongs to no migration's progress: a call, refused ones too."""
         await self._database.write(lambda connection: chain.append(connection, [draft]))

@@ -1,7 +1,10 @@
 """Why is nothing happening? In every state, with a worker and without, with Temporal and without: always an answer."""
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -236,6 +239,18 @@ async def test_nothing_is_in_the_way_of_what_has_ended(
 async def test_an_unknown_migration_is_a_problem(api: Any, expect_problem: Expect) -> None:
     unknown = "019fffff-ffff-7fff-bfff-ffffffffffff"
     expect_problem(await api.http.get(f"/migrations/{unknown}/blockers"), 404, "migration-not-found")
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_ledger_that_nobody_can_write_is_told_although_the_migration_is_held(api: Any, tmp_path: Path) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("ledger-unavailable", "the ledger"), ("held", "the migration")]
+    assert "database is locked" in answer["items"][1]["observed"]
+    assert "ledger-unavailable" not in [code for code, _ in keys(await blockers(api, migration_id))]
 
 
 async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,17 +62,21 @@ async def seconds_until_unavailable(call: Coroutine[Any, Any, Any]) -> float:
 
 
 async def test_a_writer_that_holds_the_lock_too_long(
-    impatient: SqlLedger, patient: SqlLedger, database_url: str, make_event: EVENT_MAKER
+    impatient: SqlLedger, patient: SqlLedger, database_url: str, make_event: EVENT_MAKER, make_spec: Any, make_migration: Any
 ) -> None:
+    await patient.put_cluster(make_spec(), NOW)
+    await patient.create_migration(migration := make_migration())
     is_sqlite = database_url.startswith("sqlite")
     lock = "BEGIN IMMEDIATE" if is_sqlite else "SELECT * FROM chain_head FOR UPDATE"
     async with opened(database_url, PATIENT) as other, other.engine.connect() as connection:
         await connection.execute(text(lock))
         waited = await seconds_until_unavailable(impatient.record_event(make_event("a")))
+        assert 0.2 < await seconds_until_unavailable(impatient.prove_writable(migration.id)) < SOON
         assert await patient.events() == []  # Readers do not wait for writers.
         await connection.rollback()
     print(f"waited {waited:.2f} s for the lock")
     assert 0.2 < waited < SOON
+    await impatient.prove_writable(migration.id)
     await patient.record_event(make_event("a"))
     assert len(await patient.events()) == 1
 
