@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from activities.observe import Ports
 from activities.ports.kafka import KafkaClient
-from domain.canaries import PREFIX, is_anything_made
+from domain.canaries import CONFIG, CONFIG_VALUE, PREFIX, is_anything_made
 from domain.errors import Absent, Permanent
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
@@ -40,7 +40,7 @@ async def _asked_for(client: KafkaClient, broker: int, policy: MigrationPolicy) 
     asked: dict[str, Asked] = {}
     if policy.canaries:
         has_authorizer = await client.denied_groups(broker) is not None
-        asked |= {"change configs of topics": lambda: client.set_topic_config(broker, name, "retention.ms", "3600000")}
+        asked |= {"change configs of topics": lambda: client.set_topic_config(broker, name, CONFIG, CONFIG_VALUE)}
         asked |= {"read from topics": lambda: client.fetch(broker, name, 0, 0)}
         asked |= {"change ACLs": lambda: client.forget_group(broker, name)} if has_authorizer else {}
         asked |= {"change users' credentials": lambda: client.take_scram(broker, name)}

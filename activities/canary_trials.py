@@ -7,12 +7,11 @@ from urllib.parse import quote
 from activities.perch import Perch
 from activities.zookeeper_survey import GROUPS, USERS
 from activities.zookeeper_view import TOPICS
-from domain.canaries import Canary
+from domain.canaries import CONFIG, CONFIG_VALUE, Canary
 from domain.errors import Transient
 
 ONE_REPLICA = {"min.insync.replicas": "1"}
 """The default of most clusters is two, and the canary has one."""
-CONFIG, CONFIG_VALUE = "retention.ms", "3600000"
 
 
 async def _try_topic(perch: Perch) -> None:

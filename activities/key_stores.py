@@ -4,7 +4,8 @@ Passwords go to it by its environment. Private keys stay where they are, but for
 certificates, and is read here to see that it opens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -65,27 +66,29 @@ class Stores:
     problems: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """What is wrong with one store, or cannot be seen, says nothing of the other."""
+        try:
+            yield
+        except Wrong as error:
+            self.problems.append(str(error))
+        except NotSeen as error:
+            self.unknown.append(str(error))
+
 
 async def look_at_stores(asked: NodeSettings, settings: Mapping[str, str], *, needs_key: bool) -> Stores:
     """The keystore, where there is one or has to be (`needs_key`: then the key is opened, too), and the truststore."""
     stores = Stores()
     is_without = not any(settings.get(f"ssl.keystore.{name}", "").strip() for name in ("location", "key"))
-    try:
+    with stores.noting():
         if not is_without:
             chain = await _chain(asked, settings, needs_key=needs_key)
             stores.chain, stores.certificate = chain, _described(chain)
         elif needs_key:
             stores.problems.append("there is no keystore: ssl.keystore.location is not set")
-    except Wrong as error:
-        stores.problems.append(str(error))
-    except NotSeen as error:
-        stores.unknown.append(str(error))
-    try:
+    with stores.noting():
         stores.trusted = await _trusted(asked, settings)
-    except Wrong as error:
-        stores.problems.append(str(error))
-    except NotSeen as error:
-        stores.unknown.append(str(error))
     return stores
 
 
@@ -137,8 +140,7 @@ async def _pem_chain(asked: NodeSettings, settings: Mapping[str, str]) -> list[x
     shown, key = (text, text) if path else (settings.get("ssl.keystore.certificate.chain", ""), settings["ssl.keystore.key"])
     password = settings.get("ssl.key.password", "")
     chain = _read(shown, "keystore")
-    begin = key.find("-----BEGIN")
-    begin = next((key.rfind("-----BEGIN", 0, at) for at in (key.find("PRIVATE KEY-----"),) if at >= 0), begin)
+    begin = key.rfind("-----BEGIN", 0, max(key.find("PRIVATE KEY-----"), 0))  # a certificate may stand before it
     try:
         opened = load_pem_private_key(key[max(begin, 0) :].encode(), password.encode() or None)
     except (ValueError, TypeError) as error:

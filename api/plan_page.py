@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from api.standing import Standing
-from domain.amounts import roughly
+from domain.amounts import counted, roughly
 from domain.decisions import Finding, Severity
 from domain.plans import NOTHING_ANSWERS, Basis, Estimate, Plan, PlannedNode, PlannedRoll, PlannedWave
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.rehearsal import RehearsalReport, rounds_told
+from domain.zk_to_kraft.rehearsal import RehearsalReport
 
 SAYS = {
     Severity.BLOCKER: "Blockers: nothing starts before these are mended, or accepted in the policy",
@@ -114,7 +114,7 @@ def _rehearsal(report: RehearsalReport | None) -> Iterator[str]:
 
 
 def _passed(report: RehearsalReport) -> str:
-    after = rounds_told(report.rounds)
+    after = counted(report.rounds, "round")
     if report.has_passed:
         return f"It passed with the cluster as it is, after {after}."
     if not report.has_passed_in_part:

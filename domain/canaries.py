@@ -13,6 +13,8 @@ from domain.policy import MigrationPolicy
 
 PREFIX = "keeperless-canary-"
 PAUSE_SUFFIX = "-pause"
+CONFIG, CONFIG_VALUE = "retention.ms", "3600000"
+"""What a canary's topic is given."""
 
 REPLICAS = 3
 """Of the topic that the longest pause is measured on, where there are as many brokers."""

@@ -25,8 +25,9 @@ from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import CONTROLLER, PASSED, ROWS, Copied, Ended, Failed, NotIsolated, Order, Ready, Trying
 from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
+from domain.amounts import counted
 from domain.errors import KeeperlessError, Permanent
-from domain.zk_to_kraft.rehearsal import RehearsalLimits, rounds_told
+from domain.zk_to_kraft.rehearsal import RehearsalLimits
 from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12
@@ -86,9 +87,9 @@ async def rehearse(directory: Path, order: Order, servers: Servers) -> Ended:
 def why_no_round(made: int, seconds_left: float, limits: RehearsalLimits) -> str:
     """Why no further one begins, although it would tell more; the first always does."""
     if made >= limits.max_rounds:
-        return f"{rounds_told(made)} were made, and no more are"
+        return f"{counted(made, 'round')} were made, and no more are"
     if made and seconds_left < limits.round_deadline.total_seconds():
-        return f"after {rounds_told(made)} the time was over"
+        return f"after {counted(made, 'round')} the time was over"
     return ""
 
 

@@ -129,10 +129,6 @@ class RehearsalReport(RehearsalModel):
         return sum(self.records.values())
 
 
-def rounds_told(rounds: int) -> str:
-    return f"{rounds} round{'s' if rounds != 1 else ''}"
-
-
 def refusal(why: str) -> RehearsalReport:
     return RehearsalReport(refused=why)
 

@@ -20,6 +20,7 @@ BY_HAND = "Try it by hand with what is missing here, and accept this finding."
 
 def brokers_let_in(seen: Surveyed) -> Iterator[Finding]:
     """As Kafka's own tool found it, from each controller's host."""
+    expected = "a login with the settings that it gets"
     settings = seen.controller_settings
     listener = inter_broker_listener(settings)
     if protocol_of(settings, listener) == "PLAINTEXT":
@@ -28,20 +29,17 @@ def brokers_let_in(seen: Surveyed) -> Iterator[Finding]:
         name, tried = seen.name(controller.id), seen.node(controller.id).logins
         if not tried:
             why = seen.survey.why_missing(f"logins from {name}")
-            yield unverifiable(CODE, f"{listener}, from {name}", why, "a login with the settings that it gets", BY_HAND)
+            yield unverifiable(CODE, f"{listener}, from {name}", why, expected, BY_HAND)
         for login in tried:
+            what = f"{login.what}, from {name}"
             if login.unknown is not None:
-                what, expected = f"{login.what}, from {name}", "a login with the settings that it gets"
                 yield unverifiable(CODE, what, login.unknown, expected, BY_HAND)
             elif login.problem is not None:
-                yield Finding(
-                    code=CODE,
-                    object=f"{login.what}, from {name}",
-                    observed=login.problem,
-                    expected="a login with the settings that it gets",
-                    fix="Correct the keystore, truststore or login that the controller gets: the first broker's, or its "
-                    "base_properties. Controllers tell brokers through this listener what they lead.",
+                fix = (
+                    "Correct the keystore, truststore or login that the controller gets: the first broker's, or its "
+                    "base_properties. Controllers tell brokers through this listener what they lead."
                 )
+                yield _wrong(what, login.problem, expected, fix)
 
 
 def stores_open(seen: Surveyed) -> Iterator[Finding]:
