@@ -12,9 +12,10 @@ from typing import Protocol
 from domain.drift.digests import Digester
 from domain.drift.records import PARTITION, TOPIC
 from spark.sources.source import Rows
+from spark.sources.topic_znodes import MOST_PARTITION, Topics, Unread
 from spark.sources.zookeeper_forms import Reading, rows_of_znode
 from spark.sources.zookeeper_survey import TOLD
-from spark.sources.zookeeper_topics import MOST_PARTITION, Topics, Unread, record_batch, topic_rows
+from spark.sources.zookeeper_topics import record_batch, topic_rows
 
 BATCH = 100_000
 

@@ -21,11 +21,11 @@ from domain.errors import Permanent
 from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, Positions, boundary_from, ensure_intact, frame_of, opened
 from spark.job import ZooKeeperSnapshot
 from spark.sources.source import Rows, Split
+from spark.sources.topic_znodes import MOST_PARTITION
 from spark.sources.zookeeper_forms import Reading
 from spark.sources.zookeeper_regions import partition_numbers, regions_of, topics_folder
 from spark.sources.zookeeper_rows import Gathered, Notes
 from spark.sources.zookeeper_survey import Known, all_nodes, surveyed
-from spark.sources.zookeeper_topics import MOST_PARTITION
 
 
 @dataclass

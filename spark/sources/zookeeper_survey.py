@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from domain.errors import Permanent
 from spark.codec.zookeeper_digest import VERSION, Digest, digest_of
 from spark.codec.zookeeper_snapshot import Content, Frame, Nodes, TreeDigest, nodes_from
+from spark.sources.topic_znodes import WITHOUT_ID, is_without_id
 from spark.sources.zookeeper_regions import regions_of, starts_with, topics_folder
-from spark.sources.zookeeper_topics import WITHOUT_ID, is_without_id
 
 TOLD = 20
 """So many names are told one by one."""
