@@ -19,8 +19,9 @@ from domain.pages import docs_of
 from domain.policy import MigrationPolicy
 from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED
+from domain.zk_to_kraft.deaths import DEATHS
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
-from domain.zk_to_kraft.log_lines import DEATHS, RUNNING, Told
+from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from playground.broker_properties import BrokerAddresses, render

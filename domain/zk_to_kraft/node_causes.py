@@ -6,6 +6,7 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
+from domain.zk_to_kraft.deaths import death_in
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
     CLUSTER_REFUSED,
@@ -16,7 +17,6 @@ from domain.zk_to_kraft.log_lines import (
     REGISTRATION_REFUSED,
     REGISTRATION_UNSUPPORTED,
     TLS_FAILED,
-    death_in,
     found_in,
     silence_in,
 )

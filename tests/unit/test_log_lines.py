@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import DEATHS, MAX_QUOTE, RUNNING, Told, current, death_in, found_in
+from domain.zk_to_kraft.deaths import DEATHS, death_in
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, RUNNING, Told, current, found_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
