@@ -19,7 +19,7 @@ from domain.pages import docs_of
 from domain.policy import MigrationPolicy
 from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED
-from domain.zk_to_kraft.deaths import DEATHS
+from domain.zk_to_kraft.deaths import DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
@@ -266,6 +266,8 @@ def blockers() -> str:
         _lines(RUNNING),
         "## Last words of a node that has died\n",
         _lines(DEATHS),
+        "## A node that has died of none of these\n",
+        _endings((STOPPED, KILLED, SILENT)),
     ]
     return "\n".join(parts)
 
@@ -273,6 +275,11 @@ def blockers() -> str:
 def _lines(kinds: tuple[Told, ...]) -> str:
     rows = [f"| {kind.name} | {kind.expected} | {kind.fix} |" for kind in kinds]
     return "\n".join(["| what it tells | what would be right | what to do |", "|---|---|---|", *rows]) + "\n"
+
+
+def _endings(endings: tuple[Ending, ...]) -> str:
+    rows = [f"| {ending.observed} | {ending.expected or 'it runs'} | {ending.fix} |" for ending in endings]
+    return "\n".join(["| what is told | what would be right | what to do |", "|---|---|---|", *rows]) + "\n"
 
 
 PAGES = {

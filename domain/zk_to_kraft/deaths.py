@@ -1,169 +1,230 @@
-"""What a process says when it dies: the words of Kafka 3.9 and of a JVM, what would be right, and what to do."""
+"""How a process has ended, by the last that it printed: it names its cause, it was stopped in order, killed, or said nothing.
+
+    1. its own lines: from Kafka's first one on, without the frames of stack traces
+    2. stopped in order: it told of a signal, or that it has shut down, and no error after that       → start it
+    3. its cause: of what it said as an error at its end the last known words                         → the kind's fix
+    4. an error that is not known: the last ones, without what may be a secret                        → look at its log
+    5. else its output ends amid ordinary lines: it had no time to say anything                       → it was killed
+
+What is told with a warning or less it has lived on with, and so has it with an error long before its end.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import takewhile
 
-from domain.zk_to_kraft.log_lines import OUT_OF_MEMORY, TOO_MANY_OPEN_FILES, Found, Told, first_of
+from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, stamp_of
+from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
+from domain.zk_to_kraft.rehearsal_log import stripped
+from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 
-ITS_FILES = "the process can read and write its own files"
-DEATHS = (
-    OUT_OF_MEMORY,
-    Told(
-        "disk-full",
-        re.compile(r"No space left on device"),
-        "room on every log directory",
-        "Make room: move or delete what is not Kafka's, or grow the volume. Then start it.",
-    ),
-    Told(
-        "disk-failed",
-        re.compile(r"Read-only file system|Input/output error"),
-        "a disk that can be written and read",
-        "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
-    ),
-    Told(
-        "log-dirs-failed",
-        re.compile(r"Shutdown broker because all log dirs in .{1,160} have failed"),
-        "a log directory that can be written and read",
-        "Look at the room on that volume, at its mount, at the kernel's log, and further up in the node's own: an "
-        "IOException says what failed. Mend it, then start the node.",
-        is_vague=True,
-    ),
-    Told(
-        "installation-gone",
-        re.compile(
-            r"Could not find or load main class [\w.$]{1,100}|Unable to access jarfile \S{1,160}|"
-            r"Error opening zip file or JAR manifest missing ?: \S{1,160}"
-        ),
-        "Kafka and its agents lie where the node's start command says",
-        "Put the installation back (a volume that is not mounted, a package that was removed), or correct kafka_home and "
-        "the start command. Then start the node.",
-    ),
-    Told(
-        "java-cannot-start",
-        re.compile(
-            r"UnsupportedClassVersionError|Unrecognized VM option '[^']{1,60}'|"
-            r"Could not reserve enough space for|(?:java|exec): .{0,80}not found"
-        ),
-        "a Java that can run this Kafka",
-        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
-    ),
-    Told(
-        "java-failed",
-        re.compile(r"Error occurred during initialization of VM"),
-        "a Java that starts",
-        "Look at the lines around it: options, heap, agents and libraries in the node's start command. Then start the node.",
-        is_vague=True,
-    ),
-    TOO_MANY_OPEN_FILES,
-    Told(
-        "lock-held",
-        re.compile(r"Failed to acquire lock on file \.lock in ([^\s.]+)"),
-        "no other process has the log directory",
-        "Another process, perhaps the node's own old one, uses the directory. Find it with `fuser`, stop it, then start "
-        "the node.",
-    ),
-    Told(
-        "port-in-use",
-        re.compile(r"Address already in use|Socket server failed to bind to \S+:\d+"),
-        "the node's ports are free",
-        "Find who listens with `ss -ltnp`, stop it, or give one of the two another port. Then start the node.",
-    ),
-    Told(
-        "cluster-id-differs",
-        re.compile(r"Invalid cluster\.id in: \S{1,160} Expected \S{1,64}, but read \S{1,64}"),
-        "meta.properties and ZooKeeper name one cluster",
-        "Where /cluster/id is not what meta.properties says on every broker, somebody has deleted or written it: put it back. "
-        "Else the node reaches another ZooKeeper, or lies on another cluster's directory: correct zookeeper.connect or "
-        "log.dirs. Then start it.",
-    ),
-    Told(
-        "directory-of-nobody",
-        re.compile(r"Found directory \S{1,160}, '[^']{1,100}' is not in the form of topic-partition"),
-        "nothing but Kafka's own directories in a log directory",
-        "Move it away, or remove it where it is an empty lost+found: that comes with a new file system, and log.dirs is better "
-        "a folder on it than its root. Then start the node.",
-    ),
-    Told(
-        "storage-of-another",
-        re.compile(r"InconsistentBrokerIdException|Stored node id \d+ doesn't match previous node id \d+"),
-        "meta.properties has the node's own id",
-        "The log directory is another node's: correct log.dirs, or node.id.",
-    ),
-    Told(
-        "not-formatted",
-        re.compile(r"No (?:readable )?meta\.properties (?:files? )?found(?: in any of the)?"),
-        "formatted storage",
-        "The log directory is empty or was put aside: mount the right volume. A controller of ours is formatted anew once its "
-        "directory is absent.",
-    ),
-    Told(
-        "node-exists",
-        re.compile(r"NodeExistsException: KeeperErrorCode = NodeExists"),
-        "no session of an earlier process keeps /brokers/ids/…",
-        "The old session lives until zookeeper.session.timeout.ms is over: start it once more after that. If it lasts, another "
-        "broker runs with this id.",
-    ),
-    Told(
-        "zookeeper-no-auth",
-        re.compile(r"NoAuthException: KeeperErrorCode = NoAuth(?: for \S{1,80})?"),
-        "the node's identity may write ZooKeeper",
-        "Give the node the same ZooKeeper credentials as the brokers (zookeeper.set.acl, JAAS or TLS), then start it.",
-    ),
-    Told(
-        "zookeeper-unreachable",
-        re.compile(r"ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: \w+"),
-        "ZooKeeper answers the node",
-        "Look at the ensemble first; if it is well, at zookeeper.connect and the network between.",
-    ),
-    Told(
-        "flag-on-kraft-cluster",
-        re.compile(r"Should not have ZK migrations enabled on a cluster that was created in KRaft mode"),
-        "a quorum whose first activation had the migration flag",
-        "The quorum's log was begun without the flag: stop all controllers, ask for a rollback, and begin anew.",
-    ),
-    Told(
-        "migration-copy-failed",
-        re.compile(r"Encountered fatal fault: (?:Migration to KRaft failed|.{0,40}migration.{0,60})", re.IGNORECASE),
-        "a copy that every znode lets through",
-        "A znode cannot be copied. `copy-cannot-finish` names it where it can be found: mend it, then migrate again.",
-    ),
-    Told(
-        "no-permission",
-        re.compile(r"AccessDeniedException: \S{1,160}|\S{1,160} ?\(Permission denied\)|Permission denied"),
-        ITS_FILES,
-        "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it.",
-    ),
-    Told(
-        "missing-file",
-        re.compile(r"(?:FileNotFoundException|NoSuchFileException): \S{1,160}"),
-        "every file that its properties name",
-        "Put the file back, or correct the property that names it. Then start it.",
-    ),
-    Told(
-        "bad-configuration",
-        re.compile(r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|.{0,60})"),
-        "a properties file that Kafka accepts",
-        "Correct the named property in the node's file, then start it.",
-    ),
-    Told(
-        "bad-requirement",
-        re.compile(r"IllegalArgumentException: requirement failed: [^=]{0,160}"),
-        "a properties file that Kafka accepts",
-        "Correct the named property in the node's file, then start it.",
-    ),
-    Told(
-        "class-not-found",
-        re.compile(r"ClassNotFoundException: [\w.$]{1,120}"),
-        "every class that its properties name is in kafka_home's libs",
-        "Install the plug-in on this node, or remove the property that names it.",
-    ),
-)
+DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
 the first pattern."""
 
+AT_THE_END = timedelta(seconds=60)
+"""An error that is older than that at the process's last line was not its end: it went on."""
+SHOWN_LINES = 3
+"""Of the errors that are not known, those that are shown."""
+
+FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
+LEVEL = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
+OF_A_TRACE = re.compile(
+    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
+)
+"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
+ERROR = re.compile(
+    r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
+    r"Fault)\b|"
+    r"(?:Fatal |FATAL )?[Ee]rror\b|# +\w|Terminating due to|\[\d+\.\d+s\]\[error\])|: (?:not found|No such file or directory|"
+    r"Permission denied)$"
+)
+HOLLOW = re.compile(
+    r"Exiting Kafka due to fatal exception|Prepare to shutdown|Encountered fatal fault: caught exception|"
+    r"A fatal exception has occurred|Got exception while starting SharedServer"
+)
+"""Errors that only say that there was one."""
+
+SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
+SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App info kafka\.server for -?\d+ unregistered")
+"""A broker's last words, and a controller's, which has none of the first kind. A start that failed ends with them, too."""
+
+THROWN = re.compile(
+    r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
+)
+REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
+PATH = re.compile(r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/]))")
+"""In small letters only: what is encoded has others as well."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process has ended, for people. `expected`: empty where there is nothing to say but that it runs."""
+
+    observed: str
+    expected: str
+    fix: str
+
+
+STOPPED = Ending(
+    "It was stopped in order",
+    "",
+    "Start it. If nobody of yours has stopped it, find out who does: `systemctl status`, `last`, configuration management; "
+    "SIGHUP comes from a session that was closed.",
+)
+KILLED = Ending(
+    "Its output ends amid ordinary lines, with no error and no shutdown: it was killed",
+    "nobody kills it, and its host has memory for it",
+    "Look whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`, the limit of its container or unit): then "
+    "lower -Xmx or give it more; or whether the host went down; else somebody has sent kill -9. Then start it: it recovers "
+    "its logs first.",
+)
+SILENT = Ending(
+    "It printed nothing",
+    "a start command whose output goes where it is looked for",
+    "Run its start command by hand as Kafka's user, and look whether it redirects its output: the cause is told there. Then "
+    "start it.",
+)
+UNKNOWN_FIX = "Look at its log, mend the cause, and start it. It goes on by itself once the node serves."
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A line with the level of what it belongs to, empty where it has none, and the last time before it."""
+
+    text: str
+    level: str
+    at: datetime | None
+
+    @property
+    def is_of_the_living(self) -> bool:
+        return self.level in LIVING
+
+    @property
+    def is_error(self) -> bool:
+        return not self.is_of_the_living and ERROR.search(self.text) is not None
+
+
+def ending_of(lines: Sequence[str]) -> Ending:
+    """How the process ended that printed these lines last."""
+    said = _own(lines)
+    if not said:
+        return SILENT
+    stop = _stopped_by(said)
+    if stop is not None:
+        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}")
+    found = death_in(lines)
+    if found is not None:
+        return Ending(f"It printed: {found.quote}", found.told.expected, found.told.fix)
+    errors = _errors(_at_the_end(said))
+    if errors:
+        return Ending(f"Its last errors name no known cause: {_shown(errors)}", "", UNKNOWN_FIX)
+    if any(one.level for one in said):
+        return replace(KILLED, observed=f"{KILLED.observed}. The last: {_shown(said[-1:])}")
+    return Ending(f"Its last lines name no known cause: {_shown(said)}", "", UNKNOWN_FIX)
+
 
 def death_in(lines: Sequence[str]) -> Found | None:
-    """Why a process died, by its last words; `None` where they are none that we know."""
-    deaths = [found for line in lines if (found := first_of(line, DEATHS)) is not None]
+    """Why a process died, by its last words; `None` where they are none that we know, or it was stopped in order.
+
+    What is vague is quoted before what is exact: often it has the name of the thing.
+    """
+    said = _own(lines)
+    if _stopped_by(said) is not None:
+        return None
+    deaths = [found for one in _at_the_end(said) if (found := _death(one)) is not None]
+    vague = {found.told.name: found.quote for found in deaths if found.told.is_vague}
     exact = [found for found in deaths if not found.told.is_vague]
-    return next(reversed(exact or deaths), None)
+    if not deaths:
+        return None
+    if not exact and NEVER_REGISTERED.name in vague:
+        exact = list(found_in(lines, REFUSALS))[:1]
+    if not exact:
+        return replace(deaths[-1], quote=_joined([*vague.values()]))
+    alike = takewhile(lambda found: found.told is exact[-1].told, reversed(exact))
+    last = max(alike, key=lambda found: len(found.quote))
+    return replace(last, quote=_joined([*vague.values(), last.quote]))
+
+
+def words_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Of the last lines the errors that a process ended with; without any the lines as they are. No frames."""
+    said = _own(lines)
+    errors = () if _stopped_by(said) is not None else _errors(_at_the_end(said))
+    return tuple(one.text for one in errors) or without_frames(lines)
+
+
+def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line for line in lines if not FRAME.match(line))
+
+
+def _own(lines: Sequence[str]) -> list[_Said]:
+    """What the last process said."""
+    starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
+    return list(_said(lines[starts[-1] if starts else 0 :]))
+
+
+def _said(lines: Sequence[str]) -> Iterator[_Said]:
+    level, at = "", None
+    for line in without_frames(lines):
+        if found := LEVEL.match(line):
+            level = found[1]
+        elif not OF_A_TRACE.match(line):
+            level = ""
+        at = stamp_of(line) or at
+        if line.strip():
+            yield _Said(line, level, at)
+
+
+def _stopped_by(said: Sequence[_Said]) -> str | None:
+    """The words with which it was stopped in order; `None` where it was not, or where something has failed to start since."""
+    signal, ended = _last(said, SIGNAL), _last(said, SHUT_DOWN)
+    edge = max(signal, ended)
+    if edge < 0 or any(one.is_error for one in said[edge + 1 :]):
+        return None
+    if signal < 0 and _errors(_at_the_end(said)):
+        return None
+    number, pattern = (signal, SIGNAL) if signal >= 0 else (ended, SHUT_DOWN)
+    found = pattern.search(said[number].text)
+    return found[0] if found is not None else None
+
+
+def _last(said: Sequence[_Said], pattern: re.Pattern[str]) -> int:
+    return max((number for number, one in enumerate(said) if pattern.search(one.text)), default=-1)
+
+
+def _at_the_end(said: Sequence[_Said]) -> list[_Said]:
+    """Without what was said long before the end, and before it was stopped: that it survived."""
+    own = said[_last(said, SIGNAL) + 1 :]
+    newest = max((one.at for one in own if one.at is not None), default=None)
+    return [one for one in own if newest is None or one.at is None or newest - one.at <= AT_THE_END]
+
+
+def _errors(said: Sequence[_Said]) -> list[_Said]:
+    """Each once, those that say more than that there was one."""
+    errors = list({one.text: one for one in said if one.is_error}.values())
+    return [one for one in errors if not HOLLOW.search(one.text)] or errors
+
+
+def _death(one: _Said) -> Found | None:
+    return first_of(one.text, (LOG_NOT_LOADED,) if one.is_of_the_living else DEATHS)
+
+
+def _joined(quotes: Sequence[str]) -> str:
+    return ": ".join(dict.fromkeys(quotes))[: 2 * MAX_QUOTE]
+
+
+def _shown(said: Sequence[_Said]) -> str:
+    return " | ".join(_without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
+
+
+def _without_secrets(text: str) -> str:
+    """Times, kinds of errors and paths stay: they say where to look."""
+    found = LEVEL.match(text) or THROWN.match(text)
+    begun = found.end() if found is not None else 0
+    parts = PATH.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
+    told = "".join(part if number % 2 else stripped(part) for number, part in enumerate(parts))
+    return (text[:begun] + told).strip()

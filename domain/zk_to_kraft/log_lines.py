@@ -173,6 +173,16 @@ RUNNING = (
     AGENT_FAILED,
 )
 """What a living process says. The first pattern that fits a line counts."""
+REFUSALS = (
+    REGISTRATION_UNSUPPORTED,
+    REGISTRATION_DUPLICATE,
+    REGISTRATION_REFUSED,
+    CLUSTER_REFUSED,
+    TLS_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+)
+"""Why a broker does not register."""
 
 OUT_OF_MEMORY = Told(
     "out-of-memory",
@@ -199,7 +209,7 @@ def current(lines: Sequence[str]) -> tuple[str, ...]:
     """The lines of the process that runs now, as far as they are there, without those that are stale."""
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
     own = lines[starts[-1] :] if starts else lines
-    stamps = [_stamp(line) for line in own]
+    stamps = [stamp_of(line) for line in own]
     newest = max((stamp for stamp in stamps if stamp is not None), default=None)
     if newest is None:
         return tuple(own)
@@ -239,6 +249,7 @@ def _quoted(words: str) -> str:
     return SECRET.sub(r"Invalid value …\1", words)[:MAX_QUOTE].strip()
 
 
-def _stamp(line: str) -> datetime | None:
+def stamp_of(line: str) -> datetime | None:
+    """When it was said; `None` where the line has no time."""
     match = STAMP.match(line)
     return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") if match else None  # noqa: DTZ007 - compared with its like only

@@ -6,23 +6,20 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
-from domain.zk_to_kraft.deaths import death_in
+from domain.zk_to_kraft.deaths import ending_of
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
     CLUSTER_REFUSED,
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
     PEER_UNREACHABLE,
-    REGISTRATION_DUPLICATE,
-    REGISTRATION_REFUSED,
-    REGISTRATION_UNSUPPORTED,
+    REFUSALS,
     TLS_FAILED,
     found_in,
     silence_in,
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.rehearsal_log import stripped
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     ControllerSituation,
@@ -32,12 +29,6 @@ from domain.zk_to_kraft.situation import (
     quorum_leader,
 )
 
-DEATH_LINES = 60
-"""Of a dead node's last lines those in which its cause is looked for."""
-SHOWN_LINES = 3
-"""Of its last lines those that are shown where no cause is known."""
-SHOWN_CHARACTERS = 300
-
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 """Phases in which a controller without the flag is what is wanted, or can be mended no more."""
 
@@ -46,16 +37,6 @@ EXPLAINED_BY = {
     Role.CONTROLLER: (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_TOO_THIN),
 }
 """What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
-
-REFUSALS = (
-    REGISTRATION_UNSUPPORTED,
-    REGISTRATION_DUPLICATE,
-    REGISTRATION_REFUSED,
-    CLUSTER_REFUSED,
-    TLS_FAILED,
-    LOGIN_FAILED,
-    PEER_UNREACHABLE,
-)
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
@@ -86,18 +67,12 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
     if view.id in looked.hints.serving:
         return _unowned(looked, view)
-    lines = looked.hints.logs.get(view.id) or view.last_output
-    death = death_in(lines[-DEATH_LINES:])
+    ending = ending_of(looked.hints.logs.get(view.id) or view.last_output)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
-    if death is not None:
-        observed, fix = f"{process}. It printed: {death.quote}", death.told.fix
-    else:
-        last = " | ".join(stripped(line)[:SHOWN_CHARACTERS] for line in lines[-SHOWN_LINES:])
-        observed = f"{process}. Its last lines name no known cause: {last or 'it printed nothing'}"
-        fix = f"Look at its log, mend the cause, and start {name}. It goes on by itself once the node serves."
-    expected = f"{name} runs" if death is None else f"{name} runs: {death.told.expected}"
+    observed = f"{process}. {ending.observed}"
+    expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=ending.fix)
 
 
 def _unowned(looked: Looked, view: NodeView) -> Cause:

@@ -51,6 +51,8 @@ SPEC = cluster_spec()
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
 STANDBY = 3001
 STARTED = "[2026-11-20 02:59:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean"
+SAID = "[2026-11-20 02:59:30,000]"
+FRAMES = tuple(f"\tat kafka.raft.KafkaRaftManager.start{n}(RaftManager.scala:{n})" for n in range(90))
 SERVERS = ("127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183")
 
 
@@ -254,6 +256,31 @@ def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
     assert "ss -ltnp" in entry.fix
     (entry,) = found(dead(DUAL, 2, "something nobody has seen before"))
     assert "something nobody has seen before" in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("lines", "observed", "fix"),
+    [
+        ((), "It printed nothing", "by hand"),
+        ((f"{SAID} INFO all is well (kafka.X)",), "it was killed", "dmesg"),
+        ((f"{SAID} INFO Terminating process due to signal SIGTERM (x)",), "stopped in order", "Start it."),
+        (
+            (f"{SAID} ERROR no (x)", "my.Exception: the moon is full", *FRAMES, f"{SAID} INFO closing (x)"),
+            "the moon is full",
+            "log",
+        ),
+        ((f"{SAID} ERROR no (x)", "java.io.IOException: No space left on device", *FRAMES), "No space left", "Make room"),
+    ],
+)
+def test_a_dead_node_is_told_by_how_it_ended(lines: tuple[str, ...], observed: str, fix: str) -> None:
+    """From its log where it could be read, which may be long, or from its last words."""
+    for seen, hints in ((dead(DUAL, 2, *lines), Hints()), (dead(DUAL, 2), Hints(logs={2: lines}))):
+        (entry,) = found(seen, hints=hints)
+        assert (entry.code, entry.object) == ("node-down", "broker-2")
+        assert observed in entry.observed
+        assert "\tat" not in entry.observed
+        assert fix in entry.fix
+        assert entry.expected.startswith("broker-2 runs")
 
 
 def test_a_file_that_is_gone_is_told_as_gone() -> None:

@@ -20,13 +20,20 @@ def test_a_tool_s_failure_is_told_from_its_head_without_frames() -> None:
     assert len(why_failed(Completed(1, "", "x" * 1000))) == MOST_TOLD
 
 
-async def test_of_a_dead_process_the_cause_is_told_though_its_trace_is_long() -> None:
-    log = [*(f"INFO {n}" for n in range(300)), *TRACE]
-
+async def words(*log: str) -> tuple[str, ...]:
     async def output_tail(lines: int) -> tuple[str, ...]:
         return tuple(log[-lines:])
 
-    told = await last_words(cast("Any", SimpleNamespace(output_tail=output_tail)))
-    assert len(FRAMES) < LINES_READ
-    assert len(told) == LINES_TOLD
-    assert told[-2:] == (TRACE[0], "Caused by: java.io.IOException: no")
+    return await last_words(cast("Any", SimpleNamespace(output_tail=output_tail)))
+
+
+async def test_of_a_dead_process_the_cause_is_told_though_its_trace_is_long_and_it_closes_much_after_it() -> None:
+    ordinary = [f"[2026-11-20 03:00:00,000] INFO {n} (kafka.server.X)" for n in range(300)]
+    assert len(FRAMES) + 3 < LINES_READ
+    assert await words(*ordinary, *TRACE, *ordinary) == (TRACE[0], "Caused by: java.io.IOException: no")
+
+
+async def test_of_a_process_that_tells_no_error_the_last_lines_are_told() -> None:
+    ordinary = [f"[2026-11-20 03:00:00,000] INFO {n} (kafka.server.X)" for n in range(300)]
+    told = await words(*ordinary, *FRAMES)
+    assert told == tuple(ordinary[-LINES_TOLD:])

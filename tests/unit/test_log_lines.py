@@ -2,8 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.deaths import DEATHS, death_in
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, RUNNING, Told, current, found_in
+from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
@@ -32,35 +31,6 @@ LIVING = {
     "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
     "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
 }
-DYING = {
-    "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
-    "disk-full": "java.io.IOException: No space left on device",
-    "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
-    "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
-    "java-failed": "Error occurred during initialization of VM",
-    "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
-    "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
-    "too-many-open-files": "java.net.SocketException: Too many open files",
-    "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
-    "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
-    "cluster-id-differs": "java.lang.RuntimeException: Invalid cluster.id in: /data/meta.properties. Expected abc, but read d",
-    "directory-of-nobody": "org.apache.kafka.common.KafkaException: Found directory /data/1/lost+found, 'lost+found' is not in "
-    "the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion).",
-    "storage-of-another": "java.lang.RuntimeException: Stored node id 1 doesn't match previous node id 2 in /data/1",
-    "not-formatted": "java.lang.RuntimeException: No readable meta.properties files found.",
-    "node-exists": "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists",
-    "zookeeper-no-auth": "org.apache.zookeeper.KeeperException$NoAuthException: KeeperErrorCode = NoAuth for /brokers/ids",
-    "zookeeper-unreachable": "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in "
-    "state: CONNECTING",
-    "flag-on-kraft-cluster": "FaultHandlerException: Should not have ZK migrations enabled on a cluster that was created in "
-    "KRaft mode.",
-    "migration-copy-failed": "ERROR Encountered fatal fault: Migration to KRaft failed",
-    "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
-    "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
-    "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
-    "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
-    "class-not-found": "java.lang.ClassNotFoundException: org.example.Policy",
-}
 
 
 @pytest.mark.parametrize("kind", RUNNING, ids=lambda kind: kind.name)
@@ -70,14 +40,6 @@ def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
     assert found.quote in LIVING[kind.name]
     assert kind.fix
     assert kind.expected
-
-
-@pytest.mark.parametrize("kind", DEATHS, ids=lambda kind: kind.name)
-def test_every_death_is_known(kind: Told) -> None:
-    found = death_in(("[x] INFO all is well", STAMP.format(1) + DYING[kind.name], "\tat kafka.Kafka.main(Kafka.scala)"))
-    assert found is not None
-    assert found.told is kind
-    assert found.quote in DYING[kind.name]
 
 
 def test_what_is_named_in_a_line_is_told() -> None:
@@ -107,30 +69,3 @@ def test_of_one_kind_the_last_line_counts() -> None:
     lines = tuple(f"Still waiting for ZK brokers [{ids}] found in metadata to register with KRaft" for ids in ("9, 11", "11"))
     (found,) = found_in(lines)
     assert found.named == ("11",)
-
-
-def test_the_last_known_words_count() -> None:
-    assert (found := death_in((DYING["disk-full"], DYING["port-in-use"]))) is not None
-    assert found.told.name == "port-in-use"
-    assert death_in(("INFO nothing special", "INFO shut down completed")) is None
-
-
-def test_of_a_death_the_exact_words_count_and_not_what_follows_from_it() -> None:
-    """A full disk ends with the words of a failed one, and a jar that is gone with those of a virtual machine that fails."""
-    for exact, vague in (("disk-full", "log-dirs-failed"), ("installation-gone", "java-failed")):
-        assert (found := death_in((DYING[exact], "\tat somewhere", DYING[vague]))) is not None
-        assert found.told.name == exact
-
-
-def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
-    line = "ConfigException: Invalid value hunter2 for configuration ssl.keystore.password: it is not good, hunter2"
-    found = death_in((line,))
-    assert found is not None
-    assert "hunter2" not in found.quote
-    assert "ssl.keystore.password" in found.quote
-
-
-def test_a_quote_is_short() -> None:
-    found = death_in(("ConfigException: Invalid value " + "x" * 150 + " for configuration " + "y" * 500,))
-    assert found is not None
-    assert len(found.quote) <= MAX_QUOTE

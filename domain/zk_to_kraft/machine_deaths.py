@@ -1,0 +1,210 @@
+"""What a process dies of below Kafka: its Java, its memory, its disks, files and limits, its network.
+
+The texts are those of the JVM (8 to 21), of Linux, and of Kafka 3.9's SocketServer. Of one line the first kind counts: what is
+more exact stands first.
+"""
+
+import re
+
+from domain.zk_to_kraft.log_lines import OUT_OF_MEMORY, TOO_MANY_OPEN_FILES, Told
+
+ITS_FILES = "the process can read and write its own files"
+JAVA_THAT_STARTS = "a Java that starts"
+
+JAVA = (
+    Told(
+        "out-of-maps",
+        re.compile(r"Map failed"),
+        "room for every mapped file: two for each segment",
+        "Raise vm.max_map_count (sysctl, 262144 or more), for good in /etc/sysctl.d; with many partitions above that. Then "
+        "start it.",
+    ),
+    Told(
+        "out-of-threads",
+        re.compile(r"[Uu]nable to create (?:new )?native thread|pthread_create failed \(EAGAIN\)"),
+        "room for the threads that Kafka needs",
+        "Raise the limit of processes (ulimit -u, TasksMax of the systemd unit, pids.max of the container), then start it.",
+    ),
+    Told(
+        "out-of-metaspace",
+        re.compile(
+            r"OutOfMemoryError: (?:Metaspace|Compressed class space|Direct buffer memory)|bytes of direct buffer memory"
+        ),
+        "memory for classes and buffers besides the heap",
+        "Raise or remove -XX:MaxMetaspaceSize or -XX:MaxDirectMemorySize in its options, whichever is named. Then start it.",
+    ),
+    OUT_OF_MEMORY,
+    Told(
+        "host-out-of-memory",
+        re.compile(
+            r"There is insufficient memory for the Java Runtime Environment to continue|os::commit_memory\([^)]{1,60}\) failed"
+        ),
+        "a host with the memory that the node's heap asks for",
+        "Free memory on its host, give it more (the container's limit, too), or lower -Xmx. Then start it.",
+    ),
+    Told(
+        "java-crashed-on-a-mapped-file",
+        re.compile(
+            r"SIGBUS \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16})?|"
+            r"InternalError: a fault occurred in an? (?:recent )?unsafe memory access"
+        ),
+        "a disk that can be written and read under every file that is mapped",
+        "Most often the volume under a log directory is full or fails, or somebody has cut a file off: look at `df`, `dmesg` "
+        "and the mount first. Then start it: it recovers its logs.",
+    ),
+    Told(
+        "java-crashed",
+        re.compile(
+            r"SIG(?:SEGV|ILL|FPE|ABRT) \(0x[0-9a-f]{1,4}\)(?: at pc=0x[0-9a-f]{1,16}(?: \(sent by kill\))?)?|"
+            r"#  Internal Error \([\w.:/ -]{1,120}\)"
+        ),
+        "a Java that does not crash",
+        "Where it says `sent by kill`, somebody has sent that signal. Else read `Problematic frame` in the hs_err file: a "
+        "native library or a Java with a bug (update it), or bad memory (`dmesg`, another host). Starting it again is safe.",
+    ),
+    Told(
+        "java-crash-report",
+        re.compile(r"\S{0,160}hs_err_pid\d{1,10}\.log|A fatal error has been detected by the Java Runtime Environment"),
+        "a Java that does not crash",
+        "The hs_err file says what was executed then, and what for. Starting it again is safe.",
+        is_vague=True,
+    ),
+    Told(
+        "java-log-file",
+        re.compile(r"Error opening log file '[^']{1,160}': [\w ]{1,60}|Invalid -Xlog option"),
+        "a folder for Java's own log that Kafka's user can write",
+        "Make the folder of that file, or give it to Kafka's user, or correct -Xlog in KAFKA_GC_LOG_OPTS. Then start it.",
+    ),
+    Told(
+        "installation-gone",
+        re.compile(
+            r"Could not find or load main class [\w.$]{1,100}|Unable to access jarfile \S{1,160}|"
+            r"Error opening zip file or JAR manifest missing ?: \S{1,160}|Classpath is empty\. Please build the project first|"
+            r"Could not find agent library \S{1,80}|Unable to initialize main class [\w.$]{1,100}|ClassNotFoundException: "
+            r"kafka\.Kafka\b"
+        ),
+        "Kafka and its agents lie where the node's start command says",
+        "Put the installation back (a volume that is not mounted, a package that was removed), or correct kafka_home and the "
+        "start command. Then start the node.",
+    ),
+    Told(
+        "java-cannot-start",
+        re.compile(
+            r"UnsupportedClassVersionError|Unrecognized (?:VM )?option:? ?'?[\w:+-]{1,60}'?|"
+            r"Could not reserve enough space for|(?:java|exec): .{0,80}not found|Invalid \w{1,20} heap size: \S{1,20}|"
+            r"Initial heap size set to a larger value|(?:Multiple|Conflicting) (?:garbage )?collector|"
+            r"error while loading shared libraries: \S{1,80}"
+        ),
+        "a Java that can run this Kafka",
+        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
+    ),
+    Told(
+        "java-failed",
+        re.compile(
+            r"Error occurred during initialization of VM|Could not create the Java Virtual Machine|"
+            r"processing of -javaagent failed|agent library failed to init"
+        ),
+        JAVA_THAT_STARTS,
+        "Look at the lines around it: options, heap, agents and libraries in the node's start command. Then start the node.",
+        is_vague=True,
+    ),
+)
+
+DISKS = (
+    Told(
+        "disk-full",
+        re.compile(r"No space left on device|Disk quota exceeded"),
+        "room on every log directory",
+        "Make room: move or delete what is not Kafka's, or grow the volume or its quota. Then start it.",
+    ),
+    Told(
+        "disk-failed",
+        re.compile(
+            r"Read-only file system|Input/output error|Structure needs cleaning|Stale file handle|"
+            r"Transport endpoint is not connected"
+        ),
+        "a disk that can be written and read",
+        "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
+    ),
+    Told(
+        "log-dirs-failed",
+        re.compile(
+            r"Shutdown broker because (?:all|none of the specified) log dirs (?:in|from) .{1,160}? (?:have failed|can be "
+            r"created)"
+        ),
+        "a log directory that can be written and read",
+        "Look at the room on that volume, at its mount, at the kernel's log, and further up in the node's own: an IOException "
+        "says what failed. Mend it, then start the node.",
+        is_vague=True,
+    ),
+    TOO_MANY_OPEN_FILES,
+    Told(
+        "lock-held",
+        re.compile(r"Failed to acquire lock on file \.lock in ([^\s.]+)"),
+        "no other process has the log directory",
+        "Another process, perhaps the node's own old one, uses the directory. Find it with `fuser`, stop it, then start the "
+        "node.",
+    ),
+)
+
+NETWORK = (
+    Told(
+        "port-not-allowed",
+        re.compile(r"Socket server failed to bind to \S{1,120}: Permission denied"),
+        "ports that Kafka's user may listen at",
+        "A port below 1024 needs the right to bind it (AmbientCapabilities=CAP_NET_BIND_SERVICE): give it, or another port, "
+        "as it was before. Then start the node.",
+    ),
+    Told(
+        "address-not-here",
+        re.compile(r"(?:Socket server failed to bind to \S{1,120}: )?Cannot assign requested address"),
+        "`listeners` names addresses that the node's host has",
+        "Compare `listeners` with `ip addr` on its host: the address has gone (an interface that is down, a virtual address "
+        "that has moved) or the name means another host (/etc/hosts, DNS). Mend that, or correct `listeners`; what clients "
+        "are told belongs into advertised.listeners.",
+    ),
+    Told(
+        "unknown-host",
+        re.compile(
+            r"UnknownHostException: [\w.-]{1,120}|Unable to resolve address:? ?[\w.:-]{0,120}|"
+            r"Socket server failed to bind to \S{1,120}: Unresolved address|Unresolved address|"
+            r"No resolvable bootstrap urls"
+        ),
+        "every host name in the node's properties can be resolved on its host",
+        "`getent hosts NAME` on that host: mend DNS or /etc/hosts, or correct the property that has the name. Then start it.",
+    ),
+    Told(
+        "port-in-use",
+        re.compile(r"Socket server failed to bind to \S{1,120}:\d+|Address already in use|Port already in use: \d{1,5}"),
+        "the node's ports are free",
+        "Find who listens with `ss -ltnp`, stop it, or give one of the two another port. Then start the node.",
+    ),
+)
+
+FILES = (
+    Told(
+        "no-permission",
+        re.compile(r"AccessDeniedException: \S{1,160}|\S{1,160} ?\(Permission denied\)|Permission denied"),
+        ITS_FILES,
+        "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it.",
+    ),
+    Told(
+        "missing-file",
+        re.compile(
+            r"(?:FileNotFoundException|NoSuchFileException): \S{1,160}|\S{1,160} \(No such file or directory\)|"
+            r"\S{1,160}: No such file or directory"
+        ),
+        "every file that its properties and its start command name",
+        "Put the file back, or correct the property or option that names it. Then start it.",
+    ),
+    Told(
+        "file-unusable",
+        re.compile(r"FileSystemException: \S{1,160}: [\w ]{1,60}"),
+        ITS_FILES,
+        "Look at that file (`ls -ld`, `lsattr`, its mount): something stands there that Kafka has not put there. Mend it, "
+        "then start the node.",
+    ),
+)
+
+MACHINE_DEATHS = (*JAVA, *DISKS, *NETWORK)
+"""Looked for before what Kafka says in its own words. `FILES` come after that: many things begin with a file."""

@@ -1,0 +1,309 @@
+"""How a process ended is told from its last lines: by the very words of Kafka 3.9.2 and of a JVM, and nothing but what fits is
+quoted. The longer outputs below are what real servers printed, shortened."""
+
+import pytest
+
+from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, words_of
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, Told
+
+STAMP = "[2026-11-20 03:00:{:02},123] "
+DYING = {
+    "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
+    "disk-full": "java.io.IOException: No space left on device",
+    "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
+    "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
+    "java-failed": "Error occurred during initialization of VM",
+    "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
+    "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
+    "too-many-open-files": "java.net.SocketException: Too many open files",
+    "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
+    "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
+    "cluster-id-differs": "java.lang.RuntimeException: Invalid cluster.id in: /data/meta.properties. Expected abc, but read d",
+    "directory-of-nobody": "org.apache.kafka.common.KafkaException: Found directory /data/1/lost+found, 'lost+found' is not in "
+    "the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion).",
+    "storage-of-another": "java.lang.RuntimeException: Stored node id 1 doesn't match previous node id 2 in /data/1",
+    "not-formatted": "java.lang.RuntimeException: No readable meta.properties files found.",
+    "node-exists": "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists",
+    "zookeeper-no-auth": "org.apache.zookeeper.KeeperException$NoAuthException: KeeperErrorCode = NoAuth for /brokers/ids",
+    "zookeeper-unreachable": "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in "
+    "state: CONNECTING",
+    "flag-on-kraft-cluster": "FaultHandlerException: Should not have ZK migrations enabled on a cluster that was created in "
+    "KRaft mode.",
+    "migration-copy-failed": "ERROR Encountered fatal fault: Migration to KRaft failed",
+    "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
+    "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
+    "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
+    "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
+    "class-not-found": "java.lang.ClassNotFoundException: org.example.Policy",
+    "out-of-maps": "IOException: Map failed",
+    "out-of-threads": "OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits "
+    "reached",
+    "out-of-metaspace": "OutOfMemoryError: Metaspace",
+    "host-out-of-memory": "# There is insufficient memory for the Java Runtime Environment to continue.",
+    "java-crashed-on-a-mapped-file": "#  SIGBUS (0x7) at pc=0x00007fbe4edcaf14, pid=8110, tid=8110",
+    "java-crashed": "#  SIGSEGV (0xb) at pc=0x00007fbe4edcaf14 (sent by kill), pid=8110, tid=8110",
+    "java-crash-report": "# /opt/kafka/hs_err_pid8110.log",
+    "java-log-file": "[0.001s][error][logging] Error opening log file '/no/such/dir/gc.log': No such file or directory",
+    "port-not-allowed": "KafkaException: Socket server failed to bind to 127.0.0.1:93: Permission denied.",
+    "address-not-here": "KafkaException: Socket server failed to bind to 10.9.1.2:9093: Cannot assign requested address.",
+    "unknown-host": "KafkaException: Socket server failed to bind to kafka-9:9093: Unresolved address.",
+    "file-unusable": "java.nio.file.FileSystemException: /data/1/orders-0/00000000000000000000.log: Is a directory",
+    "directory-twice": "RuntimeException: Duplicate directory ID Optional[OHC1_airh1gVgHM53] found. It was the ID of /d/1, "
+    "but also of "
+    "/d/2",
+    "partition-twice": "IllegalStateException: Duplicate log directories for orders-0 are found in both /d/1/orders-0 and "
+    "/d/2/orders-0",
+    "meta-properties-broken": "RuntimeException: Error: node ID not found in /data/c1",
+    "meta-properties-of-kraft": "RuntimeException: Found unexpected version in /data/1/meta.properties. ZK-based brokers "
+    "that are not "
+    "migrating only support version 0 (which is implicit when the `version` field is missing).",
+    "metadata-directory-failed": "RuntimeException: Encountered I/O error in metadata log directory /data/c1. Cannot continue.",
+    "metadata-log-misplaced": "KafkaException: Found unexpected metadata location in data directory "
+    "`/d/1/__cluster_metadata-0` "
+    "(the configured metadata directory is /d/2).",
+    "log-dir-unusable": "IOException: /data/1 is not a readable log directory.",
+    "checkpoint-broken": "IOException: Malformed line in checkpoint file [/data/1/replication-offset-checkpoint]: orders zz",
+    "topic-id-missing": "RuntimeException: The log dir Log(dir=/data/1/orders-0, topic=orders) does not have a topic ID, "
+    "which is "
+    "not allowed when running in KRaft mode.",
+    "log-not-loaded": "INFO Error while loading logs in /data/1/orders-0 in 0ms (3/3 completed in /data/1) "
+    "(kafka.log.LogManager)",
+    "loading-failed": "ERROR There was an error in one of the threads during logs loading: java.lang.NumberFormatException: "
+    "For input string",
+    "quorum-state-broken": "UncheckedIOException: Error while reading the Quorum status from the file "
+    "/data/c1/__cluster_metadata-0/quorum-state",
+    "quorum-state-unwritable": "UncheckedIOException: Error while writing the Quorum status from the file "
+    "/data/c1/quorum-state",
+    "leader-is-behind": "KafkaException: The leader requested truncation to offset 10, which is below the current high "
+    "watermark LogOffsetMetadata(offset=31)",
+    "metadata-log-broken": "IllegalStateException: Inconsistent snapshot state: there must be a snapshot at an offset "
+    "larger then the "
+    "current log start offset 10, but the latest snapshot is None",
+    "records-corrupt": "CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)",
+    "metadata-of-newer-version": "IllegalArgumentException: No MetadataVersion with feature level 99. Valid feature levels "
+    "are from 1 to 21.",
+    "not-among-voters": "IllegalArgumentException: requirement failed: If process.roles contains the 'controller' role, the "
+    "node id "
+    "3001 must be included in the set of voters controller.quorum.voters=Set(3002)",
+    "never-registered": "ERROR [BrokerLifecycleManager id=1] Shutting down because we were unable to register with the "
+    "controller quorum.",
+    "controllers-refuse-authorization": "ClusterAuthorizationException: Received cluster authorization error in response",
+    "zookeeper-login-failed": "ZooKeeperClientAuthFailedException: Auth failed either before or while waiting for connection",
+    "cluster-id-gone": "KafkaException: Failed to get cluster id from Zookeeper. This can happen if /cluster/id is",
+    "key-store-password": "Caused by: IOException: keystore password was incorrect",
+    "key-store-broken": "Caused by: IOException: Invalid keystore format",
+    "certificate-out-of-date": "Caused by: CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026",
+    "certificate-not-trusted": "Caused by: ValidatorException: PKIX path building failed",
+    "key-store-not-loaded": "KafkaException: Failed to load SSL keystore /etc/kafka/ks.p12 of type PKCS12",
+    "jaas-entry-missing": "IllegalArgumentException: Could not find a 'KafkaServer' or 'controller.KafkaServer' entry in "
+    "the JAAS "
+    "configuration. System property 'java.security.auth.login.config' is not set",
+    "jaas-malformed": "IllegalArgumentException: JAAS config entry not terminated by semi-colon",
+    "tls-half-configured": "InvalidConfigurationException: SSL key store is specified, but key store password is not "
+    "specified.",
+    "bad-quorum-configuration": "InvalidConfigurationException: Cannot set metadata.log.segment.bytes below 8388608: 1024",
+    "no-broker-id": "RuntimeException: No broker ID found, and broker.id.generation.enable is disabled.",
+    "classes-do-not-fit": "NoSuchMethodError: 'void org.example.Thing.<init>(java.lang.String)'",
+}
+
+
+@pytest.mark.parametrize("kind", DEATHS, ids=lambda kind: kind.name)
+def test_every_death_is_known(kind: Told) -> None:
+    found = death_in(("[x] INFO all is well", STAMP.format(1) + DYING[kind.name], "\tat kafka.Kafka.main(Kafka.scala)"))
+    assert found is not None
+    assert found.told is kind
+    assert found.quote in DYING[kind.name]
+
+
+def test_every_sample_is_of_a_kind_and_no_two_kinds_have_one_name() -> None:
+    names = [kind.name for kind in DEATHS]
+    assert sorted(names) == sorted(set(names)) == sorted(DYING)
+
+
+def test_the_last_known_words_count() -> None:
+    assert (found := death_in((DYING["disk-full"], DYING["port-in-use"]))) is not None
+    assert found.told.name == "port-in-use"
+    assert death_in(("INFO nothing special", "INFO shut down completed")) is None
+
+
+def test_of_a_death_the_exact_words_count_and_not_what_follows_from_it() -> None:
+    """A full disk ends with the words of a failed one, and a jar that is gone with those of a virtual machine that fails."""
+    for exact, vague in (("disk-full", "log-dirs-failed"), ("installation-gone", "java-failed")):
+        assert (found := death_in((DYING[exact], "\tat somewhere", DYING[vague]))) is not None
+        assert found.told.name == exact
+
+
+def test_a_value_that_kafka_does_not_accept_is_not_repeated() -> None:
+    line = "ConfigException: Invalid value hunter2 for configuration ssl.keystore.password: it is not good, hunter2"
+    found = death_in((line,))
+    assert found is not None
+    assert "hunter2" not in found.quote
+    assert "ssl.keystore.password" in found.quote
+
+
+def test_a_quote_is_short() -> None:
+    found = death_in(("ConfigException: Invalid value " + "x" * 150 + " for configuration " + "y" * 500,))
+    assert found is not None
+    assert len(found.quote) <= MAX_QUOTE
+
+
+# --- what real servers printed ---------------------------------------------------------------------------------------
+
+BEGUN = "[2026-11-20 03:00:00,497] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.X)"
+ORDINARY = "[2026-11-20 03:00:13,836] INFO [ControllerServer id=3001] Our registration has been persisted (kafka.server.X)"
+SIGTERM = "[2026-11-20 03:00:43,373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)"
+ENDED = (
+    "[2026-11-20 03:00:43,512] INFO App info kafka.server for 3001 unregistered (org.apache.kafka.common.utils.AppInfoParser)"
+)
+ZK_ENDED = "[2026-11-20 03:00:43,512] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
+FATAL = "[2026-11-20 03:00:13,909] ERROR Encountered fatal fault: caught exception (org.apache.kafka.server.fault.X)"
+FRAMES = tuple(f"\tat kafka.raft.KafkaRaftManager.start{n}(RaftManager.scala:{n})" for n in range(90))
+STRANGE = "java.lang.IllegalStateException: the moon is full"
+
+
+def told(*lines: str) -> str:
+    return ending_of(lines).observed
+
+
+def named(*lines: str) -> str:
+    found = death_in(lines)
+    return found.told.name if found is not None else "-"
+
+
+def test_a_node_that_was_stopped_is_not_told_as_one_that_has_failed() -> None:
+    """Neither what it has complained of before nor what it says when it closes is a cause."""
+    complaint = "[2026-11-20 03:00:42,000] ERROR Error while accepting connection (kafka.network.DataPlaneAcceptor)"
+    late = "[2026-11-20 03:00:43,400] ERROR Graceful shutdown of RaftClient failed (kafka.raft.X)"
+    trace = "java.net.SocketException: Too many open files"
+    for lines in (
+        (BEGUN, ORDINARY, SIGTERM, ENDED),
+        (BEGUN, complaint, trace, SIGTERM, late, trace, ENDED),
+        (BEGUN, ORDINARY, SIGTERM),
+        (BEGUN, ORDINARY, SIGTERM, late),
+    ):
+        if lines[-1] is not late:
+            assert named(*lines) == "-"
+            assert told(*lines) == "It was stopped in order: Terminating process due to signal SIGTERM"
+            assert ending_of(lines).fix.startswith("Start it.")
+    assert told(ORDINARY, ZK_ENDED) == "It was stopped in order: shut down completed (kafka.server.KafkaServer)"
+
+
+def test_a_start_that_fails_after_an_orderly_stop_is_told_by_its_failure() -> None:
+    """A JVM that does not come up prints nothing of Kafka's: its words follow those of the process before."""
+    gone = ("Error: Could not find or load main class kafka.Kafka", "Caused by: java.lang.ClassNotFoundException: kafka.Kafka")
+    assert named(BEGUN, SIGTERM, ENDED, *gone) == "installation-gone"
+    assert "kafka.Kafka" in told(BEGUN, SIGTERM, ENDED, *gone)
+    exiting = "[2026-11-20 03:00:43,600] ERROR Exiting Kafka due to fatal exception during startup. (kafka.Kafka$)"
+    assert STRANGE.split(": ")[1] in told(BEGUN, FATAL, STRANGE, *FRAMES, ZK_ENDED, exiting, STRANGE, *FRAMES)
+    assert STRANGE.split(": ")[1] in told(BEGUN, FATAL, STRANGE, *FRAMES, ZK_ENDED)
+
+
+def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> None:
+    for lines in (
+        (BEGUN, ORDINARY),
+        (BEGUN, "[2026-11-20 02:40:13,836] ERROR an hour ago (x)", "java.io.IOException: No space left on device", ORDINARY),
+        (
+            BEGUN,
+            "[2026-11-20 03:00:13,000] WARN Error connecting to node a:1 (x)",
+            "java.net.UnknownHostException: a",
+            ORDINARY,
+        ),
+        (BEGUN, ORDINARY, "[2026-11-20 03:00:13,900] WARN Found invalid messages (x)", "\tat a.b(C.java:1)"),
+    ):
+        assert named(*lines) == "-"
+        assert "it was killed" in told(*lines)
+        assert "2026-11-20 03:00:13" in told(*lines)
+        assert "dmesg" in ending_of(lines).fix
+
+
+def test_nothing_printed_is_told_as_nothing() -> None:
+    assert ending_of(()) == ending_of(("", "  ")) == SILENT
+
+
+def test_of_an_unknown_end_its_errors_are_shown_and_neither_frames_nor_what_closes_after_them() -> None:
+    closing = ORDINARY.replace("Our registration has been persisted", "closed event queue")
+    shown = told(
+        BEGUN, FATAL, STRANGE, *FRAMES, "Caused by: java.io.EOFException: a tooth is missing", "\t... 14 more", closing
+    )
+    assert "the moon is full" in shown
+    assert "a tooth is missing" in shown
+    assert "at kafka" not in shown
+    assert "caught exception" not in shown
+    assert "closed event queue" not in shown
+    assert "Encountered fatal fault" in told(BEGUN, FATAL)
+
+
+def test_what_is_shown_of_an_unknown_end_holds_no_secret_and_keeps_paths() -> None:
+    lines = (
+        "[2026-11-20 03:00:13,909] ERROR ssl.key.password=hunter2 'hunter2' [hunter2] in /var/lib/kafka/keys (x)",
+        "java.lang.Strange$Error: Invalid value hunter2 for configuration a.b: not hunter2",
+        "Caused by: my.OwnException: aHVudGVyMg0K+/AAbbCC11==",
+    )
+    shown = told(*lines)
+    assert "hunter2" not in shown
+    assert "aHVudGVy" not in shown
+    assert "/var/lib/kafka/keys" in shown
+    assert "a.b" in shown
+
+
+def test_what_is_vague_names_the_thing_and_what_is_exact_the_cause() -> None:
+    loading = "[2026-11-20 03:00:13,100] INFO Error while loading logs in /data/1/orders-0 in 5ms (kafka.log.LogManager)"
+    failed = "[2026-11-20 03:00:13,200] ERROR There was an error in one of the threads during logs loading: java.lang.X (x)"
+    uuid = "IllegalArgumentException: Input string `rubb` decoded as 3 bytes, which is not equal to the expected 16 bytes "
+    lines = (BEGUN, loading, failed, FATAL, uuid + "of a base64-encoded UUID", *FRAMES)
+    assert named(*lines) == "topic-id-missing"
+    assert "/data/1/orders-0" in told(*lines)
+    assert named(BEGUN, loading, failed, FATAL, "java.lang.NumberFormatException: no") == "loading-failed"
+    assert "/data/1/orders-0" in told(BEGUN, loading, failed, FATAL)
+    store = "org.apache.kafka.common.KafkaException: Failed to load SSL keystore /etc/kafka/ks.p12 of type PKCS12"
+    lines = (FATAL, store, *FRAMES, "Caused by: java.io.IOException: keystore password was incorrect", *FRAMES)
+    assert named(*lines) == "key-store-password"
+    assert "/etc/kafka/ks.p12" in told(*lines)
+
+
+def test_a_port_is_quoted_with_its_number_though_its_cause_has_none() -> None:
+    bound = "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: "
+    for words, kind in (("Address already in use", "port-in-use"), ("Cannot assign requested address", "address-not-here")):
+        lines = (FATAL, bound + words + ".", *FRAMES, "Caused by: java.net.BindException: " + words, *FRAMES)
+        assert named(*lines) == kind
+        assert "127.0.0.1:9092" in told(*lines)
+
+
+def test_a_crash_of_the_jvm_is_told_with_its_signal_and_its_report() -> None:
+    crash = (
+        "#",
+        "# A fatal error has been detected by the Java Runtime Environment:",
+        "#",
+        "#  SIGBUS (0x7) at pc=0x00007fbe4edcaf14, pid=8110, tid=8110",
+        "# C  [libc.so.6+0x85f14]",
+        "# An error report file with more information is saved as:",
+        "# /opt/kafka/hs_err_pid8110.log",
+        "#   https://bugs.debian.org/openjdk-17",
+    )
+    assert named(BEGUN, ORDINARY, *crash) == "java-crashed-on-a-mapped-file"
+    assert "/opt/kafka/hs_err_pid8110.log: SIGBUS (0x7)" in told(BEGUN, ORDINARY, *crash)
+
+
+def test_a_host_that_is_not_known_counts_although_what_follows_is_told_after_it() -> None:
+    resolve = (
+        "[2026-11-20 03:00:13,100] ERROR Unable to resolve address: zk-9:2181 (org.apache.zookeeper.client.StaticHostProvider)"
+    )
+    lines = (resolve, "java.net.UnknownHostException: zk-9", *FRAMES, FATAL, DYING["zookeeper-unreachable"])
+    assert named(*lines) == "unknown-host"
+    assert "zk-9" in told(*lines)
+
+
+def test_a_broker_that_was_never_registered_says_what_the_controllers_answered() -> None:
+    answer = "Unable to register broker 1 because the controller returned error UNSUPPORTED_VERSION"
+    refused = f"[2026-11-20 03:00:05,000] INFO {answer} (x)"
+    gone = "[2026-11-20 03:00:13,000] ERROR Shutting down because we were unable to register with the controller quorum. (x)"
+    assert named(BEGUN, ORDINARY, gone) == "never-registered"
+    assert named(BEGUN, refused, ORDINARY, gone, FATAL) == "registration-unsupported-version"
+    assert answer in told(BEGUN, refused, gone)
+    assert "it was killed" in told(BEGUN, refused, ORDINARY), "it went on after that"
+
+
+def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> None:
+    assert words_of((BEGUN, ORDINARY, FATAL, STRANGE, *FRAMES, ORDINARY)) == (STRANGE,)
+    assert words_of((BEGUN, ORDINARY, *FRAMES)) == (BEGUN, ORDINARY)
+    assert words_of((FATAL, SIGTERM, ENDED)) == (FATAL, SIGTERM, ENDED)
