@@ -1,10 +1,11 @@
 """Causes that lie with one node: dead, silent, not ready, its file, its flag, its errors, its registration."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.observation import NodeView, StorageState
+from domain.observation import NodeView, PropertiesFile, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
 from domain.zk_to_kraft.deaths import ending_of
 from domain.zk_to_kraft.guards import may_finalize_by_itself
@@ -27,6 +28,14 @@ from domain.zk_to_kraft.situation import (
     Registration,
     missing_in_zookeeper,
     quorum_leader,
+)
+
+EMPTY = sha256(b"").hexdigest()
+UNTOUCHED = "the file as it was when the migration began"
+ORIGINAL = "Its original lies beside it in .keeperless, if it has been changed by this migration."
+WRITE_AGAIN = (
+    "It is not overwritten. Put back what this migration wrote, or ask for a rollback; `changes` of the node's last step-done "
+    "event says what that was, against its original, which lies beside it in .keeperless."
 )
 
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
@@ -276,24 +285,25 @@ def _file(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterat
             "the migration is final.",
         )
     elif node.stage is None and disk is not None and node.mode is not ControllerMode.ABSENT:
-        if disk.file is None:
-            observed, fix = (
-                f"{path} does not exist, or is a link to nothing",
-                "Restore the file, or what it links to. Its original lies beside it in .keeperless, if it has been changed by "
-                "this migration.",
-            )
-        else:
-            mark = disk.file.mark
-            ours = f", this migration left {mark.written_sha256[:12]}…" if mark is not None else ""
-            observed = f"{path} was changed by somebody else: sha256 {disk.file.sha256[:12]}…{ours}"
-            fix = (
-                "It is not overwritten. Put back what this migration wrote, or ask for a rollback; `changes` of the "
-                "node's last "
-            )
-            fix += "step-done event says what that was."
-        yield cause(
-            looked, WaitReason.FILE_CHANGED, name, observed=observed, expected="the file as this migration left it", fix=fix
-        )
+        observed, expected, fix = _foreign(path, disk.file)
+        yield cause(looked, WaitReason.FILE_CHANGED, name, observed=observed, expected=expected, fix=fix)
+
+
+def _foreign(path: str, file: PropertiesFile | None) -> tuple[str, str, str]:
+    """Of a file that fits no stage: what is seen of it, what would be right, and what to do."""
+    mark = file.mark if file is not None else None
+    if file is None:
+        missing = f"{path} does not exist, or is a link to nothing"
+        return missing, "the file is there, as it was", f"Restore the file, or what it links to. {ORIGINAL}"
+    expected = UNTOUCHED if mark is None else "the file as this migration left it"
+    is_empty, short = file.sha256 == EMPTY, f"sha256 {file.sha256[:12]}…"
+    if mark is None:
+        seen = "is empty" if is_empty else f"fits neither ZooKeeper mode nor a stage of the migration: {short}"
+        observed = f"{path} {seen}. This migration has not written it: somebody else has changed it"
+        again = "Restore it" if is_empty else "It is not overwritten. Undo that edit, or restore the file"
+        return observed, expected, f"{again} from your configuration management or a backup. {ORIGINAL}"
+    seen = "is empty: somebody else has emptied it" if is_empty else f"was changed by somebody else: {short}"
+    return f"{path} {seen}, this migration left {mark.written_sha256[:12]}…", expected, WRITE_AGAIN
 
 
 def _has_lost_flag(looked: Looked, node: BrokerSituation | ControllerSituation) -> bool:

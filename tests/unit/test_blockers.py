@@ -17,6 +17,7 @@ from domain.observation import (
     Observation,
     PartitionFault,
     Process,
+    RollMark,
     StorageState,
     Suspect,
     Unanswered,
@@ -281,6 +282,33 @@ def test_a_dead_node_is_told_by_how_it_ended(lines: tuple[str, ...], observed: s
         assert "\tat" not in entry.observed
         assert fix in entry.fix
         assert entry.expected.startswith("broker-2 runs")
+
+
+def file_entry(seen: Observation) -> Blocker:
+    (entry,) = (e for e in found(seen) if e.code == "file-changed")
+    return entry
+
+
+def test_a_file_that_this_migration_never_wrote_is_not_told_as_written_by_it() -> None:
+    entry = file_entry(with_file(DUAL, 1, "process.roles=nonsense\n"))
+    assert "This migration has not written it" in entry.observed
+    assert "configuration management or a backup" in entry.fix
+    assert "what this migration wrote" not in entry.fix
+    assert entry.expected == "the file as it was when the migration began"
+    entry = file_entry(edited(DUAL, 1))
+    assert "this migration left wwwwwwwwwwww…" in entry.observed
+    assert "what this migration wrote" in entry.fix
+    assert entry.expected == "the file as this migration left it"
+
+
+@pytest.mark.parametrize(
+    ("mark", "fix"), [(None, "a backup"), (mark_of("w" * 64, is_proven=True), "what this migration wrote")]
+)
+def test_an_empty_file_is_told_as_empty(mark: RollMark | None, fix: str) -> None:
+    entry = file_entry(with_file(DUAL, 1, "", mark))
+    assert entry.observed.startswith("/etc/kafka/1.properties is empty")
+    assert fix in entry.fix
+    assert ".keeperless" in entry.fix
 
 
 def test_a_file_that_is_gone_is_told_as_gone() -> None:
