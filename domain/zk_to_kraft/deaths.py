@@ -27,6 +27,8 @@ the first pattern."""
 
 AT_THE_END = timedelta(seconds=60)
 """An error that is older than that at the process's last line was not its end: it went on."""
+LINES_JUDGED, CHARACTERS_JUDGED = 400, 800
+"""Of the end, without frames: longer than what a process says when it closes, short enough for any layout of its lines."""
 SHOWN_LINES = 3
 """Of the errors that are not known, those that are shown."""
 
@@ -176,7 +178,7 @@ def _said(lines: Sequence[str]) -> Iterator[_Said]:
             level = ""
         at = stamp_of(line) or at
         if line.strip():
-            yield _Said(line, level, at)
+            yield _Said(line[:CHARACTERS_JUDGED], level, at)
 
 
 def _stopped_by(said: Sequence[_Said]) -> str | None:
@@ -198,7 +200,7 @@ def _last(said: Sequence[_Said], pattern: re.Pattern[str]) -> int:
 
 def _at_the_end(said: Sequence[_Said]) -> list[_Said]:
     """Without what was said long before the end, and before it was stopped: that it survived."""
-    own = said[_last(said, SIGNAL) + 1 :]
+    own = said[_last(said, SIGNAL) + 1 :][-LINES_JUDGED:]
     newest = max((one.at for one in own if one.at is not None), default=None)
     return [one for one in own if newest is None or one.at is None or newest - one.at <= AT_THE_END]
 

@@ -1,6 +1,8 @@
 """How a process ended is told from its last lines: by the very words of Kafka 3.9.2 and of a JVM, and nothing but what fits is
 quoted. The longer outputs below are what real servers printed, shortened."""
 
+import time
+
 import pytest
 
 from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, words_of
@@ -214,6 +216,12 @@ def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> N
         assert "it was killed" in told(*lines)
         assert "2026-11-20 03:00:13" in told(*lines)
         assert "dmesg" in ending_of(lines).fix
+
+
+def test_a_log_of_any_layout_is_judged_in_no_time() -> None:
+    begun = time.process_time()
+    ending_of(("some layout " + "a/b:c[d]=e," * 2000,) * 2000)
+    assert time.process_time() - begun < 3.0
 
 
 def test_nothing_printed_is_told_as_nothing() -> None:
