@@ -18,7 +18,7 @@ from activities.sessions import session
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
-from domain.errors import KeeperlessError
+from domain.errors import BrokerApart, KeeperlessError, Permanent
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
@@ -84,10 +84,21 @@ async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], 
         async with asyncio.timeout(seconds):
             return await asked
     except KeeperlessError as error:
-        unanswered.append(Unanswered(what=what, why=str(error)))
+        unanswered.append(_unanswered(what, error))
     except TimeoutError:
         unanswered.append(Unanswered(what=what, why=f"no answer within {seconds:g} s"))
     return None
+
+
+def _unanswered(what: str, error: KeeperlessError) -> Unanswered:
+    apart = error if isinstance(error, BrokerApart) else None
+    return Unanswered(
+        what=what,
+        why=str(error),
+        is_refused=isinstance(error, Permanent),
+        broker_id=apart.broker_id if apart is not None else None,
+        address=apart.address if apart is not None else None,
+    )
 
 
 async def _installed_version(driver: NodeDriver, kafka_home: str) -> str | None:

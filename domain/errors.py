@@ -2,7 +2,8 @@
 
     KeeperlessError
     ├── Transient      the same call may succeed later: try again
-    │   └── Absent     the other side has answered: what the call is about is not there (yet)
+    │   ├── Absent     the other side has answered: what the call is about is not there (yet)
+    │   └── BrokerApart one broker keeps the whole from being known: it is named
     ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
     ├── Permanent      the same call will never succeed: change the input
     └── Superseded     this run has lost its claim to the cluster: stop at once, somebody else leads
@@ -22,6 +23,14 @@ class Transient(KeeperlessError):
 
 class Absent(Transient):
     """What the call is about is not there, as far as who was asked knows. That was an answer."""
+
+
+class BrokerApart(Transient):
+    """One broker keeps what was asked from being known. `address`: where it is said to listen, and nobody does; else `None`."""
+
+    def __init__(self, message: str, broker_id: int, address: str | None = None) -> None:
+        super().__init__(message)
+        self.broker_id, self.address = broker_id, address
 
 
 class Unsafe(KeeperlessError):

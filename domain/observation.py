@@ -75,10 +75,14 @@ class ZooKeeperView(ObservedPart):
 
 
 class PartitionFault(ObservedPart):
-    """A partition that is not as it should be, e.g. `orders-3`, with the ids of its replicas that are out of sync."""
+    """A partition that is not as it should be, e.g. `orders-3`, with the ids of its replicas that are out of sync.
+
+    `leader`: whom they fetch from; `None` where it has none, or nobody looked.
+    """
 
     partition: str
     missing: tuple[int, ...]
+    leader: int | None = None
 
 
 class SharedPartitions(ObservedPart):

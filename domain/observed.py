@@ -10,10 +10,17 @@ class ObservedPart(BaseModel):
 
 
 class Unanswered(ObservedPart):
-    """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret."""
+    """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret.
+
+    `is_refused`: it never will, before somebody corrects what we were given. `broker_id`, `address`: the one broker because of
+    which it did not, and where nobody listens though that broker is said to.
+    """
 
     what: str
     why: str
+    is_refused: bool = False
+    broker_id: int | None = None
+    address: str | None = None
 
 
 class Suspect(ObservedPart):

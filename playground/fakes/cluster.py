@@ -178,7 +178,7 @@ class FakeCluster:
         serving = self.serving()
         if self.faults.silent_kafka or not serving:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
-        return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync())
+        return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync(), self.leaders.of)
 
     async def open_client(self, cluster: ClusterRecord) -> FakeClient:
         self._answer_or_silence(cluster)
@@ -283,7 +283,7 @@ class FakeCluster:
             if not is_booted(node, self._boot_looks):
                 return NodeMetrics()
             return controller_gauges(node.spec.id, running, self._unfenced_count(), self.quorum)
-        fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self.serving(), self.in_sync()).under_replicated)
+        fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self.serving(), self.in_sync(), {}).under_replicated)
         return broker_gauges(
             running,
             is_serving=node.spec.id in self.serving(),

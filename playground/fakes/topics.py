@@ -1,7 +1,7 @@
 """Topics of a simulated cluster and what `KafkaAdmin` says of them."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from uuid import NAMESPACE_OID, uuid5
 
@@ -34,7 +34,13 @@ def spread(name: str, partitions: int, brokers: tuple[int, ...], replicas: int =
     )
 
 
-def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collection[int], in_sync: Collection[int]) -> KafkaView:
+def kafka_view(
+    cluster_id: str,
+    topics: Collection[FakeTopic],
+    brokers: Collection[int],
+    in_sync: Collection[int],
+    leaders: Mapping[str, int],
+) -> KafkaView:
     """`brokers` are alive, those `in_sync` have caught up. A partition whose last replica died is offline."""
     partitions = list(_partitions(topics))
     return KafkaView(
@@ -43,7 +49,7 @@ def kafka_view(cluster_id: str, topics: Collection[FakeTopic], brokers: Collecti
         topic_count=len(topics),
         partition_count=len(partitions),
         under_replicated=tuple(
-            PartitionFault(partition=name, missing=missing)
+            PartitionFault(partition=name, missing=missing, leader=leaders[name] if leaders.get(name) in brokers else None)
             for name, replicas, _ in partitions
             if (missing := tuple(sorted(set(replicas) - set(in_sync))))
         ),

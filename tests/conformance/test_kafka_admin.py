@@ -148,6 +148,7 @@ async def test_a_dead_broker_shows_until_its_replicas_are_back(subject: Subject)
     assert {fault.partition: fault.missing for fault in view.under_replicated} == dict.fromkeys(
         ("alone-1", "impossible-0", "pair-0", "pair-1", "tight-0"), (2,)
     )
+    assert {fault.partition: fault.leader for fault in view.under_replicated if fault.leader != 1} == {"alone-1": None}
     assert view.offline == ("alone-1",)
     assert sorted(view.needs[1]) == ["alone-0", "impossible-0", "pair-0", "pair-1", "tight-0"]
     await subject.start()

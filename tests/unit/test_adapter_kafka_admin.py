@@ -7,7 +7,7 @@ import pytest
 
 from activities.adapters import kafka_admin
 from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
-from domain.errors import Transient
+from domain.errors import BrokerApart, Transient
 from domain.observation import PartitionFault
 from playground.fakes.spec import fake_spec
 
@@ -40,14 +40,16 @@ def answer(brokers: list[int], *partitions: tuple[list[int], list[int], int], er
     ],
 )
 def test_who_is_needed(replicas: int, in_sync: int, min_isr: int, needed: bool) -> None:
-    partition = Partition("orders-0", frozenset(range(replicas)), frozenset(range(in_sync)), True, min_isr)
+    partition = Partition("orders-0", frozenset(range(replicas)), frozenset(range(in_sync)), 0, min_isr)
     assert partition.needs(0) is needed
     assert not partition.needs(replicas), "a broker without a replica is not needed"
 
 
 def test_a_broker_that_is_not_listed_is_neither_in_sync_nor_leading() -> None:
     view = view_of(answer([1, 3], ([1, 2, 3], [1, 2, 3], 1), ([2, 1], [2, 1], 2), ([2], [2], -1)), {"orders": 2})
-    assert view.under_replicated == tuple(PartitionFault(partition=f"orders-{n}", missing=(2,)) for n in range(3))
+    assert view.under_replicated == tuple(
+        PartitionFault(partition=f"orders-{n}", missing=(2,), leader=1 if n == 0 else None) for n in range(3)
+    )
     assert view.offline == ("orders-1", "orders-2")
     assert view.needs == {1: ("orders-0", "orders-1"), 3: ("orders-0",)}
 
@@ -102,5 +104,15 @@ def test_every_listed_broker_must_list_the_same(
     if does_agree:
         kafka_admin.ensure_agreement(spec, client, listed)
         return
-    with pytest.raises(Transient, match="broker 2 lists brokers"):
+    with pytest.raises(BrokerApart, match="broker 2 lists brokers") as raised:
         kafka_admin.ensure_agreement(spec, client, listed)
+    assert (raised.value.broker_id, raised.value.address) == (2, None)
+
+
+def test_a_broker_that_is_listed_and_does_not_listen_is_told_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_admin, "is_anybody_there", lambda server: server != "10.0.0.2:9")
+    brokers = [SimpleNamespace(node_id=b, host=f"10.0.0.{b}", port=9) for b in (1, 2)]
+    listed: Any = SimpleNamespace(cluster_id="abc", brokers=brokers)
+    with pytest.raises(BrokerApart, match="does not listen") as raised:
+        kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({1: [1, 2]})), listed)
+    assert (raised.value.broker_id, raised.value.address) == (2, "10.0.0.2:9")

@@ -28,7 +28,7 @@ from activities.adapters.kafka_admin.settings import settings_of
 from activities.ports.stores import SecretStore
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
-from domain.errors import Transient
+from domain.errors import BrokerApart
 from domain.observation import KafkaView
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
@@ -138,8 +138,10 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
     expected = brokers_in(metadata)
     for broker in sorted(metadata.brokers, key=lambda listed: listed.node_id):
         who = f"Kafka at {','.join(spec.bootstrap_servers)}: broker {broker.node_id}"
-        if not is_anybody_there(f"{broker.host}:{broker.port}"):
-            raise Transient(f"{who} is listed as alive and does not listen at {broker.host}:{broker.port}")
+        address = f"{broker.host}:{broker.port}"
+        if not is_anybody_there(address):
+            raise BrokerApart(f"{who} is listed as alive and does not listen at {address}", broker.node_id, address)
         seen = brokers_in(client.metadata(topics=[], node_id=broker.node_id))
         if seen != expected:
-            raise Transient(f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again")
+            said = f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again"
+            raise BrokerApart(said, broker.node_id)

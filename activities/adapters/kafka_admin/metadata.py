@@ -42,12 +42,12 @@ def displaced(metadata: MetadataResponse) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition as one metadata answer has it. `in_sync`: members of the ISR that are alive."""
+    """A partition as one metadata answer has it. `in_sync`: members of the ISR that are alive; `leader`: likewise."""
 
     name: str
     replicas: frozenset[int]
     in_sync: frozenset[int]
-    has_leader: bool
+    leader: int | None
     min_isr: int
 
     def needs(self, broker: int) -> bool:
@@ -70,11 +70,11 @@ def view_of(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> KafkaView
         topic_count=len(metadata.topics),
         partition_count=len(partitions),
         under_replicated=tuple(
-            PartitionFault(partition=p.name, missing=tuple(sorted(p.replicas - p.in_sync)))
+            PartitionFault(partition=p.name, missing=tuple(sorted(p.replicas - p.in_sync)), leader=p.leader)
             for p in partitions
             if p.replicas - p.in_sync
         ),
-        offline=tuple(p.name for p in partitions if not p.has_leader),
+        offline=tuple(p.name for p in partitions if p.leader is None),
         needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(alive)},
         shared=shared_partitions((p.name, p.replicas) for p in partitions),
         racks={broker.node_id: broker.rack for broker in metadata.brokers if broker.rack},
@@ -92,6 +92,6 @@ def _partitions(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> Itera
                 name=f"{topic.name}-{partition.partition_index}",
                 replicas=frozenset(partition.replica_nodes),
                 in_sync=alive.intersection(partition.isr_nodes),
-                has_leader=partition.leader_id in alive,
+                leader=partition.leader_id if partition.leader_id in alive else None,
                 min_isr=min_isr[topic.name],
             )
