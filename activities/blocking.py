@@ -4,6 +4,7 @@ Looks only, and within the time in which somebody waits for an answer: what does
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Iterable
 from dataclasses import replace
 from typing import TypeVar
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 from temporalio import activity
 
+from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.observe import Ports, observe
@@ -43,6 +45,9 @@ NO_SUSPECT: tuple[Suspect, ...] = ()
 
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
+
+MOST_LAGGING = 6
+"""Followers whose log is read where replicas lag, and leaders: where more do, what one says holds for the others."""
 
 HINT_SECONDS = 3.5
 """For each thing that is looked up besides the look itself."""
@@ -137,7 +142,9 @@ class Blocking:
             _in_time("replication throttles", self._throttles(cluster, observation), silent, NO_THROTTLE),
         )
         knocked = asyncio.gather(self._serving(cluster, situation), self._shut(cluster, observation, situation))
-        (logs, assigned, strays, unreadable, slowed), (serving, shut) = await asyncio.gather(asked, knocked)
+        (logs, assigned, strays, unreadable, slowed), (serving, shut), (unheard, set_dynamically) = await asyncio.gather(
+            asked, knocked, self._addresses(cluster, observation, situation, silent)
+        )
         return Hints(
             logs=logs,
             assigned=assigned,
@@ -145,6 +152,8 @@ class Blocking:
             unreadable=unreadable,
             serving=serving,
             shut=shut,
+            unheard=unheard,
+            set_dynamically=set_dynamically,
             throttles=slowed,
             silent=tuple(silent),
         )
@@ -175,6 +184,31 @@ class Blocking:
         asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
         answers = await asyncio.gather(*(self._listeners.is_answering(*host_and_port(address)) for address in asked))
         return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
+
+    async def _addresses(
+        self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
+    ) -> tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]]:
+        """Where Kafka is silent or replicas lag: at which of their addresses nobody reaches brokers that run, and which of
+        them somebody has set in ZooKeeper."""
+        kafka = observation.kafka
+        if kafka is not None and not kafka.under_replicated:
+            return {}, {}
+        running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
+        given = Given()
+        if observation.zookeeper is not None:
+            asked = self._given(cluster, running)
+            given = await _in_time("addresses of brokers in ZooKeeper", asked, silent, given)
+        addresses = {
+            broker_id: given.registered.get(broker_id)
+            or written_addresses(cluster.spec.node(broker_id), observation.node(broker_id))
+            for broker_id in running
+        }
+        set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
+        return await unheard_addresses(addresses, self._listeners), set_there
+
+    async def _given(self, cluster: ClusterRecord, broker_ids: list[int]) -> Given:
+        async with session(self._ports.zookeepers, cluster) as tree:
+            return await given_addresses(tree, broker_ids)
 
     async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What would kill the copy, or be lost in it, as long as it has not begun."""
@@ -238,7 +272,8 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
 
 
 def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: the active controller's, and of what is dead, silent, unready, behind, or not registered."""
+    """Whose log may tell a cause: the active controller's, of what is dead, silent, unready, behind, or not registered, and of
+    brokers between which replicas lag."""
     leader = quorum_leader(observation, cluster.spec)
     unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]
@@ -246,4 +281,13 @@ def worth_reading(cluster: ClusterRecord, observation: Observation, situation: S
     wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys([*wanted, *_lagging(cluster, observation)]))
+
+
+def _lagging(cluster: ClusterRecord, observation: Observation) -> list[int]:
+    """Brokers at which replicas lag, and their leaders, those first in which most partitions meet."""
+    faults = observation.kafka.under_replicated if observation.kafka is not None else ()
+    known = {b.id for b in cluster.spec.brokers}
+    followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
+    leaders = Counter(fault.leader for fault in faults if fault.leader in known)
+    return [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]

@@ -241,8 +241,8 @@ ledger knows. `unlooked` names what could not be looked up, so that a cause may 
 the preflight's findings; one that has ended, nothing.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes
-that are dead or not ready, and of brokers that do not register. For that the driver's output file has to be the log, or have
-the same lines. Only lines that are known are quoted.
+that are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. For that the driver's
+output file has to be the log, or have the same lines. Only lines that are known are quoted, and the exception below one.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

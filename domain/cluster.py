@@ -3,6 +3,7 @@
 Paths are paths on the node itself. Credentials are references (`env:NAME`, `file:PATH`), never values.
 """
 
+import re
 from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -140,6 +141,14 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Of `host:port`. An IPv6 address loses its brackets."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+LISTENER = re.compile(r"\s*([^:/,\s]+)://([^,\s]*:\d+)")
+
+
+def addresses_of(listeners: str) -> dict[str, str]:
+    """`host:port` by name, of `NAME://host:port,…`, as Kafka's `listeners` and registrations are written."""
+    return {name.upper(): address for name, address in LISTENER.findall(listeners)}
 
 
 class ZooKeeperSpec(SpecModel):

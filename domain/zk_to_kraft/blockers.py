@@ -11,10 +11,11 @@ from domain.decisions import WAIT_MEANS, Decision, Revert, Wait, WaitReason
 from domain.observation import Observation
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import Cause, Looked, cause, some
-from domain.zk_to_kraft.cluster_causes import kafka_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.cluster_causes import pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
+from domain.zk_to_kraft.kafka_causes import kafka_causes
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight

@@ -42,7 +42,9 @@ class Hints:
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
     the copy could not read. `serving`: nodes without a process by their pid file at whose metrics endpoint somebody listens.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
-    connection from us. `silent`: hints that were asked for and did not come, in words.
+    connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
+    while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
+    ZooKeeper in place of those in its file. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +54,8 @@ class Hints:
     unreadable: tuple[Suspect, ...] = ()
     serving: frozenset[int] = frozenset()
     shut: frozenset[str] = frozenset()
+    unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
 
@@ -71,6 +75,15 @@ class Looked:
 
     def name(self, node_id: int) -> str:
         return self.spec.node_name(node_id)
+
+    def broker_name(self, broker_id: int) -> str:
+        """Also of one that the specification does not have."""
+        return self.name(broker_id) if any(b.id == broker_id for b in self.spec.brokers) else f"broker {broker_id}"
+
+    def properties(self, node_id: int) -> Mapping[str, str]:
+        """Of a node's file as it lies there; empty where it could not be read."""
+        disk = self.observation.node(node_id).disk
+        return disk.file.properties if disk is not None and disk.file is not None else {}
 
     def ids(self, role: Role, modes: frozenset[Mode]) -> frozenset[int]:
         return frozenset(n.id for n in self.situation.nodes if n.mode in modes and self.spec.role(n.id) is role)

@@ -1,6 +1,5 @@
-"""Causes that lie with no single node: ZooKeeper, replicas, work under way, the quorum, registrations."""
+"""Causes that lie with no single node: ZooKeeper, work under way, the quorum, registrations."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from domain.cluster import Role
@@ -8,15 +7,6 @@ from domain.decisions import WaitReason
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, some
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
-
-NOT_WELL = frozenset({Serving.NO, Serving.SILENT, Serving.REFUSED})
-
-
-UNTHROTTLE = (
-    "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
-    "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
-    "reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended."
-)
 
 
 def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
@@ -78,77 +68,6 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         expected="every member of the ensemble serves, until finalize",
         fix=f"{how} Without ZooKeeper's quorum there is no way back.",
     )
-
-
-def _unreached(looked: Looked, address: str) -> Cause:
-    return cause(
-        looked,
-        WaitReason.PART_UNKNOWN,
-        f"kafka {address}",
-        observed="every broker's process serves, and nobody accepts a connection there, so that not every broker can be asked",
-        expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
-        fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full. Replicas that are led "
-        "there lag until then, although the brokers that follow are well.",
-    )
-
-
-def kafka_causes(looked: Looked) -> Iterator[Cause]:
-    """Replicas that lag and brokers that nobody lists, but for what a node that is not there explains."""
-    kafka, absent = looked.observation.kafka, looked.absent_brokers
-    if kafka is None:
-        shut = [address for address in looked.spec.kafka.bootstrap_servers if address in looked.hints.shut]
-        if not absent and shut:
-            yield from (_unreached(looked, address) for address in shut)
-        elif not absent and not looked.left_behind:
-            why = next((part.why for part in looked.observation.unanswered if part.what == "kafka"), "no answer")
-            yield cause(
-                looked,
-                WaitReason.PART_UNKNOWN,
-                "kafka",
-                observed=why,
-                expected="a broker answers at kafka.bootstrap_servers",
-                fix="Check the bootstrap addresses, the listener and the client properties in the cluster's specification.",
-            )
-        return
-    for broker in looked.spec.brokers if not looked.left_behind else ():
-        if broker.id not in kafka.broker_ids and broker.id not in absent:
-            yield cause(
-                looked,
-                WaitReason.PARTITIONS_NOT_IN_SYNC,
-                looked.name(broker.id),
-                observed="it runs, and the other brokers do not list it",
-                expected="every broker is listed by the others",
-                fix="Its registration is gone or fenced. Look at its log for `Unable to register broker` or a lost session.",
-            )
-    lagging: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for fault in kafka.under_replicated:
-        left = tuple(sorted(set(fault.missing) - absent - looked.left_behind))
-        if left or not fault.missing:
-            lagging[left].append(fault.partition)
-    throttled = f". A replication throttle is set in {some(looked.hints.throttles)}" if looked.hints.throttles else ""
-    for missing, partitions in lagging.items():
-        names = [looked.name(i) if i in {b.id for b in looked.spec.brokers} else f"broker {i}" for i in missing]
-        yield cause(
-            looked,
-            WaitReason.PARTITIONS_NOT_IN_SYNC,
-            some(names) or some(partitions),
-            observed=f"{len(partitions)} partitions have replicas out of sync there: {some(partitions)}{throttled}",
-            expected="every replica in sync before a node restarts",
-            fix=UNTHROTTLE
-            if throttled
-            else "It catches up by itself. If it does not, look at that broker's log and disk; a broker that is gone for "
-            "good needs "
-            "its partitions reassigned.",
-        )
-    if kafka.offline and not absent:
-        yield cause(
-            looked,
-            WaitReason.PARTITIONS_NOT_IN_SYNC,
-            some(kafka.offline),
-            observed=f"{len(kafka.offline)} partitions have no leader",
-            expected="every partition has a leader",
-            fix="Bring back a broker that has their data; if all are up, elect leaders with kafka-leader-election.sh.",
-        )
 
 
 CANCEL_REASSIGNMENT = (

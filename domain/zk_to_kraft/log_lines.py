@@ -29,6 +29,7 @@ class Told:
     """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
 
     `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
+    `is_lasting`: said once, and true until the process ends, however old the line is.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Told:
     expected: str
     fix: str
     is_vague: bool = False
+    is_lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,52 @@ AGENT_FAILED = Told(
     "The node serves without its agent. Find who listens at the endpoint's port (`ss -ltnp`), stop it, and restart the node.",
 )
 
+LOG_DIR_FAILED = Told(
+    "log-dir-failed",
+    re.compile(r"Stopping serving (?:replicas|logs) in dir (\S{1,160})"),
+    "every log directory can be written and read",
+    "Mend that directory: room on its volume, its mount, the disk (the kernel's log). A directory that has failed stays "
+    "offline until the broker restarts: then restart it.",
+    is_lasting=True,
+)
+FETCHER_DIED = Told(
+    "fetcher-died",
+    re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(\d+), fetcherId=\d+\]:? Error due to"),
+    "a thread that fetches from each leader",
+    "Nothing starts that thread again but a restart of the broker: mend what its log says of it first.",
+    is_lasting=True,
+)
+FETCH_STOPPED = Told(
+    "fetch-stopped",
+    re.compile(r"Partition (\S{1,260}-\d+) marked as failed"),
+    "every follower fetches",
+    "It does not fetch that partition again by itself, before another leader is elected for it or the broker restarts. Mend "
+    "what its log says of it first.",
+    is_lasting=True,
+)
+FETCH_REFUSED = Told(
+    "fetch-refused",
+    re.compile(r"Error for partition (\S{1,260}-\d+) at offset \d+"),
+    "leaders that give their followers what they ask for",
+    "The leader refuses. KafkaStorageException: its disk, mend it and restart that broker. TopicAuthorizationException or "
+    "ClusterAuthorizationException: let the brokers' principal do ClusterAction, or put it into super.users. Of another error "
+    "its log tells more.",
+)
+FETCH_INVALID = Told(
+    "fetch-invalid",
+    re.compile(r"Found invalid messages during fetch for partition (\S{1,260}-\d+) offset \d+"),
+    "a leader whose copy can be read",
+    "The leader's copy is damaged there, or what comes over the network is: look at the leader's disk (kafka-dump-log.sh "
+    "--deep-iteration), and let another replica that is in sync lead.",
+)
+ISR_REFUSED = Told(
+    "isr-refused",
+    re.compile(r"Failed to update ISR to .{0,200}? due to unexpected (\w{1,60})"),
+    "a controller that writes down who is in sync",
+    "The followers may be well: the controller does not take down what the leader says of them. Look at the controller's log "
+    "of the same second; where there is no controller, at ZooKeeper or the quorum.",
+)
+
 RUNNING = (
     WAITING_FOR_BROKERS,
     NO_BROKERS_KNOWN,
@@ -171,6 +219,12 @@ RUNNING = (
     LOGIN_FAILED,
     PEER_UNREACHABLE,
     AGENT_FAILED,
+    LOG_DIR_FAILED,
+    FETCHER_DIED,
+    FETCH_STOPPED,
+    FETCH_REFUSED,
+    FETCH_INVALID,
+    ISR_REFUSED,
 )
 """What a living process says. The first pattern that fits a line counts."""
 REFUSALS = (
@@ -205,10 +259,15 @@ AGENT_LINES = 10
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
-def current(lines: Sequence[str]) -> tuple[str, ...]:
-    """The lines of the process that runs now, as far as they are there, without those that are stale."""
+def of_this_process(lines: Sequence[str]) -> Sequence[str]:
+    """The lines of the process that runs now, as far as they are there."""
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
-    own = lines[starts[-1] :] if starts else lines
+    return lines[starts[-1] :] if starts else lines
+
+
+def current(lines: Sequence[str]) -> tuple[str, ...]:
+    """The same without those that are stale."""
+    own = of_this_process(lines)
     stamps = [stamp_of(line) for line in own]
     newest = max((stamp for stamp in stamps if stamp is not None), default=None)
     if newest is None:
@@ -218,10 +277,13 @@ def current(lines: Sequence[str]) -> tuple[str, ...]:
 
 def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Found, ...]:
     """Of each kind what its last line says, in the order of the kinds."""
+    lasting = [kind for kind in kinds if kind.is_lasting]
     newest: dict[str, Found] = {}
+    for line in of_this_process(lines) if lasting else ():
+        if (found := first_of(line, lasting)) is not None:
+            newest[found.told.name] = found
     for line in current(lines):
-        found = first_of(line, kinds)
-        if found is not None:
+        if (found := first_of(line, kinds)) is not None:
             newest[found.told.name] = found
     return tuple(newest[kind.name] for kind in kinds if kind.name in newest)
 

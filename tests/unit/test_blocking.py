@@ -17,7 +17,7 @@ from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.zk_to_kraft.causes import Serving
 from playground.fakes.artefacts import FakeArtefacts
-from playground.fakes.cluster import FakeCluster
+from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
 from tests.unit.fake_walk import NOW, LedgerInMemory
@@ -64,10 +64,11 @@ class Servers:
 class Knocked:
     """`Listeners`: Kafka is at its listeners, but for those that are `shut`; and somebody at these places besides."""
 
-    def __init__(self, *places: tuple[str, int], shut: str = "") -> None:
+    def __init__(self, *places: tuple[str, int], shut: str | set[str] = "") -> None:
         spec = FakeCluster().record().spec
-        kafka = (*(f"{c.host}:{c.port}" for c in spec.controllers), *spec.kafka.bootstrap_servers)
-        self._places = {*(f"{host}:{port}" for host, port in places), *kafka} - {shut}
+        controllers = (f"{c.host}:{c.port}" for c in spec.controllers)
+        kafka = {*controllers, *(f"{b.host}:9092" for b in spec.brokers), *spec.kafka.bootstrap_servers}
+        self._places = {*(f"{host}:{port}" for host, port in places), *kafka} - ({shut} if isinstance(shut, str) else shut)
 
     async def is_answering(self, host: str, port: int) -> bool:
         return f"{host}:{port}" in self._places
@@ -238,13 +239,85 @@ async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> 
     assert keys(await found(cluster, listeners=Knocked(shut=address), in_hand=(entry.object,))) == []
 
 
-async def test_where_kafka_is_silent_the_address_that_nobody_answers_at_is_named() -> None:
+async def test_where_kafka_is_silent_the_broker_that_nobody_reaches_is_named() -> None:
+    """Whether it is among the bootstrap servers or not."""
     cluster = await in_dual_write()
     cluster.faults.silent_kafka = True
-    address = cluster.record().spec.kafka.bootstrap_servers[0]
-    (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
-    assert (entry.code, entry.object) == ("part-unknown", f"kafka {address}")
-    assert "firewall" in entry.fix
+    for broker in cluster.spec.brokers:
+        address = f"broker-{broker.id}:9092"
+        (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
+        assert (entry.code, entry.object) == ("part-unknown", f"broker-{broker.id}")
+        assert address in entry.observed
+        assert "firewall" in entry.fix
+
+
+async def test_a_broker_in_kraft_mode_is_looked_for_where_its_file_says() -> None:
+    cluster = await in_dual_write()
+    for broker in cluster.spec.brokers:
+        await roll(cluster, broker.id, NodeStage.KRAFT)
+    cluster.advance(9)
+    cluster.faults.silent_kafka = True
+    assert "/brokers/ids/2" not in cluster.znodes
+    (entry,) = (await found(cluster, listeners=Knocked(shut="broker-2:9092"))).blockers
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert cluster.spec.node(2).properties_file in entry.fix
+
+
+async def test_where_we_reach_nobody_the_bootstrap_servers_are_named() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.silent_kafka = True
+    shut = {f"broker-{broker.id}:9092" for broker in cluster.spec.brokers}
+    seen = await found(cluster, listeners=Knocked(shut=shut))
+    assert keys(seen) == [("part-unknown", f"kafka {address}") for address in cluster.spec.kafka.bootstrap_servers]
+
+
+async def test_an_address_that_somebody_has_set_dynamically_is_told_as_such() -> None:
+    cluster = FakeCluster()
+    cluster.faults.silent_kafka = True
+    wrong = "PLAINTEXT://127.0.0.1:1"
+    cluster.znodes["/brokers/ids/3"] = json.dumps({"version": 5, "endpoints": [wrong]}).encode()
+    cluster.znodes["/config/brokers/3"] = json.dumps({"version": 1, "config": {"advertised.listeners": wrong}}).encode()
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("part-unknown", "broker-3")
+    assert "127.0.0.1:1" in entry.observed
+    assert "/config/brokers/3" in entry.observed
+    assert "/config/changes" in entry.fix
+
+
+async def test_a_broker_that_nobody_reaches_explains_the_replicas_that_it_leads() -> None:
+    """Kafka answers where the others' listeners are asked only, as through a load balancer's address."""
+    cluster = await lagging(leader=1)
+    assert keys(await found(cluster)) == [("partitions-not-in-sync", "broker-3")]
+    (entry,) = (await found(cluster, listeners=Knocked(shut="broker-1:9092"))).blockers
+    assert (entry.code, entry.object) == ("part-unknown", "broker-1")
+
+
+async def test_the_logs_between_which_replicas_lag_are_read() -> None:
+    """Although their brokers serve."""
+    cluster = await lagging(leader=1)
+    said = "[ReplicaFetcher replicaId=3, leaderId=1, fetcherId=0] Partition orders-0 marked as failed (kafka.server.X)"
+    cluster.nodes[3].output.append(f"[2026-11-20 03:00:00,000] WARN {said}")
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-3")
+    assert "Partition orders-0 marked as failed" in entry.observed
+    assert "restart broker-3" in entry.fix
+    assert "by themselves" not in entry.fix
+
+
+async def lagging(leader: int) -> FakeCluster:
+    """Broker 3 serves again, and has replicas to catch up with, which another broker leads."""
+    cluster = await in_dual_write()
+    cluster.nodes[3].die()
+    cluster.nodes[3].start()
+    for broker_id in (1, 2):
+        process = cluster.nodes[broker_id].process
+        assert process is not None
+        process.looks = LONG_AGO
+    cluster._catch_up_looks = 99
+    cluster.advance(5)
+    cluster.leaders.of.update(dict.fromkeys(cluster.leaders.of, leader))
+    return cluster
+    return cluster
 
 
 async def test_throttles_are_looked_for_where_replicas_lag() -> None:

@@ -28,6 +28,18 @@ LIVING = {
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
     "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
+    "log-dir-failed": "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1b with uuid Some(x) because the "
+    "log directory has failed. (kafka.server.ReplicaManager)",
+    "fetcher-died": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to "
+    "(kafka.server.ReplicaFetcherThread)",
+    "fetch-stopped": "WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Partition orders-3 marked as failed "
+    "(kafka.server.ReplicaFetcherThread)",
+    "fetch-refused": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error for partition orders-3 at offset 120 "
+    "(kafka.server.ReplicaFetcherThread)",
+    "fetch-invalid": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Found invalid messages during fetch for "
+    "partition orders-3 offset 120 (kafka.server.ReplicaFetcherThread)",
+    "isr-refused": "WARN [Partition orders-3 broker=1] Failed to update ISR to PendingExpandIsr(newInSyncReplicaId=2) due to "
+    "unexpected UNKNOWN_SERVER_ERROR. Retrying. (kafka.cluster.Partition)",
     "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
     "metadata in ZK. Staying in SYNC_KRAFT_TO_ZK until a newer image is loaded",
 }
@@ -57,6 +69,14 @@ def test_a_line_that_was_not_repeated_for_minutes_is_over() -> None:
     old, new = "[2026-11-20 03:00:00,000] ", "[2026-11-20 03:03:00,000] "
     assert found_in((old + LIVING["no-brokers-known"], new + "INFO all is well")) == ()
     assert len(found_in((new + LIVING["no-brokers-known"], new + "INFO all is well"))) == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RUNNING if kind.is_lasting], ids=lambda kind: kind.name)
+def test_what_lasts_as_long_as_the_process_is_never_too_old(kind: Told) -> None:
+    start = "INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
+    old, new = "[2026-11-20 03:00:00,000] " + LIVING[kind.name], "[2026-11-20 09:00:00,000] INFO all is well"
+    assert [found.told for found in found_in((old, new))] == [kind]
+    assert found_in((old, start, new)) == ()
 
 
 def test_lines_without_a_stamp_stay() -> None:

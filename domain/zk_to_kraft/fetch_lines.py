@@ -1,0 +1,106 @@
+"""What the logs of a follower and of its leader say of replicas that lag, where one says anything.
+
+The texts are those of Kafka 3.9 (AbstractFetcherThread, ReplicaManager, Partition, ShutdownableThread). A partition that is
+marked as failed is fetched again only once a fetcher is added for it, which a new leader epoch or a start of the broker does
+(AbstractFetcherThread.addPartitions, ReplicaManager.applyLocalFollowersDelta).
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from domain.zk_to_kraft.log_lines import (
+    FETCH_INVALID,
+    FETCH_REFUSED,
+    FETCH_STOPPED,
+    FETCHER_DIED,
+    ISR_REFUSED,
+    LOG_DIR_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+    TLS_FAILED,
+    Found,
+    Told,
+    current,
+    found_in,
+    of_this_process,
+)
+
+WHY_STOPPED = re.compile(
+    r"(?:Unexpected error occurred while processing data for partition|Error while processing data for partition|"
+    r"Failed to truncate|Unexpected error occurred during truncation for) (\S{1,260}-\d+) at offset \d+|"
+    r"Partition (\S{1,260}-\d+) has an older epoch \(\d+\) than the current leader"
+)
+ADDED = re.compile(r"Added fetcher to broker \d+ for partitions ")
+FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(\d+), fetcherId=\d+\]")
+TELLS_CONTROLLER = "name=alter-partition"
+"""In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
+EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
+"""The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
+
+
+def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders: Collection[int]) -> Found | None:
+    """The gravest thing that the log of a broker says of these partitions, which lag there, and of the way to their leaders."""
+    lasting = found_in(lines, (LOG_DIR_FAILED, FETCHER_DIED))
+    if lasting:
+        return _with_reason(lasting[0], lines)
+    stopped = [found for name, found in _stopped(lines).items() if name in partitions]
+    if stopped:
+        return stopped[-1]
+    answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
+    found = answers or _last_of(_to_leaders(lines, leaders), (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE))
+    return None if found is None else _with_reason(found, lines)
+
+
+def said_by_leader(lines: Sequence[str]) -> Found | None:
+    """Why followers may lag although they are well: the leader cannot read its disk, or tell a controller who is in sync."""
+    telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
+    found = next(iter(found_in(lines, (LOG_DIR_FAILED, ISR_REFUSED))), None) or _last_of(
+        telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE)
+    )
+    return None if found is None else _with_reason(found, lines)
+
+
+def _to_leaders(lines: Sequence[str], leaders: Collection[int]) -> list[str]:
+    """What the fetchers from these leaders say. Others' logins, which fail in the same words, are left out."""
+    fetchers = ((line, FETCHER.search(line)) for line in current(lines))
+    return [line for line, match in fetchers if match is not None and (not leaders or int(match[1]) in leaders)]
+
+
+def _last_of(lines: Sequence[str], kinds: Sequence[Told], names: Collection[str] | None = None) -> Found | None:
+    """Of the first kind that there is the last line, of those that name one of these."""
+    for kind in kinds:
+        hits = [found for line in lines for found in found_in((line,), (kind,))]
+        hits = [found for found in hits if names is None or set(names).intersection(found.named)]
+        if hits:
+            return hits[-1]
+    return None
+
+
+def _stopped(lines: Sequence[str]) -> dict[str, Found]:
+    """Partitions that are not fetched any more, with why, but for those that are fetched again since."""
+    whys: dict[str, str] = {}
+    stopped: dict[str, Found] = {}
+    own = of_this_process(lines)
+    for line, below in pairwise([*own, ""]):
+        if (match := WHY_STOPPED.search(line)) is not None:
+            whys[match[1] or match[2]] = _joined(match.group(0), below)
+        if ADDED.search(line) is not None:
+            stopped = {name: found for name, found in stopped.items() if not re.search(rf"[\s(,]{re.escape(name)} ->", line)}
+        for found in found_in((line,), (FETCH_STOPPED,)):
+            why = whys.get(found.named[0])
+            stopped[found.named[0]] = found if why is None else replace(found, quote=f"{why}. {found.quote}")
+    return stopped
+
+
+def _with_reason(found: Found, lines: Sequence[str]) -> Found:
+    """With what stands below its line, where that is an exception."""
+    own = of_this_process(lines)
+    below = [after for line, after in pairwise(own) if found.quote in line]
+    return replace(found, quote=_joined(found.quote, below[-1])) if below else found
+
+
+def _joined(words: str, below: str) -> str:
+    match = EXCEPTION.match(below)
+    return words if match is None else f"{words}: {match[1]}"

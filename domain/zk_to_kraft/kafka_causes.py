@@ -1,0 +1,187 @@
+"""Why Kafka does not answer as a whole: an address where nobody listens, a refusal, brokers that disagree or are not listed."""
+
+from collections.abc import Iterator
+
+from domain.decisions import WaitReason
+from domain.observed import Unanswered
+from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.lag_causes import lag_causes
+from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.sparing import restart_of
+
+NO_ANSWER = Unanswered(what="kafka", why="no answer")
+ADVERTISED = "advertised.listeners"
+
+LATE = (
+    "Every bootstrap server accepts connections, and no answer comes in time: security.protocol in client_properties that is "
+    "not the listener's, or a broker that has no thread left for requests (RequestHandlerAvgIdlePercent, pauses of its garbage "
+    "collector, its disk). Look again."
+)
+REFUSED = (
+    "Correct user, password, certificates or protocol there; they are read anew with every look. Where the login is right, let "
+    "that user DESCRIBE the cluster and all topics, and DESCRIBE_CONFIGS of the topics."
+)
+
+
+def kafka_causes(looked: Looked) -> Iterator[Cause]:
+    """What keeps brokers from being asked, replicas that lag, and brokers that nobody lists, but for what a node that is not
+    there explains."""
+    unheard = _unheard(looked)
+    for broker_id, addresses in unheard.items():
+        yield _of_addresses(looked, broker_id, addresses)
+    if looked.observation.kafka is None:
+        yield from _silent(looked, unheard)
+        return
+    yield from _unlisted(looked)
+    yield from lag_causes(looked, frozenset(unheard))
+    if looked.observation.kafka.offline and not looked.absent_brokers:
+        offline = looked.observation.kafka.offline
+        yield cause(
+            looked,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            some(offline),
+            observed=f"{len(offline)} partitions have no leader",
+            expected="every partition has a leader",
+            fix="Bring back a broker that has their data; if all are up, elect leaders with kafka-leader-election.sh.",
+        )
+
+
+def _unheard(looked: Looked) -> dict[int, tuple[str, ...]]:
+    """Brokers that serve, with the addresses at which nobody reaches them: by our knocking, and by what brokers hand out."""
+    told = next((part for part in looked.observation.unanswered if part.what == "kafka"), NO_ANSWER)
+    found = dict(looked.hints.unheard)
+    if told.broker_id is not None and told.address is not None:
+        found[told.broker_id] = tuple(dict.fromkeys((*found.get(told.broker_id, ()), told.address)))
+    return {i: addresses for i, addresses in found.items() if i not in looked.absent_brokers | looked.left_behind}
+
+
+def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) -> Cause:
+    name, given = looked.broker_name(broker_id), some(addresses)
+    is_set = bool(set(addresses).intersection(looked.hints.set_dynamically.get(broker_id, ())))
+    whence = f", which is set dynamically: {ADVERTISED} in /config/brokers/{broker_id}" if is_set else ""
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there",
+        expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
+        fix=_unset(looked, broker_id) if is_set else _corrected(looked, broker_id, given),
+    )
+
+
+def _corrected(looked: Looked, broker_id: int, given: str) -> str:
+    """Where nobody has set it dynamically, as far as that could be read."""
+    name = looked.broker_name(broker_id)
+    node = next((b for b in looked.spec.brokers if b.id == broker_id), None)
+    if node is None:
+        return f"{name} is not in the cluster's specification: stop it, or make {given} reachable."
+    kept = looked.properties(broker_id)
+    says = kept.get(ADVERTISED) or kept.get("listeners") or "nothing"
+    return (
+        f"If {given} is right, open it: a firewall, or a queue of connections that is full. If it is wrong, correct "
+        f"{ADVERTISED} in {node.properties_file} (it says {says}) and {restart_of(looked, broker_id)}. If the file is "
+        f"right already, it was started with another, or {ADVERTISED} is set dynamically, in /config/brokers/{broker_id}."
+    )
+
+
+def _unset(looked: Looked, broker_id: int) -> str:
+    """kafka-configs.sh sends what is about one broker to that broker, at the very address that is wrong, and hangs."""
+    name, delete = (
+        looked.broker_name(broker_id),
+        f"--alter --entity-type brokers --entity-name {broker_id} --delete-config {ADVERTISED}",
+    )
+    hangs = f"kafka-configs.sh --bootstrap-server would ask {name} itself at that address, and hang."
+    if looked.situation.quorum is QuorumState.MIGRATION:
+        controller = looked.spec.controllers[0]
+        return (
+            f"{hangs} Instead: kafka-configs.sh --bootstrap-controller {controller.host}:{controller.port} {delete}. Then "
+            f"{restart_of(looked, broker_id)}: it registers with the controllers when it starts."
+        )
+    connect = looked.spec.zookeeper.connect
+    return (
+        f"{hangs} Instead, in ZooKeeper: take {ADVERTISED} out of the JSON in /config/brokers/{broker_id}, then create the "
+        "sequential znode /config/changes/config_change_ with "
+        f'{{"version":2,"entity_path":"brokers/{broker_id}"}}: {name} registers anew at once. Or stop {name}, '
+        f"kafka-configs.sh --zookeeper {connect} {delete}, and start it. Followers that have begun to fetch at the wrong "
+        "address keep it: restart those that still lag a minute later, one by one."
+    )
+
+
+def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cause]:
+    """No broker that is gone explains a refusal; all else may be because of it."""
+    told = next((part for part in looked.observation.unanswered if part.what == "kafka"), NO_ANSWER)
+    shut = [address for address in looked.spec.kafka.bootstrap_servers if address in looked.hints.shut]
+    if told.is_refused:
+        yield _refused(looked, told)
+    elif looked.absent_brokers or unheard:
+        return
+    elif shut:
+        yield from (_unreached(looked, address) for address in shut)
+    elif looked.left_behind:
+        return
+    elif told.broker_id is not None:
+        yield _disagreement(looked, told, told.broker_id)
+    else:
+        yield cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            "kafka",
+            observed=told.why,
+            expected="the brokers answer at kafka.bootstrap_servers",
+            fix=LATE,
+        )
+
+
+def _refused(looked: Looked, told: Unanswered) -> Cause:
+    reference = looked.spec.kafka.client_properties
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        "kafka client_properties",
+        observed=told.why,
+        expected="brokers let keeperless-activities in, and tell it everything",
+        fix=f"kafka.client_properties of the cluster's specification is {reference or 'not given'}. {REFUSED}",
+    )
+
+
+def _unreached(looked: Looked, address: str) -> Cause:
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        f"kafka {address}",
+        observed="every broker's process serves, and nobody accepts a connection there, so that not every broker can be asked",
+        expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
+        fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full. Where it is no "
+        "broker's, correct kafka.bootstrap_servers in the cluster's specification. Replicas that are led there lag until "
+        "then, although the brokers that follow are well.",
+    )
+
+
+def _disagreement(looked: Looked, told: Unanswered, broker_id: int) -> Cause:
+    name = looked.broker_name(broker_id)
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=told.why,
+        expected="all brokers list the same brokers",
+        fix="After a broker has started or ended they differ for some seconds: look again. If it lasts, the one that lists too "
+        "few or too many hears from no controller: look in its log for its session with ZooKeeper, and for `could not be "
+        f"established`. Mend that, or {restart_of(looked, broker_id)}.",
+    )
+
+
+def _unlisted(looked: Looked) -> Iterator[Cause]:
+    kafka = looked.observation.kafka
+    for broker in looked.spec.brokers if kafka is not None and not looked.left_behind else ():
+        if kafka is not None and broker.id not in kafka.broker_ids and broker.id not in looked.absent_brokers:
+            yield cause(
+                looked,
+                WaitReason.PARTITIONS_NOT_IN_SYNC,
+                looked.name(broker.id),
+                observed="it runs, and the other brokers do not list it",
+                expected="every broker is listed by the others",
+                fix="Its registration is gone or fenced. Look at its log for `Unable to register broker` or a lost session.",
+            )

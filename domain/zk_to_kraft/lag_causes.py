@@ -1,0 +1,84 @@
+"""Replicas that lag at brokers that serve, with what the logs of those brokers and of their leaders say of it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+
+from domain.decisions import WaitReason
+from domain.observation import PartitionFault
+from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
+from domain.zk_to_kraft.log_lines import FETCH_STOPPED, FETCHER_DIED, LOG_DIR_FAILED, Found
+from domain.zk_to_kraft.sparing import restart_of
+
+UNTHROTTLE = (
+    "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
+    "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
+    "reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended."
+)
+NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
+"""What a follower does not get over by itself."""
+
+
+def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
+    """One entry for each set of brokers at which replicas lag. Those that are led by a broker that nobody reaches (`unheard`),
+    or lag at one that is not there, are explained by it."""
+    for missing, faults in _lagging(looked, unheard).items():
+        leaders = tuple(sorted({fault.leader for fault in faults if fault.leader is not None}))
+        names = [looked.broker_name(broker_id) for broker_id in missing]
+        partitions = [fault.partition for fault in faults]
+        led = f", all led by {looked.broker_name(leaders[0])}" if len(leaders) == 1 else ""
+        observed = f"{len(partitions)} partitions have replicas out of sync at {some(names)}{led}: {some(partitions)}"
+        about, words, fix = _told(looked, missing, partitions, leaders)
+        yield cause(
+            looked,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            about or some(names) or some(partitions),
+            observed=f"{observed}. {words}" if words else observed,
+            expected="every replica in sync before a node restarts",
+            fix=fix,
+        )
+
+
+def _lagging(looked: Looked, unheard: Collection[int]) -> dict[tuple[int, ...], list[PartitionFault]]:
+    kafka, elsewhere = looked.observation.kafka, looked.absent_brokers | looked.left_behind
+    found: dict[tuple[int, ...], list[PartitionFault]] = defaultdict(list)
+    for fault in kafka.under_replicated if kafka is not None else ():
+        left = tuple(sorted(set(fault.missing) - elsewhere))
+        if fault.leader not in unheard and (left or not fault.missing):
+            found[left].append(fault)
+    return found
+
+
+def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]) -> tuple[str, str, str]:
+    """Whose it is where that is not the followers', what is said of it, and the fix."""
+    if looked.hints.throttles:
+        return "", f"A replication throttle is set in {some(looked.hints.throttles)}", UNTHROTTLE
+    for broker_id in missing:
+        said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
+        if said is not None:
+            return "", f"The log of {looked.broker_name(broker_id)} says: {said.quote}", _fix(looked, broker_id, said)
+    for broker_id in leaders:
+        said = said_by_leader(looked.hints.logs.get(broker_id, ()))
+        if said is not None:
+            name = looked.broker_name(broker_id)
+            return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
+    return "", "", _by_itself(looked, missing)
+
+
+def _fix(looked: Looked, broker_id: int, said: Found) -> str:
+    again = f" In the end {restart_of(looked, broker_id)}." if said.told in NEEDS_START else ""
+    return said.told.fix + again
+
+
+def _by_itself(looked: Looked, missing: Sequence[int]) -> str:
+    """Their logs say nothing wrong, as far as they could be read."""
+    known = {b.id for b in looked.spec.brokers}
+    strangers = [looked.broker_name(i) for i in missing if i not in known]
+    if strangers:
+        return f"Start {some(strangers)}, or reassign its partitions to brokers that are there (kafka-reassign-partitions.sh)."
+    restarts = "; ".join(restart_of(looked, i) for i in missing) or "restart the followers"
+    return (
+        "After a restart or an outage they catch up by themselves: look again. If the number does not fall within a minute, "
+        "look at disk and network there, and at the leaders' logs. Where nothing is wrong, "
+        f"{restarts}, one at a time: a broker that has missed what its controller said last fetches again once it has started."
+    )

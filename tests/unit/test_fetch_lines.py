@@ -1,0 +1,141 @@
+"""What the logs of brokers say of replicas that lag between them, in the words of Kafka 3.9."""
+
+import pytest
+
+from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
+from domain.zk_to_kraft.log_lines import (
+    FETCH_INVALID,
+    FETCH_REFUSED,
+    FETCH_STOPPED,
+    FETCHER_DIED,
+    ISR_REFUSED,
+    LOG_DIR_FAILED,
+    LOGIN_FAILED,
+    PEER_UNREACHABLE,
+    TLS_FAILED,
+    Told,
+)
+
+FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
+BY_FETCHER = "(kafka.server.ReplicaFetcherThread)"
+UNEXPECTED = f"ERROR {FETCHER}Unexpected error occurred while processing data for partition orders-3 at offset 120 {BY_FETCHER}"
+MISMATCH = (
+    "java.lang.IllegalStateException: Offset mismatch for partition orders-3: fetched offset = 120, log end offset = 118."
+)
+STOPPED = f"WARN {FETCHER}Partition orders-3 marked as failed {BY_FETCHER}"
+UNREACHABLE = f"WARN {FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
+TO_CONTROLLER = "[NodeToControllerChannelManager id=1 name=alter-partition] "
+
+
+def at(*lines: str) -> list[str]:
+    """Exceptions have no stamp."""
+    return [line if line.startswith(("java", "org", "\t")) else f"[2026-11-20 03:00:00,000] {line}" for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("lines", "told", "words"),
+    [
+        ((f"WARN {FETCHER}Error in response for fetch request (type=FetchRequest)", UNREACHABLE), PEER_UNREACHABLE, "node 1"),
+        ((UNEXPECTED, MISMATCH, "\tat kafka.X", STOPPED), FETCH_STOPPED, "IllegalStateException: Offset mismatch"),
+        ((STOPPED,), FETCH_STOPPED, "Partition orders-3 marked as failed"),
+        (
+            (
+                f"INFO {FETCHER}Partition orders-3 has an older epoch (4) than the current leader. Will await the new "
+                "LeaderAndIsr state before resuming fetching.",
+                STOPPED,
+            ),
+            FETCH_STOPPED,
+            "older epoch (4)",
+        ),
+        (
+            (
+                f"ERROR {FETCHER}Error for partition orders-3 at offset 12 {BY_FETCHER}",
+                "org.apache.kafka.common.errors.KafkaStorageException: Disk error when trying to access log file on the disk.",
+            ),
+            FETCH_REFUSED,
+            "KafkaStorageException: Disk error",
+        ),
+        (
+            (
+                f"ERROR {FETCHER}Found invalid messages during fetch for partition orders-3 offset 9 {BY_FETCHER}",
+                "org.apache.kafka.common.errors.CorruptRecordException: Record is corrupt (stored crc = 1, computed crc = 2)",
+            ),
+            FETCH_INVALID,
+            "CorruptRecordException",
+        ),
+        (
+            (f"ERROR {FETCHER}Error due to {BY_FETCHER}", "java.lang.OutOfMemoryError: Java heap space", UNREACHABLE),
+            FETCHER_DIED,
+            "OutOfMemoryError",
+        ),
+        (
+            (f"ERROR {FETCHER}Connection to node 1 (h/1.2.3.4:9) failed authentication due to: Invalid username or password",),
+            LOGIN_FAILED,
+            "failed authentication",
+        ),
+        (
+            (f"ERROR {FETCHER}Connection to node 1 (h/1.2.3.4:9) failed authentication due to: SSL handshake failed",),
+            TLS_FAILED,
+            "SSL handshake failed",
+        ),
+        (
+            (
+                "WARN [ReplicaManager broker=2] Stopping serving replicas in dir /data/2b with uuid None because the log",
+                STOPPED,
+            ),
+            LOG_DIR_FAILED,
+            "/data/2b",
+        ),
+    ],
+)
+def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], told: Told, words: str) -> None:
+    found = said_by_follower(at(*lines), ["orders-3"], [1])
+    assert found is not None
+    assert found.told is told
+    assert words in found.quote
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        STOPPED.replace("orders-3", "payments-3"),
+        f"ERROR {FETCHER}Error for partition my-orders-3 at offset 12",
+        UNREACHABLE.replace("leaderId=1", "leaderId=7").replace("node 1", "node 7"),
+        "INFO [SocketServer] Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
+        "WARN [NodeToControllerChannelManager id=2 name=x] Connection to node 1 (h/1.2.3.4:9) could not be established.",
+        "INFO all is well",
+    ],
+)
+def test_what_is_of_others_is_no_reason(line: str) -> None:
+    """A client that cannot log in, another partition, another leader."""
+    assert said_by_follower(at(line), ["orders-3"], [1]) is None
+
+
+def test_a_partition_that_is_fetched_again_is_over() -> None:
+    added = (
+        "INFO [ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions HashMap({} -> InitialFetchState())"
+    )
+    assert said_by_follower(at(STOPPED, added.format("orders-3")), ["orders-3"], [1]) is None
+    assert said_by_follower(at(STOPPED, added.format("my-orders-3")), ["orders-3"], [1]) is not None
+    assert said_by_follower(at(added.format("orders-3"), STOPPED), ["orders-3"], [1]) is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (f"WARN {TO_CONTROLLER}Connection to node 3001 (h/1.2.3.4:9) could not be established.", PEER_UNREACHABLE),
+        (f"ERROR {TO_CONTROLLER}Connection to node 3001 (h/1.2.3.4:9) failed authentication due to: no", LOGIN_FAILED),
+        (
+            "WARN [Partition orders-3 broker=1] Failed to update ISR to Pending(x) due to unexpected UNKNOWN_X. Retrying.",
+            ISR_REFUSED,
+        ),
+        (
+            "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1 with uuid None because the log",
+            LOG_DIR_FAILED,
+        ),
+        (UNREACHABLE, None),
+    ],
+)
+def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told | None) -> None:
+    found = said_by_leader(at(line))
+    assert (found.told if found is not None else None) is told

@@ -1,0 +1,141 @@
+"""Why Kafka does not answer as a whole, and why replicas lag: each reason with its own object and fix."""
+
+import pytest
+
+from domain.blocker import Blocker
+from domain.observation import Observation, PartitionFault, Unanswered
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.conftest import Point, cluster_spec, observation, stopped, with_kafka, with_part
+
+SPEC = cluster_spec()
+POLICY = MigrationPolicy()
+BEFORE, DUAL = observation(Point.CONTROLLERS_UP), observation(Point.DUAL_WRITE)
+FETCHER = "[2026-11-20 03:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
+
+
+def entries(seen: Observation, **hints: object) -> list[Blocker]:
+    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(**hints))  # type: ignore[arg-type]
+    return list(blockers_of(looked)[0])
+
+
+def silent(seen: Observation, why: str = "it says so", **about: object) -> Observation:
+    part = Unanswered(what="kafka", why=why, **about)  # type: ignore[arg-type]
+    return seen.model_copy(update={"kafka": None, "unanswered": (*seen.unanswered, part)})
+
+
+def dead(seen: Observation, node_id: int) -> Observation:
+    return with_part(seen, node_id, process=stopped("x"), metrics=None)
+
+
+def lagging(seen: Observation, *faults: tuple[str, tuple[int, ...], int | None], **kafka: object) -> Observation:
+    found = tuple(PartitionFault(partition=name, missing=missing, leader=leader) for name, missing, leader in faults)
+    return with_kafka(seen, under_replicated=found, **kafka)
+
+
+# --- no answer -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("about", "told", "fix"),
+    [
+        ({"is_refused": True}, "kafka client_properties", "kafka.client_properties"),
+        ({"broker_id": 2, "address": "127.0.0.1:1"}, "broker-2", "/etc/kafka/2.properties"),
+        ({"broker_id": 2}, "broker-2", "hears from no controller"),
+        ({}, "kafka", "RequestHandlerAvgIdlePercent"),
+    ],
+)
+def test_each_reason_why_kafka_is_silent_has_its_object_and_its_fix(about: dict[str, object], told: str, fix: str) -> None:
+    (entry,) = entries(silent(DUAL, **about))
+    assert (entry.code, entry.object, fix in entry.fix) == ("part-unknown", told, True)
+
+
+def test_a_dead_broker_explains_silence_and_disagreement_but_no_refusal() -> None:
+    def objects(**about: object) -> list[str]:
+        return [entry.object for entry in entries(dead(silent(DUAL, **about), 3))]
+
+    assert objects() == objects(broker_id=2) == objects(broker_id=3, address="127.0.0.1:1") == ["broker-3"]
+    assert objects(is_refused=True) == ["broker-3", "kafka client_properties"]
+
+
+def test_an_address_in_the_file_is_corrected_there() -> None:
+    (entry,) = entries(silent(DUAL, broker_id=2, address="127.0.0.1:1"))
+    assert "127.0.0.1:1" in entry.observed
+    assert "it says PLAINTEXT://127.0.0.1:9094" in entry.fix
+
+
+def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> None:
+    """Not through the broker itself, which the tool would look for at that very address."""
+    hints = {"unheard": {2: ("127.0.0.1:1",)}, "set_dynamically": {2: ("127.0.0.1:1",)}}
+    (entry,) = entries(silent(BEFORE), **hints)
+    assert ("/config/brokers/2" in entry.observed, "/config/changes/config_change_" in entry.fix) == (True, True)
+    assert "--zookeeper 127.0.0.1:2181" in entry.fix
+    (entry,) = entries(silent(DUAL), **hints)
+    assert "--bootstrap-controller 127.0.0.1:12001 --alter" in entry.fix
+    assert "restart broker-2" in entry.fix
+    (entry,) = entries(silent(DUAL), unheard={2: ("127.0.0.1:1",)}, set_dynamically={2: ("127.0.0.1:12",)})
+    assert "/etc/kafka/2.properties" in entry.fix
+
+
+def test_a_broker_that_is_not_ours_to_know_is_named_all_the_same() -> None:
+    (entry,) = entries(silent(DUAL, broker_id=9, address="10.0.0.9:9092"))
+    assert (entry.object, "not in the cluster's specification" in entry.fix) == ("broker 9", True)
+
+
+# --- replicas that lag -----------------------------------------------------------------------------------------------
+
+
+def test_lag_that_no_log_explains_may_pass_by_itself_and_says_what_to_do_if_it_does_not() -> None:
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (2,), 1)))
+    assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-2")
+    assert "all led by broker-1" in entry.observed
+    assert "If the number does not fall within a minute" in entry.fix
+    assert "restart broker-2 (its partitions can spare it now)" in entry.fix
+
+
+def test_a_restart_that_partitions_cannot_spare_is_not_advised() -> None:
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2,), 1), needs={1: (), 2: ("single-0",), 3: ()}))
+    assert "restart broker-2, but not before single-0 can spare it" in entry.fix
+
+
+def test_of_several_leaders_none_is_named() -> None:
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (2,), 3)))
+    assert "led by" not in entry.observed
+
+
+def test_a_partition_that_is_not_fetched_any_more_does_not_catch_up_by_itself() -> None:
+    said = f"{FETCHER}Partition orders-1 marked as failed"
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2,), 1)), logs={2: (said,)})
+    assert (entry.object, "marked as failed" in entry.observed) == ("broker-2", True)
+    assert "by themselves" not in entry.fix
+    assert "restart broker-2" in entry.fix
+
+
+def test_a_way_that_is_closed_between_two_brokers_is_quoted() -> None:
+    said = f"{FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2,), 1)), logs={2: (said,)})
+    assert "Connection to node 1 (/127.0.0.1:1)" in entry.observed
+    assert "firewall" in entry.fix
+
+
+def test_a_leader_that_reaches_no_controller_is_the_one_that_is_named() -> None:
+    said = (
+        "[2026-11-20 03:00:00,000] WARN [NodeToControllerChannelManager id=1 name=alter-partition] Connection to node 3002 "
+        "(/127.0.0.1:12002) could not be established. Node may not be available."
+    )
+    seen = lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (3,), 1), ("orders-3", (2, 3), 1))
+    (entry,) = entries(seen, logs={1: (said,)})
+    assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-1")
+
+
+def test_a_leader_that_nobody_reaches_is_the_one_that_is_named() -> None:
+    seen = lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (3,), 1))
+    (entry,) = entries(seen, unheard={1: ("127.0.0.1:9093",)})
+    assert (entry.code, entry.object) == ("part-unknown", "broker-1")
+
+
+def test_a_broker_that_is_gone_for_good_is_replaced() -> None:
+    (entry,) = entries(lagging(DUAL, ("orders-1", (9,), 1)))
+    assert (entry.object, "kafka-reassign-partitions.sh" in entry.fix) == ("broker 9", True)
