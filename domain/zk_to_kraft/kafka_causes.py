@@ -6,7 +6,7 @@ from domain.decisions import WaitReason
 from domain.observed import Unanswered
 from domain.zk_to_kraft.causes import Cause, Looked, cause, some
 from domain.zk_to_kraft.lag_causes import lag_causes
-from domain.zk_to_kraft.situation import QuorumState
+from domain.zk_to_kraft.situation import QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
 
 NO_ANSWER = Unanswered(what="kafka", why="no answer")
@@ -174,9 +174,13 @@ def _disagreement(looked: Looked, told: Unanswered, broker_id: int) -> Cause:
 
 
 def _unlisted(looked: Looked) -> Iterator[Cause]:
+    """But for those whose registration is known to be gone, which `node_causes` tells."""
     kafka = looked.observation.kafka
-    for broker in looked.spec.brokers if kafka is not None and not looked.left_behind else ():
-        if kafka is not None and broker.id not in kafka.broker_ids and broker.id not in looked.absent_brokers:
+    if kafka is None or looked.left_behind:
+        return
+    told = looked.absent_brokers.union(missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers))
+    for broker in looked.spec.brokers:
+        if broker.id not in kafka.broker_ids and broker.id not in told:
             yield cause(
                 looked,
                 WaitReason.PARTITIONS_NOT_IN_SYNC,

@@ -7,7 +7,7 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import Cause, Looked, cause, some
 from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
-from domain.zk_to_kraft.log_lines import FETCH_STOPPED, FETCHER_DIED, LOG_DIR_FAILED, Found
+from domain.zk_to_kraft.log_lines import FETCH_INVALID, FETCH_REFUSED, FETCH_STOPPED, FETCHER_DIED, LOG_DIR_FAILED, Found
 from domain.zk_to_kraft.sparing import restart_of
 
 UNTHROTTLE = (
@@ -17,6 +17,9 @@ UNTHROTTLE = (
 )
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
 """What a follower does not get over by itself."""
+
+OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID})
+"""What a follower says of whom it fetches from."""
 
 
 def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
@@ -56,7 +59,9 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
     for broker_id in missing:
         said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
         if said is not None:
-            return "", f"The log of {looked.broker_name(broker_id)} says: {said.quote}", _fix(looked, broker_id, said)
+            is_of_leader = said.told in OF_LEADER and len(leaders) == 1
+            about = looked.broker_name(leaders[0]) if is_of_leader else ""
+            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}", _fix(looked, broker_id, said)
     for broker_id in leaders:
         said = said_by_leader(looked.hints.logs.get(broker_id, ()))
         if said is not None:

@@ -191,8 +191,9 @@ FETCH_INVALID = Told(
     "fetch-invalid",
     re.compile(r"Found invalid messages during fetch for partition (\S{1,260}-\d+) offset \d+"),
     "a leader whose copy can be read",
-    "The leader's copy is damaged there, or what comes over the network is: look at the leader's disk (kafka-dump-log.sh "
-    "--deep-iteration), and let another replica that is in sync lead.",
+    "The leader's copy is damaged from that offset on, or what comes over the network is: look at the leader's disk, and at "
+    "that file with kafka-dump-log.sh --deep-iteration. Let another replica that is in sync lead. Where none is, what only the "
+    "leader has cannot be copied: mend its disk, or stop it and give that up by an unclean election.",
 )
 ISR_REFUSED = Told(
     "isr-refused",

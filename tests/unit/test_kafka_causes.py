@@ -8,11 +8,12 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.situation import situation_of
-from tests.unit.conftest import Point, cluster_spec, observation, stopped, with_kafka, with_part
+from tests.unit.conftest import Point, cluster_spec, observation, stopped, with_kafka, with_part, with_zookeeper
 
 SPEC = cluster_spec()
 POLICY = MigrationPolicy()
 BEFORE, DUAL = observation(Point.CONTROLLERS_UP), observation(Point.DUAL_WRITE)
+REFUSED = "Error for partition orders-1 at offset 9"
 FETCHER = "[2026-11-20 03:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 
 
@@ -128,6 +129,17 @@ def test_a_leader_that_reaches_no_controller_is_the_one_that_is_named() -> None:
     seen = lagging(DUAL, ("orders-1", (2,), 1), ("orders-2", (3,), 1), ("orders-3", (2, 3), 1))
     (entry,) = entries(seen, logs={1: (said,)})
     assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-1")
+
+
+@pytest.mark.parametrize("said", ["Found invalid messages during fetch for partition orders-1 offset 9", REFUSED])
+def test_what_followers_say_of_the_leader_s_copy_names_the_leader(said: str) -> None:
+    (entry,) = entries(lagging(DUAL, ("orders-1", (2, 3), 1)), logs={2: (FETCHER + said,)})
+    assert (entry.object, said in entry.observed) == ("broker-1", True)
+
+
+def test_a_broker_whose_registration_is_gone_has_one_entry() -> None:
+    seen = with_zookeeper(with_kafka(DUAL, broker_ids=(1, 3)), broker_ids=(1, 3))
+    assert [(entry.code, entry.object) for entry in entries(seen)] == [("brokers-not-registered", "broker-2")]
 
 
 def test_a_leader_that_nobody_reaches_is_the_one_that_is_named() -> None:
