@@ -140,6 +140,8 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
             looked,
             WaitReason.DUAL_WRITE_NOT_CURRENT,
             CONTROLLER,
+            WaitReason.PART_UNKNOWN,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
             observed=f"{held}, while {name} leads the quorum",
             expected=f"persistent, naming {name}",
             fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller: the "

@@ -6,7 +6,7 @@ from domain.decisions import WaitReason
 from domain.observed import Unanswered
 from domain.zk_to_kraft.causes import Cause, Looked, cause, some
 from domain.zk_to_kraft.lag_causes import lag_causes
-from domain.zk_to_kraft.situation import QuorumState, missing_in_zookeeper
+from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
 
 NO_ANSWER = Unanswered(what="kafka", why="no answer")
@@ -86,25 +86,21 @@ def _corrected(looked: Looked, broker_id: int, given: str) -> str:
 
 
 def _unset(looked: Looked, broker_id: int) -> str:
-    """kafka-configs.sh sends what is about one broker to that broker, at the very address that is wrong, and hangs."""
-    name, delete = (
-        looked.broker_name(broker_id),
-        f"--alter --entity-type brokers --entity-name {broker_id} --delete-config {ADVERTISED}",
+    """kafka-configs.sh sends what is about one broker to that broker, at the very address that is wrong, and hangs; so it does
+    with --bootstrap-controller, because it asks the broker what is set before it changes that (both seen with 3.9.2)."""
+    name = looked.broker_name(broker_id)
+    delete = f"--alter --entity-type brokers --entity-name {broker_id} --delete-config {ADVERTISED}"
+    offline = (
+        f"Stop {name}, kafka-configs.sh --zookeeper {looked.spec.zookeeper.connect} {delete}, and start it. With "
+        f"--bootstrap-server that tool would ask {name} itself, at that address, and hang."
     )
-    hangs = f"kafka-configs.sh --bootstrap-server would ask {name} itself at that address, and hang."
     if looked.situation.quorum is QuorumState.MIGRATION:
-        controller = looked.spec.controllers[0]
-        return (
-            f"{hangs} Instead: kafka-configs.sh --bootstrap-controller {controller.host}:{controller.port} {delete}. Then "
-            f"{restart_of(looked, broker_id)}: it registers with the controllers when it starts."
-        )
-    connect = looked.spec.zookeeper.connect
+        return f"{offline} Once it is reached again, do it once more with --bootstrap-server: the quorum's log has it too."
     return (
-        f"{hangs} Instead, in ZooKeeper: take {ADVERTISED} out of the JSON in /config/brokers/{broker_id}, then create the "
+        f"{offline} Or without a stop: take {ADVERTISED} out of the JSON in /config/brokers/{broker_id}, then create the "
         "sequential znode /config/changes/config_change_ with "
-        f'{{"version":2,"entity_path":"brokers/{broker_id}"}}: {name} registers anew at once. Or stop {name}, '
-        f"kafka-configs.sh --zookeeper {connect} {delete}, and start it. Followers that have begun to fetch at the wrong "
-        "address keep it: restart those that still lag a minute later, one by one."
+        f'{{"version":2,"entity_path":"brokers/{broker_id}"}}. Followers that have begun to fetch at the wrong address '
+        "keep it: restart those that still lag a minute later, one by one."
     )
 
 
@@ -121,7 +117,7 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
     elif looked.left_behind:
         return
     elif told.broker_id is not None:
-        yield _disagreement(looked, told, told.broker_id)
+        yield from () if _are_two_in_charge(looked) else (_disagreement(looked, told, told.broker_id),)
     else:
         yield cause(
             looked,
@@ -173,10 +169,17 @@ def _disagreement(looked: Looked, told: Unanswered, broker_id: int) -> Cause:
     )
 
 
+def _are_two_in_charge(looked: Looked) -> bool:
+    """KRaft has the metadata, and /controller is not its: brokers hear from the one or from the other. `dual_write_causes`
+    tells of it."""
+    is_ours = looked.situation.quorum is QuorumState.MIGRATION
+    return is_ours and looked.situation.claim in {Claim.ZOOKEEPER, Claim.NOBODY}
+
+
 def _unlisted(looked: Looked) -> Iterator[Cause]:
     """But for those whose registration is known to be gone, which `node_causes` tells."""
     kafka = looked.observation.kafka
-    if kafka is None or looked.left_behind:
+    if kafka is None or looked.left_behind or _are_two_in_charge(looked):
         return
     told = looked.absent_brokers.union(missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers))
     for broker in looked.spec.brokers:

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from activities.adapters import kafka_admin
+from activities.adapters.kafka_admin.connections import Client
 from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
 from domain.errors import BrokerApart, Transient
 from domain.observation import PartitionFault
@@ -116,3 +117,19 @@ def test_a_broker_that_is_listed_and_does_not_listen_is_told_with_its_address(mo
     with pytest.raises(BrokerApart, match="does not listen") as raised:
         kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({1: [1, 2]})), listed)
     assert (raised.value.broker_id, raised.value.address) == (2, "10.0.0.2:9")
+
+
+@pytest.mark.parametrize(("server", "asked"), [("h:2", 2), ("h:3", 3), ("balancer:1", None)])
+def test_the_same_broker_is_asked_first_each_time(server: str, asked: int | None) -> None:
+    """Else brokers that disagree would give another picture with every look, as whoever is asked sees it."""
+    client = Client(server, {}, 1.0)
+    client.close()
+    brokers = [SimpleNamespace(node_id=b, host="h", port=b) for b in (1, 2, 3)]
+    sent: list[int | None] = []
+    manager = SimpleNamespace(
+        cluster=SimpleNamespace(brokers=lambda: brokers), send=None, run=lambda _send, _request, broker: sent.append(broker)
+    )
+    client._manager = manager
+    client.metadata(topics=None)
+    client.metadata(topics=None, node_id=1)
+    assert sent == [asked, 1]

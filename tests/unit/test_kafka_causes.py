@@ -3,7 +3,8 @@
 import pytest
 
 from domain.blocker import Blocker
-from domain.observation import Observation, PartitionFault, Unanswered
+from domain.decisions import Wait, WaitReason
+from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
@@ -53,6 +54,18 @@ def test_each_reason_why_kafka_is_silent_has_its_object_and_its_fix(about: dict[
     assert (entry.code, entry.object, fix in entry.fix) == ("part-unknown", told, True)
 
 
+@pytest.mark.parametrize("claim", [None, ControllerZnode(broker_id=3, kraft_epoch=None, is_ephemeral=True)])
+def test_while_two_controllers_rule_what_brokers_list_is_no_cause_of_its_own(claim: ControllerZnode | None) -> None:
+    """Some hear from the one and some from the other: by turns they disagree, or list too few."""
+    torn = with_zookeeper(DUAL, controller=claim)
+    torn = torn.model_copy(update={"failover_hazards": ()})
+    for seen in (silent(torn, broker_id=2), with_kafka(torn, broker_ids=(2, 3))):
+        looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY))
+        waits = [Wait(reason=reason) for reason in (WaitReason.PART_UNKNOWN, WaitReason.PARTITIONS_NOT_IN_SYNC)]
+        found, _ = blockers_of(looked, *waits)
+        assert [(entry.code, entry.object) for entry in found] == [("dual-write-not-current", "/controller")]
+
+
 def test_a_dead_broker_explains_silence_and_disagreement_but_no_refusal() -> None:
     def objects(**about: object) -> list[str]:
         return [entry.object for entry in entries(dead(silent(DUAL, **about), 3))]
@@ -73,9 +86,11 @@ def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> 
     (entry,) = entries(silent(BEFORE), **hints)
     assert ("/config/brokers/2" in entry.observed, "/config/changes/config_change_" in entry.fix) == (True, True)
     assert "--zookeeper 127.0.0.1:2181" in entry.fix
+    assert "once more" not in entry.fix
     (entry,) = entries(silent(DUAL), **hints)
-    assert "--bootstrap-controller 127.0.0.1:12001 --alter" in entry.fix
-    assert "restart broker-2" in entry.fix
+    assert "Stop broker-2, kafka-configs.sh --zookeeper 127.0.0.1:2181" in entry.fix
+    assert "once more with --bootstrap-server" in entry.fix, "the quorum's log has it too"
+    assert "/config/changes" not in entry.fix, "a change of address reaches the controllers with a start only"
     (entry,) = entries(silent(DUAL), unheard={2: ("127.0.0.1:1",)}, set_dynamically={2: ("127.0.0.1:12",)})
     assert "/etc/kafka/2.properties" in entry.fix
 

@@ -101,7 +101,7 @@ class Client:
             "proxy_url": DIRECTLY,
             "reconnect_backoff_max_ms": RECONNECT_MS,
         }
-        self._limit = limit
+        self._server, self._limit = server, limit
         self._net = NetworkSelector(**configs)
         self._manager = KafkaConnectionManager(self._net, **configs)
 
@@ -122,9 +122,14 @@ class Client:
             raise
 
     def metadata(self, topics: Sequence[str] | None, node_id: int | None = None) -> MetadataResponse:
-        """`None` means all topics. Without `node_id` any broker answers."""
+        """`None` means all topics. Without `node_id` the broker at our bootstrap server answers: always the same one, so that
+        brokers that disagree do not look otherwise with every look. Any, where that address is no broker's own."""
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        return self._manager.run(self._manager.send, request, node_id)
+        return self._manager.run(self._manager.send, request, self._at_server() if node_id is None else node_id)
+
+    def _at_server(self) -> int | None:
+        known = self._manager.cluster.brokers()
+        return next((broker.node_id for broker in known if f"{broker.host}:{broker.port}" == self._server), None)
 
     def min_isr(self, topics: Sequence[str]) -> dict[str, int]:
         return {topic: int(value) for topic, value in self.topic_configs(topics, MIN_ISR).items()}
