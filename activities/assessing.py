@@ -14,18 +14,12 @@ from activities.observe import Ports, observe
 from activities.ports.stores import Ledger
 from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
-from domain.contracts import (
-    ActivityName,
-    Assessment,
-    AssessRequest,
-    ClusterSight,
-    ObserveRequest,
-    StepRequest,
-)
+from domain.contracts import ActivityName, Assessment, AssessRequest, StepRequest
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
+from domain.questions import ClusterSight, ObserveRequest
 from domain.records import ClusterRecord, CommandKind
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of

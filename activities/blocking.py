@@ -24,10 +24,11 @@ from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.zookeeper_view import assigned_to
 from domain.cluster import host_and_port, servers_in
-from domain.contracts import ActivityName, AssessRequest, BlockersRequest, BlockersSeen
+from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
 from domain.errors import KeeperlessError, Permanent
 from domain.observation import Observation, Suspect
+from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of

@@ -10,11 +10,12 @@ from activities.node_files import sha256_of
 from activities.observe import Ports, observe
 from activities.previewing import read_files
 from activities.surveying import with_survey
-from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest
+from domain.contracts import ActivityName
 from domain.errors import Permanent
 from domain.observation import Observation
 from domain.plans import Plan, moved_since
 from domain.policy import MigrationPolicy
+from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed

@@ -14,21 +14,13 @@ from activities.node_files import original_path, sha256_of
 from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
 from domain.cluster import ControllerSpec, NodeSpec
-from domain.contracts import (
-    ActivityName,
-    AssessRequest,
-    PreviewRequest,
-    RevertOrder,
-    RollbackAnswer,
-    RollbackPreview,
-    RollbackRequest,
-    Runbook,
-)
+from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Revert
 from domain.drift.report import CheckName, DriftReport
 from domain.errors import KeeperlessError
 from domain.observation import Observation
 from domain.properties import ENCODING
+from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
 from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
 from domain.zk_to_kraft.runbook import runbook_of

@@ -21,7 +21,8 @@ from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
 from domain.blocker import Blocker, blocker
-from domain.contracts import ActivityName, BlockersSeen, TaskQueue
+from domain.contracts import ActivityName, TaskQueue
+from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from ledger.errors import LedgerUnavailable
 

@@ -14,19 +14,17 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from api.links import cluster_url, migration_url
 from api.temporal import Temporal
-from domain.contracts import (
-    ActivityName,
+from domain.contracts import ActivityName, Payload, TaskQueue
+from domain.errors import KeeperlessError, Permanent, Transient
+from domain.questions import (
     BlockersRequest,
     BlockersSeen,
     ClusterSight,
     ObserveRequest,
-    Payload,
     PreviewRequest,
     RollbackPreview,
     Runbook,
-    TaskQueue,
 )
-from domain.errors import KeeperlessError, Permanent, Transient
 from domain.records import MigrationRecord
 
 Seen = TypeVar("Seen", bound=Payload)

@@ -13,8 +13,9 @@ from api.observing import look
 from api.problems import Problem, ProblemKind
 from api.standing import Standing, find_standing, standing_of
 from api.temporal import Temporal
-from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
+from domain.contracts import ActivityName, TaskQueue
 from domain.plans import Plan
+from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
 from domain.zk_to_kraft.rehearsal import RehearsalLimits
 
 QUEUE_LIMIT = timedelta(minutes=1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from domain.contracts import Runbook, RunbookAction
+from domain.questions import Runbook, RunbookAction
 
 HOW_TO = """\
 - Choose one way, back or forward, and stay on it.

@@ -9,10 +9,10 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from domain.blocker import Blocker
-from domain.decisions import Decision, Finding, Gate, GateName, Intent, Step, StepAction, Wait
+from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction, Wait
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, CommandKind, EventDraft, MigrationKind, NodeStatus, OpenGate, Progress, Waiting
+from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
 
 
 class TaskQueue(StrEnum):
@@ -306,86 +306,6 @@ class RollbackAnswer(Payload):
     refused_because: str | None = None
 
 
-class PreviewRequest(Payload):
-    """A preview of the way back, or a runbook, for people. Looks at the cluster, changes nothing."""
-
-    cluster: str
-    policy: MigrationPolicy = MigrationPolicy()
-
-
-class Loss(Payload):
-    """Something that the way back cannot keep. Accepted by its name, e.g. `metadata-changes`, `edits-of-broker-1`."""
-
-    name: str
-    what: str
-
-
-class PreviewStep(Payload):
-    """One step of the way back, in words. `node` is `None` for a step of the whole cluster."""
-
-    what: str
-    node: str | None = None
-    restarts: bool = False
-
-
-class FileRestoration(Payload):
-    """What becomes of one node's properties file. `how`: `archive`, `inverse-edit` or `removed`.
-
-    `changes` is the difference to the file as it is now, key by key, without any secret's value.
-    """
-
-    node: str
-    path: str
-    how: str
-    sha256: str | None
-    changes: tuple[str, ...] = ()
-
-
-class RollbackPreview(Payload):
-    """What a rollback would do, from what is seen now. `preview_hash` covers only what is material: what would be lost, what
-    each file becomes, and the cluster's specification.
-
-    `controllerless_seconds`: expected time without any controller, as measured.
-    """
-
-    cluster: str
-    observed_at: datetime
-    phase: str | None
-    is_possible: bool
-    why_not: str = ""
-    steps: tuple[PreviewStep, ...] = ()
-    restarts: dict[str, int] = Field(default_factory=dict)
-    controllerless_seconds: float = 0.0
-    losses: tuple[Loss, ...] = ()
-    files: tuple[FileRestoration, ...] = ()
-    unknown: tuple[str, ...] = ()
-    preview_hash: str = ""
-
-
-class RunbookAction(Payload):
-    """One manual action: what it does, the commands for a POSIX shell, on which node (`None`: anywhere that reaches the
-    cluster), and how to see that it worked before the next one is taken.
-    """
-
-    title: str
-    node: str | None
-    host: str | None
-    commands: tuple[str, ...]
-    check: str = ""
-
-
-class Runbook(Payload):
-    """The manual way from this very state, with Kafka's and ZooKeeper's own tools only, forward and back."""
-
-    cluster: str
-    observed_at: datetime
-    phase: str | None
-    forward: tuple[RunbookAction, ...]
-    back: tuple[RunbookAction, ...]
-    why_no_way_back: str = ""
-    unknown: tuple[str, ...] = ()
-
-
 CHECK_OF: dict[StepAction, CheckName] = {
     StepAction.COMPARE_METADATA: CheckName.METADATA,
     StepAction.CAPTURE_BASELINE: CheckName.BASELINE,
@@ -416,21 +336,6 @@ class CheckOutcome(Payload):
     verdict: Verdict
     content_hash: str
     why: str = ""
-
-
-class ObserveRequest(Payload):
-    cluster: str
-
-
-class ClusterSight(Payload):
-    """What is seen now: the answer of `GET /clusters/{name}/observation`."""
-
-    cluster: str
-    observed_at: datetime
-    phase: str | None
-    nodes: tuple[NodeStatus, ...]
-    gauges: Gauges
-    unknown: tuple[str, ...]
 
 
 class ApprovalMessage(Payload):
@@ -469,59 +374,3 @@ class MigrationStatus(Payload):
     generation: int
     intent: Intent = Intent.FORWARD
     applied_commands: tuple[str, ...] = ()
-
-
-class PlanRequest(Payload):
-    """Make a plan. Looks only. `plan_id` is the same for every attempt: a plan is published once."""
-
-    plan_id: str
-    cluster: str
-    kind: MigrationKind
-    policy: MigrationPolicy = MigrationPolicy()
-    requested_by: str
-    requested_at: datetime
-
-
-class PlanOutcome(Payload):
-    """What came of it; the whole plan is in the ledger."""
-
-    plan_id: str
-    plan_hash: str
-    is_blocked: bool
-
-
-class ReviewRequest(Payload):
-    """Whether a plan still is what would be done."""
-
-    plan_id: str
-    cluster: str
-
-
-class PlanReview(Payload):
-    """`moved`: where the cluster has moved away from the plan. `blockers`: what stands in the way now. `unknown`: what did not
-    answer, so that nobody can tell."""
-
-    moved: tuple[Finding, ...] = ()
-    blockers: tuple[Finding, ...] = ()
-    unknown: tuple[str, ...] = ()
-
-
-class BlockersRequest(Payload):
-    """Why nothing happens, from a fresh look. `in_hand`: the node that a step was working on when it was asked."""
-
-    migration_id: str
-    cluster: str
-    policy: MigrationPolicy = MigrationPolicy()
-    in_hand: tuple[str, ...] = ()
-
-
-class BlockersSeen(Payload):
-    """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
-    up.
-    """
-
-    observed_at: datetime
-    phase: str | None
-    blockers: tuple[Blocker, ...]
-    explained: tuple[str, ...] = ()
-    unlooked: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from api.problems import FieldError, invalid_request
 from api.requests import NamedCluster
 from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
-from domain.contracts import ClusterSight
+from domain.questions import ClusterSight
 from domain.records import ClusterRecord
 from ledger.errors import NoSuchCluster
 

@@ -19,8 +19,8 @@ from api.requests import ClusterName, Limit, PlanOrder
 from api.routes.clusters import registered
 from api.standing import Standing, StandingState
 from api.wiring import UsableWiring, Wiring
-from domain.contracts import PlanRequest
 from domain.plans import Plan
+from domain.questions import PlanRequest
 
 NamedPlan = Annotated[UUID, Path(alias="plan_id")]
 Before = Annotated[UUID | None, Query(alias="cursor", description="`next_cursor` of the page before.")]

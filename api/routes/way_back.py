@@ -10,7 +10,7 @@ from api.requests import NamedMigration
 from api.routes.migrations import existing
 from api.runbook_page import page_of
 from api.wiring import UsableWiring
-from domain.contracts import RollbackPreview, Runbook
+from domain.questions import RollbackPreview, Runbook
 
 MARKDOWN = "text/markdown"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import CHECK_OF, Assessment, ClusterSight, Silence, Standstill
+from domain.contracts import CHECK_OF, Assessment, Silence, Standstill
 from domain.decisions import (
     Decision,
     Finding,
@@ -25,6 +25,7 @@ from domain.drift.report import DriftReport
 from domain.observation import Observation
 from domain.plans import moved_since
 from domain.policy import MigrationPolicy
+from domain.questions import ClusterSight
 from domain.records import NodeStatus, OpenGate
 from domain.zk_to_kraft import guards
 from domain.zk_to_kraft.acceptance import blockers_in

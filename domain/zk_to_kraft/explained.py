@@ -1,7 +1,6 @@
 """What a wait is about: the objects by name, and what only the observation, or a report, knows of them."""
 
 from domain.cluster import ClusterSpec
-from domain.contracts import Loss
 from domain.decisions import (
     Revert,
     Wait,
@@ -10,6 +9,7 @@ from domain.decisions import (
 from domain.drift.report import DriftReport
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.questions import Loss
 from domain.zk_to_kraft.comparison import (
     claim_of,
     newest_of,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from domain.cluster import ClusterSpec
-from domain.contracts import Loss
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport, Verdict
 from domain.observation import NodeDisk, Observation
+from domain.questions import Loss
 from domain.zk_to_kraft.comparison import newest_conclusive, told
 from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
 from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, DualWrite, QuorumState, Situation

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec, Role
-from domain.contracts import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
+from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.zk_to_kraft.evidence import hash_of
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself

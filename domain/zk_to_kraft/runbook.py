@@ -6,9 +6,9 @@ command is complete, and may be repeated. `runbook_forward` and `runbook_back` h
 """
 
 from domain.cluster import ClusterSpec
-from domain.contracts import Runbook, RunbookAction
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
+from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.preview import Files, has_something_to_undo
 from domain.zk_to_kraft.runbook_actions import Scene, on_cluster, unknown_actions

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from domain.cluster import ClusterSpec, ConfigurationManagement, NodeSpec, Role
-from domain.contracts import RunbookAction
 from domain.decisions import NodeStage
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.properties import parse
+from domain.questions import RunbookAction
 from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft import runbook_tools as tools
 from domain.zk_to_kraft.configuration import ConfigurationState, by_hand, state_of

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from shlex import quote
 
 from domain.cluster import ControllerSpec
-from domain.contracts import RunbookAction
 from domain.decisions import NodeStage
+from domain.questions import RunbookAction
 from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft import runbook_tools as tools
 from domain.zk_to_kraft.modes import ControllerMode

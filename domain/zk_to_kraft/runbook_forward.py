@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from shlex import quote
 
 from domain.cluster import ControllerSpec
-from domain.contracts import RunbookAction
 from domain.decisions import NodeStage
 from domain.properties import SECRET_KEY, edit, parse
+from domain.questions import RunbookAction
 from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft import runbook_tools as tools
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, in_mode, may_finalize_by_itself, zookeeper_controller_last

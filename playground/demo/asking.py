@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from domain.contracts import RollbackPreview
+from domain.questions import RollbackPreview
 from domain.records import OpenGate
 from playground.demo.state import DemoState
 from playground.demo.words import aside

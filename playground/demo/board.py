@@ -7,9 +7,10 @@ from collections import Counter, deque
 from dataclasses import replace
 from itertools import pairwise
 
-from domain.contracts import ClusterSight, Gauges
+from domain.contracts import Gauges
 from domain.decisions import Intent, StepAction
 from domain.drift.report import CheckName
+from domain.questions import ClusterSight
 from domain.records import Event, NodeStatus
 from playground.acknowledgements import LoadCounters
 from playground.demo.door import MigrationSeen

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
 
-from domain.contracts import ClusterSight, RollbackPreview
 from domain.decisions import Finding, Intent
 from domain.drift.report import DriftFinding, Verdict
 from domain.errors import Permanent
 from domain.plans import Estimate
+from domain.questions import ClusterSight, RollbackPreview
 from domain.records import Event, NodeStatus, OpenGate
 
 AGAIN_SECONDS = 0.5

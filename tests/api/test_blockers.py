@@ -20,8 +20,9 @@ from api import blockers as api_blockers
 from api import observing
 from domain import standing
 from domain.blocker import blocker
-from domain.contracts import ActivityName, BlockersRequest, BlockersSeen, TaskQueue
+from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Finding
+from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
 from ledger.errors import LedgerUnavailable
 

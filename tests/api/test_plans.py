@@ -16,10 +16,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from api import observing, planning
-from domain.contracts import ActivityName, PlanOutcome, PlanRequest, PlanReview, ReviewRequest, TaskQueue
+from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
 from domain.policy import MigrationPolicy
+from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 from ledger.ledger import SqlLedger
 

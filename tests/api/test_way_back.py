@@ -13,17 +13,8 @@ from temporalio.worker import Worker
 
 from api import observing
 from api.runbook_page import page_of
-from domain.contracts import (
-    ActivityName,
-    FileRestoration,
-    Loss,
-    PreviewRequest,
-    PreviewStep,
-    RollbackPreview,
-    Runbook,
-    RunbookAction,
-    TaskQueue,
-)
+from domain.contracts import ActivityName, TaskQueue
+from domain.questions import FileRestoration, Loss, PreviewRequest, PreviewStep, RollbackPreview, Runbook, RunbookAction
 from domain.records import Progress
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]

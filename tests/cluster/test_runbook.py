@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from domain.contracts import Runbook, RunbookAction
 from domain.properties import ENCODING, parse
+from domain.questions import Runbook, RunbookAction
 from playground.processes import running
 from playground.rig import Rig
 from playground.services import Program

@@ -12,18 +12,10 @@ from activities import previewing
 from activities.assessing import look_and_decide
 from activities.observe import Ports
 from activities.previewing import Previewing
-from domain.contracts import (
-    Assessment,
-    AssessRequest,
-    PreviewRequest,
-    RevertOrder,
-    RollbackAnswer,
-    RollbackPreview,
-    RollbackRequest,
-    Runbook,
-)
+from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
+from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

@@ -10,10 +10,11 @@ from temporalio.testing import ActivityEnvironment
 from activities import blocking
 from activities.blocking import Blocking
 from activities.observe import Ports
-from domain.contracts import BlockersRequest, BlockersSeen, workflow_id
+from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import Permanent
 from domain.policy import MigrationPolicy
+from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.zk_to_kraft.causes import Serving
 from playground.fakes.artefacts import FakeArtefacts

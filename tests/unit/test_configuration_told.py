@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from domain.cluster import ClusterSpec
-from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
 from domain.observation import NodeView, Observation, PauseMark
 from domain.policy import MigrationPolicy
+from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.configuration import NOTHING_PAUSED, NOTHING_WRITTEN
 from domain.zk_to_kraft.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile

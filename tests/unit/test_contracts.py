@@ -24,32 +24,34 @@ from domain.contracts import (
     ApprovalMessage,
     Assessment,
     AssessRequest,
-    BlockersRequest,
-    BlockersSeen,
     CheckOutcome,
     CheckRequest,
     Claim,
     ClaimRequest,
-    ClusterSight,
     HoldMessage,
     MigrationInput,
     MigrationStatus,
+    RecordRequest,
+    RollbackAnswer,
+    RollbackMessage,
+    RollbackRequest,
+    StepOutcome,
+    StepRequest,
+)
+from domain.decisions import NodeStage, Step, StepAction
+from domain.questions import (
+    BlockersRequest,
+    BlockersSeen,
+    ClusterSight,
     ObserveRequest,
     PlanOutcome,
     PlanRequest,
     PlanReview,
     PreviewRequest,
-    RecordRequest,
     ReviewRequest,
-    RollbackAnswer,
-    RollbackMessage,
     RollbackPreview,
-    RollbackRequest,
     Runbook,
-    StepOutcome,
-    StepRequest,
 )
-from domain.decisions import NodeStage, Step, StepAction
 from domain.records import CommandKind
 from workflows.calls import ACTIVITY_OF
 from workflows.telling import SUMMARIES, summary_of

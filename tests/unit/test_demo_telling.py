@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from domain.contracts import ClusterSight, FileRestoration, Gauges, Loss, PreviewStep, RollbackPreview
+from domain.contracts import Gauges
 from domain.decisions import GateName
+from domain.questions import ClusterSight, FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.records import Event, NodeStatus, OpenGate
 from playground.acknowledgements import LoadCounters
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back

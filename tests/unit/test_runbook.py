@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from domain.cluster import ClusterSpec
-from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
 from domain.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
+from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.preview import Files, NodeFile
 from domain.zk_to_kraft.runbook import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from domain.zk_to_kraft.runbook_shell import FENCED

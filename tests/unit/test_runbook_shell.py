@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from domain.cluster import BrokerSpec, ClusterSpec, JolokiaEndpoint, NodeDriverSpec, PlainProcess, Role
-from domain.contracts import Runbook, RunbookAction
 from domain.decisions import NodeStage
 from domain.policy import MigrationPolicy
 from domain.properties import edit, parse
+from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft.node_config import stage_of
 from domain.zk_to_kraft.preview import NodeFile

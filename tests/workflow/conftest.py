@@ -54,7 +54,6 @@ from domain.contracts import (
     HoldMessage,
     MigrationInput,
     MigrationStatus,
-    PlanRequest,
     RollbackMessage,
     StepRequest,
     TaskQueue,
@@ -64,6 +63,7 @@ from domain.decisions import GateName, Step, StepAction
 from domain.observation import PartitionFault
 from domain.plans import Plan
 from domain.policy import AcceptedFinding, MigrationPolicy
+from domain.questions import PlanRequest
 from domain.records import (
     Command,
     CommandKind,
