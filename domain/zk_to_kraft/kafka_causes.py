@@ -95,7 +95,10 @@ def _unset(looked: Looked, broker_id: int) -> str:
         f"--bootstrap-server that tool would ask {name} itself, at that address, and hang."
     )
     if looked.situation.quorum is QuorumState.MIGRATION:
-        return f"{offline} Once it is reached again, do it once more with --bootstrap-server: the quorum's log has it too."
+        return (
+            f"{offline} Then the quorum's log still has it: once {name} is reached again, set it to the right address with "
+            "--bootstrap-server (--add-config), and delete it the same way; what is not set the tool does not delete."
+        )
     return (
         f"{offline} Or without a stop: take {ADVERTISED} out of the JSON in /config/brokers/{broker_id}, then create the "
         "sequential znode /config/changes/config_change_ with "
