@@ -18,7 +18,7 @@ from activities.sessions import session
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec
-from domain.errors import BrokerApart, KeeperlessError, Permanent
+from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Permanent
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
@@ -95,7 +95,7 @@ def _unanswered(what: str, error: KeeperlessError) -> Unanswered:
     return Unanswered(
         what=what,
         why=str(error),
-        is_refused=isinstance(error, Permanent),
+        is_refused=isinstance(error, Permanent | NotLetIn),
         broker_id=apart.broker_id if apart is not None else None,
         address=apart.address if apart is not None else None,
     )

@@ -3,6 +3,7 @@
     KeeperlessError
     ├── Transient      the same call may succeed later: try again
     │   ├── Absent     the other side has answered: what the call is about is not there (yet)
+    │   ├── NotLetIn   what we were given to connect with does not fit: right once somebody has corrected it
     │   └── BrokerApart one broker keeps the whole from being known: it is named
     ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
     ├── Permanent      the same call will never succeed: change the input
@@ -23,6 +24,10 @@ class Transient(KeeperlessError):
 
 class Absent(Transient):
     """What the call is about is not there, as far as who was asked knows. That was an answer."""
+
+
+class NotLetIn(Transient):
+    """Our protocol, certificates or files are not what the other side wants. They are read anew with every try."""
 
 
 class BrokerApart(Transient):

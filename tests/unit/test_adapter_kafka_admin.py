@@ -129,7 +129,7 @@ def test_the_same_broker_is_asked_first_each_time(server: str, asked: int | None
     manager = SimpleNamespace(
         cluster=SimpleNamespace(brokers=lambda: brokers), send=None, run=lambda _send, _request, broker: sent.append(broker)
     )
-    client._manager = manager
+    client._manager = cast("Any", manager)
     client.metadata(topics=None)
     client.metadata(topics=None, node_id=1)
     assert sent == [asked, 1]

@@ -6,6 +6,7 @@ as one does that has just started in KRaft mode (`rd_kafka_admin_response_parse`
 
 import logging
 import socket
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,12 +15,14 @@ from kafka.errors import (
     AuthorizationError,
     ClusterAuthorizationFailedError,
     ElectionNotNeededError,
+    InvalidReceiveError,
     KafkaError,
     KafkaStorageError,
     PreferredLeaderNotAvailableError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
+    UnsupportedSaslMechanismError,
     for_code,
 )
 from kafka.net.inet import KafkaNetSocket
@@ -36,7 +39,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from domain.cluster import KafkaClientSpec, host_and_port
-from domain.errors import Absent, Permanent, Transient
+from domain.errors import Absent, NotLetIn, Permanent, Transient
 from domain.offsets import GroupOffset
 from domain.survey import BrokerLogDir
 
@@ -82,6 +85,46 @@ class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has n
             raise
 
 
+class NoConnection(KafkaError):  # type: ignore[misc]  # kafka-python has no types
+    """Files of ours, TLS or the protocol do not fit: no next try will do better."""
+
+
+HOPELESS = (
+    InvalidReceiveError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+    FileNotFoundError,
+    PermissionError,
+    ssl.SSLError,
+)
+"""Why a first connection ends, where that lies with `client_properties`."""
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """Gives a server up as soon as the reason is known. kafka-python means to, and its connections keep such errors to
+    themselves: it tried until its time was over, and told of the time."""
+
+    def __init__(self, net: NetworkSelector, **configs: Any) -> None:  # noqa: ANN401
+        super().__init__(net, **configs)
+        self._hopeless: KafkaError | None = None
+
+    def get_connection(self, node_id: object, **named: object) -> Any:  # noqa: ANN401
+        is_first = self.cluster.is_bootstrap(node_id)
+        if is_first and self._hopeless is not None:
+            raise self._hopeless
+        connection = super().get_connection(node_id, **named)
+        if is_first:
+            connection.close_future.add_errback(self._keep)
+        return connection
+
+    def _keep(self, error: BaseException) -> None:
+        why = error.__context__ if isinstance(error.__context__, ssl.SSLError) else error
+        if isinstance(why, SaslAuthenticationFailedError):
+            self._hopeless = why
+        elif isinstance(why, HOPELESS):
+            self._hopeless = NoConnection(str(why) if isinstance(why, KafkaError) else f"{type(why).__name__}: {why}")
+
+
 DIRECTLY = "direct://"
 """Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
 
@@ -103,7 +146,7 @@ class Client:
         }
         self._server, self._limit = server, limit
         self._net = NetworkSelector(**configs)
-        self._manager = KafkaConnectionManager(self._net, **configs)
+        self._manager = _Manager(self._net, **configs)
 
     def open(self) -> None:
         self._net.start()
@@ -260,6 +303,8 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         yield
     except NEVER_WORKS as error:
         raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
+    except NoConnection as error:
+        raise NotLetIn(f"{where}: no connection can be made ({error.args[0]}); look at client_properties") from error
     except UnknownTopicOrPartitionError as error:
         raise Absent(f"{where}: knows no such topic or partition") from error
     except KafkaError as error:
