@@ -44,7 +44,6 @@ def server() -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
@@ -60,8 +59,8 @@ async def test_why_no_connection_can_be_made_is_told_at_once(server: str, proper
     cluster: Any = SimpleNamespace(spec=spec.model_copy(update={"kafka": kafka}))
     begun = time.monotonic()
     with pytest.raises(NotLetIn, match=named) as raised:
-        await BrokerAdmin(cast("Any", secrets), seconds=5.0).view(cluster)
-    assert time.monotonic() - begun < 3
+        await BrokerAdmin(cast("Any", secrets), seconds=40.0).view(cluster)
+    assert time.monotonic() - begun < 20
     assert "client_properties" in str(raised.value)
     del raised
-    gc.collect()  # kafka-python leaves the socket of a failed handshake to Python, which would complain in another test
+    gc.collect()  # a socket that was left open would be complained about in another test

@@ -16,6 +16,7 @@ from kafka.errors import (
     ClusterAuthorizationFailedError,
     ElectionNotNeededError,
     InvalidReceiveError,
+    KafkaConnectionError,
     KafkaError,
     KafkaStorageError,
     PreferredLeaderNotAvailableError,
@@ -25,9 +26,10 @@ from kafka.errors import (
     UnsupportedSaslMechanismError,
     for_code,
 )
-from kafka.net.inet import KafkaNetSocket
+from kafka.net.inet import KafkaNetSocket, create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport
 from kafka.protocol.admin import (
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
@@ -65,7 +67,6 @@ ANYBODY_THERE_SECONDS = 1.0
 NEVER_WORKS = (
     AuthorizationError,
     ClusterAuthorizationFailedError,
-    SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
 )
 
@@ -117,11 +118,28 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
             connection.close_future.add_errback(self._keep)
         return connection
 
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
+        """As kafka-python's, which leaves the socket open where TLS does not come about."""
+        if not self.ssl_enabled:
+            return await super()._build_transport(node, timeout_at=timeout_at)
+        options, proxy = self.config["socket_options"], self.config["proxy_url"]
+        sock = await create_connection(self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at)
+        configs = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
+        try:
+            transport = KafkaSSLTransport(self._net, sock, host=node.host, **configs)
+        except BaseException:
+            sock.close()
+            raise
+        try:
+            await transport.handshake()
+        except Exception as error:
+            transport.abort(error)
+            raise KafkaConnectionError(f"TLS: {error}") from error
+        return transport
+
     def _keep(self, error: BaseException) -> None:
-        why = error.__context__ if isinstance(error.__context__, ssl.SSLError) else error
-        if isinstance(why, SaslAuthenticationFailedError):
-            self._hopeless = why
-        elif isinstance(why, HOPELESS):
+        why = error.__cause__ if isinstance(error.__cause__, ssl.SSLError) else error
+        if isinstance(why, HOPELESS):
             self._hopeless = NoConnection(str(why) if isinstance(why, KafkaError) else f"{type(why).__name__}: {why}")
 
 
@@ -303,8 +321,8 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         yield
     except NEVER_WORKS as error:
         raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
-    except NoConnection as error:
-        raise NotLetIn(f"{where}: no connection can be made ({error.args[0]}); look at client_properties") from error
+    except (NoConnection, SaslAuthenticationFailedError) as error:
+        raise NotLetIn(f"{where}: no connection can be made ({error}); look at client_properties") from error
     except UnknownTopicOrPartitionError as error:
         raise Absent(f"{where}: knows no such topic or partition") from error
     except KafkaError as error:
