@@ -55,15 +55,15 @@ async def observe(
 
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
-    `part_seconds`: how long to wait for ZooKeeper and for Kafka, where somebody waits for the whole; `None`: as long as each
-    has time.
+    `part_seconds`: how long to wait for ZooKeeper, for Kafka and for each node's files, where somebody waits for the whole;
+    `None`: as long as each has time.
     """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
     zookeeper, kafka, *nodes = await asyncio.gather(
         _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered, part_seconds),
         _answer("kafka", ports.kafka.view(cluster), unanswered, part_seconds),
-        *(_look_at_node(cluster, node, ports, unanswered) for node in cluster.spec.nodes),
+        *(_look_at_node(cluster, node, ports, unanswered, part_seconds) for node in cluster.spec.nodes),
     )
     observation = Observation(
         cluster=cluster.spec.name,
@@ -118,17 +118,20 @@ async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperV
         return await view_of(tree)
 
 
-async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered]) -> NodeView:
+async def _look_at_node(
+    cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered], seconds: float | None
+) -> NodeView:
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
     process, disk, paused = await asyncio.gather(
-        _answer(f"process of {name}", driver.process(), unanswered),
+        _answer(f"process of {name}", driver.process(), unanswered, seconds),
         _answer(
             f"files of {name}",
             look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
             unanswered,
+            seconds,
         ),
-        _answer(part_name(name), _is_configuration_paused(driver, node), unanswered),
+        _answer(part_name(name), _is_configuration_paused(driver, node), unanswered, seconds),
     )
     view = NodeView(id=node.id, process=process, disk=disk, is_configuration_paused=paused)
     if process is None:

@@ -11,6 +11,7 @@ from activities.zookeeper_view import cluster_id_in
 from domain.cluster import NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
+from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
@@ -23,6 +24,7 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
     names = ", ".join(cluster.spec.node_name(node.id) for node in running)
     try:
         whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
     except KeeperlessError as error:
@@ -36,6 +38,24 @@ async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Port
     return (
         f"{cluster.spec.node_name(node.id)}: {node.kafka_home}/libs has no Kafka (kafka_2.….jar). {UNTIL} Put the installation "
         "back (a volume that is not mounted, a package that was removed), or correct kafka_home and the start command."
+    )
+
+
+async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+    """What a roll makes of another node's file would have that one's directories, with this one's id."""
+    file = await ports.drivers.driver(node).read_file(node.properties_file)
+    properties = parse(file.content.decode(ENCODING)) if file is not None else {}
+    found = next((properties[key].strip() for key in ("node.id", "broker.id") if properties.get(key, "").strip()), "")
+    theirs = {path: other.id for other in cluster.spec.nodes for path in other.log_dirs if path not in node.log_dirs}
+    named = properties.get("log.dirs") or properties.get("log.dir") or ""
+    foreign = [path.strip() for path in named.split(",") if path.strip() in theirs]
+    is_anothers = found.isdecimal() and int(found) != node.id  # it may be left out, be made up, or come from a config provider
+    if not is_anothers and not foreign:
+        return None
+    what = f"log.dirs of {cluster.spec.node_name(theirs[foreign[0]])}" if foreign else f"the id {found}"
+    return (
+        f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Put its own "
+        "back, from your configuration management or from its original in .keeperless."
     )
 
 

@@ -13,6 +13,7 @@ from domain.zk_to_kraft.log_lines import (
     SUPERSET,
     UNKNOWN_CONFIG,
     WAITING_FOR_BROKERS,
+    WRITE_REFUSED,
     found_in,
 )
 from domain.zk_to_kraft.modes import BrokerMode
@@ -128,12 +129,13 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
             expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
             fix="Delete it, or mend what is named: dual write would not survive the next failover, or has not survived one.",
         )
-    if situation.dual_write is DualWrite.CURRENT:
-        return
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None:
         return
     name = looked.name(leader.id)
+    yield from _refused_writes(looked, leader.id)
+    if situation.dual_write is DualWrite.CURRENT:
+        return
     if situation.claim is not Claim.KRAFT:
         held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
         yield cause(
@@ -144,9 +146,9 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
             WaitReason.PARTITIONS_NOT_IN_SYNC,
             observed=f"{held}, while {name} leads the quorum",
             expected=f"persistent, naming {name}",
-            fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller: the "
-            "next one "
-            "claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, or ask for a rollback.",
+            fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
+            f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
+            "or ask for a rollback.",
         )
         return
     quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, (CHECK_OP_FAILED, UNKNOWN_CONFIG))]
@@ -169,6 +171,19 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         if quotes
         else (CHECK_OP_FAILED.fix if is_dead else WAIT_MEANS[WaitReason.DUAL_WRITE_NOT_CURRENT]),
     )
+
+
+def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
+    """The offset goes on all the same, and so every gauge looks well."""
+    for found in found_in(looked.hints.logs.get(leader_id, ()), (WRITE_REFUSED,)):
+        yield cause(
+            looked,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            looked.name(leader_id),
+            observed=f"its log says: {found.quote}",
+            expected=found.told.expected,
+            fix=found.told.fix,
+        )
 
 
 def _distance(znode: MigrationZnode | None, behind: int | None) -> str:

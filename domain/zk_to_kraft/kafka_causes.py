@@ -13,9 +13,11 @@ NO_ANSWER = Unanswered(what="kafka", why="no answer")
 ADVERTISED = "advertised.listeners"
 
 LATE = (
-    "Every bootstrap server accepts connections, and no answer comes in time: security.protocol in client_properties that is "
-    "not the listener's, or a broker that has no thread left for requests (RequestHandlerAvgIdlePercent, pauses of its garbage "
-    "collector, its disk). Look again."
+    "Every bootstrap server accepts connections. Where no answer comes in time: security.protocol in client_properties that is "
+    "not the listener's, a quota that starves us (request_percentage in /config/clients and /config/users), or a broker that "
+    "has no thread left for requests (RequestHandlerAvgIdlePercent, pauses of its garbage collector, its disk). Where "
+    "connections are closed: max.connections and max.connections.per.ip, in the brokers' files and in /config/brokers. Where "
+    "the answer is an error of the broker's own: its log has it whole, for instance a znode that it may not read (NoAuth)."
 )
 REFUSED = (
     "Correct user, password, certificates or protocol there; they are read anew with every look. Where the login is right, let "

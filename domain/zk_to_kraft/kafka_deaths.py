@@ -104,6 +104,13 @@ KEYS = (
         is_vague=True,
     ),
     Told(
+        "listener-without-protocol",
+        re.compile(r"No security protocol defined for listener [\w.-]{1,60}"),
+        "a security protocol for every listener",
+        "Add that listener to listener.security.protocol.map in the node's properties, or take it out of listeners and "
+        "advertised.listeners. Then start it.",
+    ),
+    Told(
         "jaas-entry-missing",
         re.compile(r"Could not find a '[\w.-]{1,60}'(?: or '[\w.-]{1,60}')? entry in (?:the|this) JAAS configuration"),
         "a login for every listener with SASL",

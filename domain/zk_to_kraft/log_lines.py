@@ -20,6 +20,9 @@ over.
 START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
 """The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
 
+REGISTERED = re.compile(r"Successfully registered broker \d+ with broker epoch|The broker has been unfenced")
+"""A broker's refusals before that are over (BrokerLifecycleManager)."""
+
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
 """Kafka's log4j layout. By the node's own clock and zone, so that it is compared with other lines of the same log only."""
 
@@ -69,6 +72,15 @@ CONTROLLER_WITHOUT_FLAG = Told(
     "zookeeper.metadata.migration.enable=true on every controller",
     "Put zookeeper.metadata.migration.enable=true back into that controller's file and restart it: never make it active "
     "before.",
+)
+WRITE_REFUSED = Told(
+    "zookeeper-write-refused",
+    re.compile(r"Encountered zk migration fault: Encountered ZooKeeper authentication in \w{1,60}"),
+    "every controller may write every znode of Kafka's",
+    "ZooKeeper has refused the active controller a write, and it is not tried again: a way back would lose that change. The "
+    "lines after it in its log name the znode (NoAuth). Give the controllers' identity all rights there "
+    "(zookeeper-security-migration.sh, or zkCli.sh setAcl), then restart the active controller: the next one writes what "
+    "differs.",
 )
 CHECK_OP_FAILED = Told(
     "check-op-failed",
@@ -207,6 +219,7 @@ RUNNING = (
     WAITING_FOR_BROKERS,
     NO_BROKERS_KNOWN,
     CONTROLLER_WITHOUT_FLAG,
+    WRITE_REFUSED,
     CHECK_OP_FAILED,
     UNKNOWN_CONFIG,
     REGISTRATION_UNSUPPORTED,
@@ -274,6 +287,12 @@ def current(lines: Sequence[str]) -> tuple[str, ...]:
     if newest is None:
         return tuple(own)
     return tuple(line for line, stamp in zip(own, stamps, strict=True) if stamp is None or newest - stamp <= STALE)
+
+
+def since_registered(lines: Sequence[str]) -> tuple[str, ...]:
+    """What a broker has said since the controllers took it, as far as they have."""
+    taken = [number for number, line in enumerate(lines) if REGISTERED.search(line)]
+    return tuple(lines[taken[-1] + 1 :] if taken else lines)
 
 
 def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Found, ...]:

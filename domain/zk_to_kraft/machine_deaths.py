@@ -88,15 +88,23 @@ JAVA = (
         "start command. Then start the node.",
     ),
     Told(
+        "java-gone",
+        re.compile(r"(?:java|exec): .{0,160}not found|\S{1,160}/bin/java: No such file or directory"),
+        "a Java where the node's environment and start command say",
+        "Put that Java back (a package that is being upgraded, a volume that is not mounted), or correct JAVA_HOME. Then start "
+        "the node.",
+    ),
+    Told(
         "java-cannot-start",
         re.compile(
             r"UnsupportedClassVersionError|Unrecognized (?:VM )?option:? ?'?[\w:+-]{1,60}'?|"
-            r"Could not reserve enough space for|(?:java|exec): .{0,80}not found|Invalid \w{1,20} heap size: \S{1,20}|"
+            r"Could not reserve enough space for|Invalid \w{1,20} heap size: \S{1,20}|"
             r"Initial heap size set to a larger value|(?:Multiple|Conflicting) (?:garbage )?collector|"
             r"error while loading shared libraries: \S{1,80}"
         ),
         "a Java that can run this Kafka",
-        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21.",
+        "Correct JAVA_HOME, heap and options in the node's environment and start command; Kafka 3.9 runs on Java 8 to 21. "
+        "Then start the node.",
     ),
     Told(
         "java-failed",
@@ -115,7 +123,8 @@ DISKS = (
         "disk-full",
         re.compile(r"No space left on device|Disk quota exceeded"),
         "room on every log directory",
-        "Make room: move or delete what is not Kafka's, or grow the volume or its quota. Then start it.",
+        "Make room: move or delete what is not Kafka's, or grow the volume or its quota. Where `df` shows room, the inodes may "
+        "be used up (`df -i`). Then start it.",
     ),
     Told(
         "disk-failed",

@@ -18,6 +18,7 @@ from domain.zk_to_kraft.log_lines import (
     TLS_FAILED,
     found_in,
     silence_in,
+    since_registered,
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
@@ -38,6 +39,11 @@ WRITE_AGAIN = (
     "event says what that was, against its original, which lies beside it in .keeperless."
 )
 
+NO_VOLUME = (
+    "The broker runs, and its data is not there: look whether the volume is mounted (`findmnt`), and mount it, then restart "
+    "the broker. Put no meta.properties there meanwhile: it would start without its data."
+)
+
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 """Phases in which a controller without the flag is what is wanted, or can be mended no more."""
 
@@ -49,11 +55,13 @@ EXPLAINED_BY = {
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
-    """Node by node. One that a step of ours is working on has none."""
+    """Node by node. One that a step of ours is working on has none, but that it stands still: then the step does, too."""
     for node in looked.situation.nodes:
-        if looked.name(node.id) in looked.in_hand:
-            continue
         view = looked.observation.node(node.id)
+        if looked.name(node.id) in looked.in_hand:
+            if view.process is not None and view.process.is_paused:
+                yield _silent(looked, view)
+            continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)
         elif node.mode in UNKNOWN_MODES:
@@ -206,7 +214,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     if looked.situation.registration is not Registration.DIFFERS or node.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}:
         return
     controllers = {str(c.id) for c in looked.spec.controllers}
-    refusals = found_in(looked.hints.logs.get(node.id, ()), REFUSALS)
+    refusals = found_in(since_registered(looked.hints.logs.get(node.id, ())), REFUSALS)
     for found in [f for f in refusals if f.told is not PEER_UNREACHABLE or controllers.intersection(f.named)][:1]:
         yield cause(
             looked,
@@ -247,7 +255,9 @@ def _storage(looked: Looked, view: NodeView) -> Iterator[Cause]:
             f"{name} {found.path}",
             observed=f"{found.state}: its meta.properties says {told}" if found.cluster_id else f"{found.state}",
             expected=f"formatted for cluster {looked.spec.cluster_id} and {name}",
-            fix=f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
+            fix=NO_VOLUME
+            if found.state in {StorageState.EMPTY, StorageState.ABSENT}
+            else f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
 
 

@@ -211,10 +211,12 @@ async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, ma
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_a_run_that_was_terminated_is_told(api: Any, temporal_client: Client) -> None:
     migration_id = await migrating(api)
-    await shown(api, migration_id, MigrationState.RUNNING)
+    await shown(api, migration_id, MigrationState.WAITING, HELD)
     workflow_id = (await api.wiring.ledger.migration(migration_id)).workflow_id
     await temporal_client.get_workflow_handle(workflow_id).terminate()
-    assert ("run-gone", "the migration's workflow") in keys(await blockers(api, migration_id))
+    found = keys(await blockers(api, migration_id))
+    assert ("run-gone", "the migration's workflow") in found
+    assert ("held", "the migration") not in found, "nobody is left to take an answer"
 
 
 async def test_a_refused_migration_tells_its_findings_without_any_look(api_without_temporal: Any, make_migration: Any) -> None:

@@ -209,6 +209,12 @@ async def test_a_tree_goes_with_all_that_is_in_it_and_nothing_else(nodes: Nodes)
         await driver.remove_tree(f"{nodes.folder}/tree-not/file")
 
 
+async def test_what_would_never_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "server.properties")
+    with pytest.raises(Permanent, match="no regular file"):
+        await SpecDrivers().driver(local_node(tmp_path, "true")).read_file(str(tmp_path / "server.properties"))
+
+
 async def test_a_directory_is_no_file_and_a_file_no_directory(nodes: Nodes) -> None:
     driver = nodes.serving()
     await driver.write_file(f"{nodes.folder}/folder/file", FileContent(b"", 0o600, os.getuid(), os.getgid()))

@@ -1,5 +1,7 @@
 """What a look adds to the answers of the ports: Kafka's version where the metrics tell no text; and that it takes time."""
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -75,3 +77,29 @@ async def test_a_slow_look_calls_no_dual_write_dead_that_lives(is_stuck: bool) -
     seen = await observe(cluster.record(), ports)
     assert situation_of(seen, cluster.spec, MigrationPolicy()).dual_write is (DualWrite.DEAD if is_stuck else DualWrite.CURRENT)
     assert seen.failover_hazards == (() if is_stuck else None)
+
+
+class Hanging:
+    """Files of a node on a mount that gives no answer."""
+
+    def __init__(self, driver: Any, of: str) -> None:
+        self._driver, self._of = driver, of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    async def read_file(self, path: str) -> Any:
+        if path == self._of:
+            await asyncio.Event().wait()
+        return await self._driver.read_file(path)
+
+
+async def test_files_that_give_no_answer_are_one_nodes_and_the_rest_is_seen() -> None:
+    cluster = FakeCluster(fake_spec())
+    path = cluster.spec.node(2).properties_file
+    drivers = SimpleNamespace(driver=lambda node: Hanging(cluster.driver(node), path))
+    ports = Ports(cast("Any", None), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
+    seen = await observe(cluster.record(), ports, part_seconds=0.05)
+    assert [(part.what, part.why) for part in seen.unanswered] == [("files of broker-2", "no answer within 0.05 s")]
+    assert seen.node(2).disk is None
+    assert seen.node(1).disk is not None

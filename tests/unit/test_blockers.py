@@ -224,6 +224,12 @@ def test_a_node_in_our_hands_is_no_blocker() -> None:
     assert list(blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"})))[0]) == []
 
 
+def test_a_node_in_our_hands_that_stands_still_is_told_for_the_step_does_too() -> None:
+    seen = silent(DUAL, 2, is_paused=True)
+    (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"})))
+    assert (entry.object, "kill -CONT 77" in entry.fix) == ("broker-2", True)
+
+
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +338,16 @@ def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     entry = next(e for e in found(seen, hints=Hints(logs={2: (line,)})) if e.object == "broker-2")
     assert entry.code == "brokers-not-registered"
     assert "inter.broker.protocol.version" in entry.fix
+
+
+def test_what_a_broker_said_before_the_controllers_took_it_is_over() -> None:
+    refused = (
+        "[2026-11-20 03:00:00,1] INFO Unable to register broker 2 because the controller returned error UNSUPPORTED_VERSION"
+    )
+    taken = "[2026-11-20 03:00:01,1] INFO [BrokerLifecycleManager id=2] Successfully registered broker 2 with broker epoch 175"
+    seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2)
+    assert "broker-2" not in {entry.object for entry in found(seen, hints=Hints(logs={2: (refused, taken)}))}
+    assert "broker-2" in {entry.object for entry in found(seen, hints=Hints(logs={2: (taken, refused)}))}
 
 
 @pytest.mark.parametrize(("counted", "told"), [(2, "has not registered"), (4, "until its session is over")])
@@ -534,6 +550,25 @@ def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_r
     entries, _ = blockers_of(looked_at(with_node(DUAL, 2, change)))
     (entry,) = (entry for entry in entries if entry.code == "PF03")
     assert (entry.object, "another" in entry.observed, entry.docs) == ("broker-2 /data/2", True, "docs/checks.md#pf03")
+
+
+@pytest.mark.parametrize("state", [StorageState.EMPTY, StorageState.ABSENT])
+def test_a_log_directory_without_anything_under_a_broker_that_runs_is_no_place_for_meta_properties(state: StorageState) -> None:
+    def change(node: NodeView) -> NodeView:
+        empty = LogDir(path="/data/2", state=state, cluster_id=None, node_id=None)
+        return node.model_copy(update={"disk": node.disk.model_copy(update={"log_dirs": (empty,)})})
+
+    (entry,) = (entry for entry in found(with_node(DUAL, 2, change)) if entry.code == "PF03")
+    assert "findmnt" in entry.fix
+    assert "Put no meta.properties there" in entry.fix
+
+
+def test_a_write_that_zookeeper_refused_is_told_although_every_gauge_looks_well() -> None:
+    said = "ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in MetadataChangeEvent{"
+    (entry,) = found(DUAL, hints=Hints(logs={LEADER: (said,)}))
+    assert (entry.code, entry.object) == ("dual-write-not-current", f"controller-{LEADER}")
+    assert "is not tried again" in entry.fix
+    assert found(observation(Point.FINAL), hints=Hints(logs={LEADER: (said,)})) == []
 
 
 def test_a_broker_that_was_put_back_into_zookeeper_mode_in_dual_write_is_named_and_nobody_else() -> None:

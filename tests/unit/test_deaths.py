@@ -16,6 +16,7 @@ DYING = {
     "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
     "java-failed": "Error occurred during initialization of VM",
     "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
+    "java-gone": "/opt/kafka/bin/kafka-run-class.sh: line 353: exec: /opt/java/bin/java: not found",
     "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
     "too-many-open-files": "java.net.SocketException: Too many open files",
     "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
@@ -97,6 +98,8 @@ DYING = {
     "certificate-out-of-date": "Caused by: CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026",
     "certificate-not-trusted": "Caused by: ValidatorException: PKIX path building failed",
     "key-store-not-loaded": "KafkaException: Failed to load SSL keystore /etc/kafka/ks.p12 of type PKCS12",
+    "listener-without-protocol": "Caused by: java.lang.IllegalArgumentException: No security protocol defined for listener "
+    "EXTERNAL",
     "jaas-entry-missing": "IllegalArgumentException: Could not find a 'KafkaServer' or 'controller.KafkaServer' entry in "
     "the JAAS "
     "configuration. System property 'java.security.auth.login.config' is not set",

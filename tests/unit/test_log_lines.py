@@ -11,6 +11,10 @@ LIVING = {
     "no-brokers-known": "INFO No brokers are known to KRaft, waiting for brokers to register.",
     "controller-without-flag": "WARN Still waiting for all controller nodes ready to begin the migration. Not ready due to:"
     "Controller 3003 has not enabled zookeeper.metadata.migration.enable",
+    "zookeeper-write-refused": "ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in "
+    "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=386, lastContainedEpoch=4, "
+    "lastContainedLogTimeMs=1795374628835), "
+    "isSnapshot=false} (org.apache.kafka.server.fault.LoggingFaultHandler)",
     "check-op-failed": "INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 812. This indicates that another",
     "unknown-config-resource": "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS",
     "registration-unsupported-version": "INFO Unable to register broker 1 because the controller returned error "

@@ -1,6 +1,7 @@
 """A node that runs, and would not start again, is not stopped."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,25 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert f"{node.kafka_home}/libs has no Kafka" in (outcome.blocked or "")
     assert (await driver.process()).is_running
     assert cluster.restarts[name] == before
+
+
+@pytest.mark.parametrize(("replaced", "told"), [("broker.id=", "the id 9"), ("log.dirs=", "log.dirs of broker-1")])
+async def test_a_node_that_has_another_ones_file_runs_on(replaced: str, told: str) -> None:
+    """What the roll made of it would have the directories of the one with the id of the other."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    assert node.id != 1
+    value = "9" if replaced == "broker.id=" else cluster.spec.node(1).log_dirs[0]
+    driver = cluster.driver(node)
+    file = await driver.read_file(node.properties_file)
+    assert file is not None
+    lines = [f"{replaced}{value}" if line.startswith(replaced) else line for line in file.content.decode().splitlines()]
+    assert f"{replaced}{value}" in lines
+    await driver.write_file(node.properties_file, replace(file, content="\n".join(lines).encode()))
+    outcome = await rolled(cluster, scene)
+    assert told in (outcome.blocked or "")
+    assert (await driver.process()).is_running
 
 
 @pytest.mark.parametrize("left", [None, "AAAAAAAAAAAAAAAAAAAAAA"])

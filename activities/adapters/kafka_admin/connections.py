@@ -19,9 +19,12 @@ from kafka.errors import (
     KafkaConnectionError,
     KafkaError,
     KafkaStorageError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
     PreferredLeaderNotAvailableError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
+    UnknownError,
     UnknownTopicOrPartitionError,
     UnsupportedSaslMechanismError,
     for_code,
@@ -142,6 +145,14 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         if isinstance(why, HOPELESS):
             self._hopeless = NoConnection(str(why) if isinstance(why, KafkaError) else f"{type(why).__name__}: {why}")
 
+
+WORDS: dict[type[KafkaError], str] = {
+    UnknownError: "a broker fails at our request, with an error of its own",
+    KafkaConnectionError: "closes our connection, or cannot be reached",
+    NodeNotReadyError: "takes our connection, and gives no answer on it",
+    KafkaTimeoutError: "gives no answer in time",
+}
+"""What errors of kafka-python mean, where their names do not say it."""
 
 DIRECTLY = "direct://"
 """Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
@@ -326,4 +337,5 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
     except UnknownTopicOrPartitionError as error:
         raise Absent(f"{where}: knows no such topic or partition") from error
     except KafkaError as error:
-        raise Transient(f"{where}: does not answer as expected ({type(error).__name__})") from error
+        told = WORDS.get(type(error), "does not answer as expected")
+        raise Transient(f"{where}: {told} ({type(error).__name__})") from error

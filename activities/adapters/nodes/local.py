@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import signal
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -122,6 +123,8 @@ def _os_errors(path: Path) -> Iterator[None]:
 def _read(path: Path) -> FileContent | None:
     with _os_errors(path):
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise Permanent(f"{path} is no regular file")
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 return FileContent(file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
