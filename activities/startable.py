@@ -13,6 +13,7 @@ from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.own_file import whose_else
 
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
 
@@ -45,14 +46,9 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
     """What a roll makes of another node's file would have that one's directories, with this one's id."""
     file = await ports.drivers.driver(node).read_file(node.properties_file)
     properties = parse(file.content.decode(ENCODING)) if file is not None else {}
-    found = next((properties[key].strip() for key in ("node.id", "broker.id") if properties.get(key, "").strip()), "")
-    theirs = {path: other.id for other in cluster.spec.nodes for path in other.log_dirs if path not in node.log_dirs}
-    named = properties.get("log.dirs") or properties.get("log.dir") or ""
-    foreign = [path.strip() for path in named.split(",") if path.strip() in theirs]
-    is_anothers = found.isdecimal() and int(found) != node.id  # it may be left out, be made up, or come from a config provider
-    if not is_anothers and not foreign:
+    what = whose_else(cluster.spec, node, properties)
+    if what is None:
         return None
-    what = f"log.dirs of {cluster.spec.node_name(theirs[foreign[0]])}" if foreign else f"the id {found}"
     return (
         f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Put its own "
         "back, from your configuration management or from its original in .keeperless."

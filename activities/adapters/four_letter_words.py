@@ -21,6 +21,8 @@ class FourLetterWords:
         try:
             async with asyncio.timeout(self._seconds):
                 reader, writer = await asyncio.open_connection(host, port)
+        except ConnectionResetError:  # accepted, and closed before it was looked at
+            return Serving.UNKNOWN
         except OSError:  # refused, unreachable, unknown, and TimeoutError, which is one
             return Serving.REFUSED
         try:

@@ -31,7 +31,8 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
             observed=why,
             expected="the ensemble answers",
             fix="Every server of the ensemble that can be asked says that it serves: look at the credentials, the chroot, and "
-            "the znode that is named. Where nothing answers in time, the members may be losing each other: look again.",
+            "the znode that is named. Members that close connections at once have reached maxClientCnxns for our address "
+            "(`cons` says who holds them). Where nothing answers in time, the members may be losing each other: look again.",
         )
 
 

@@ -14,8 +14,17 @@ from domain.cluster import ClusterSpec
 from domain.observation import NodeView, Observation, RollMark
 from domain.zk_to_kraft.causes import Cause, Looked
 from domain.zk_to_kraft.modes import is_file_ours, stage_of_disk
+from domain.zk_to_kraft.own_file import whose_else
 
 GF14 = "GF14"
+EDITED = (
+    "Nothing waits for it, and the edit is kept on the way forward; a way back loses it (see the rollback's preview). Take it "
+    "back, or stop the configuration management that makes it."
+)
+NOT_ITS_OWN = (
+    "It is another node's file: put its own back, as this migration left it (`changes` of the node's last step-done event), "
+    "and stop what wrote it. {} does not survive a restart with it; this migration will not stop it before."
+)
 
 
 def drifts(observation: Observation, spec: ClusterSpec, since: datetime) -> tuple[Blocker, ...]:
@@ -43,15 +52,16 @@ def _edits(observation: Observation, spec: ClusterSpec, since: datetime) -> Iter
         is_waited_for = stage_of_disk(view.disk, spec.role(view.id)) is None
         if mark is None or view.disk is None or view.disk.file is None or is_file_ours(view.disk) or is_waited_for:
             continue
-        name, path = spec.node_name(view.id), spec.node(view.id).properties_file
+        name, node = spec.node_name(view.id), spec.node(view.id)
+        others = whose_else(spec, node, view.disk.file.properties)
+        has = f", and has {others}" if others is not None else ""
         yield blocker(
             GF14,
             f"file of {name}",
-            observed=f"{path} was edited since this migration wrote it: sha256 {view.disk.file.sha256[:12]}…",
+            observed=f"{node.properties_file} was edited since this migration wrote it{has}: "
+            f"sha256 {view.disk.file.sha256[:12]}…",
             expected=f"as this migration left it: sha256 {mark.written_sha256[:12]}…",
-            fix="Nothing waits for it, and the edit is kept on the way forward; a way back loses it (see the rollback's "
-            "preview). "
-            "Take it back, or stop the configuration management that makes it.",
+            fix=NOT_ITS_OWN.format(name) if others is not None else EDITED,
             since=since,
         )
 

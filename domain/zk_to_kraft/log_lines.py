@@ -110,6 +110,14 @@ REGISTRATION_DUPLICATE = Told(
     "Wait for broker.session.timeout.ms (9 s by default): then the session of the process before is over. If it lasts, another "
     "process runs with this id: stop it.",
 )
+REGISTRATION_REMOVED = Told(
+    "registration-removed",
+    re.compile(r"sent a heartbeat request but received error STALE_BROKER_EPOCH"),
+    "the controllers know the broker that runs",
+    "Somebody has unregistered it (kafka-cluster.sh unregister), or another process runs with its id. It registers only as it "
+    "starts, and a stop in order does not end, for it asks the controllers first: where its partitions can spare it, kill -9, "
+    "then start it.",
+)
 REGISTRATION_REFUSED = Told(
     "registration-refused",
     re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error ([A-Z_]+)"),
@@ -224,6 +232,7 @@ RUNNING = (
     UNKNOWN_CONFIG,
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
+    REGISTRATION_REMOVED,
     REGISTRATION_REFUSED,
     CLUSTER_REFUSED,
     CLAIM_REFUSED,
@@ -242,6 +251,7 @@ RUNNING = (
 )
 """What a living process says. The first pattern that fits a line counts."""
 REFUSALS = (
+    REGISTRATION_REMOVED,
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
     REGISTRATION_REFUSED,

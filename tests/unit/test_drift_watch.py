@@ -56,6 +56,17 @@ def test_an_edit_beside_our_keys_is_told() -> None:
     assert objects(edited(rolled(DUAL))) == ["file of broker-1"]
 
 
+def test_another_nodes_file_is_told_as_such_for_this_node_does_not_survive_a_restart_with_it() -> None:
+    seen = rolled(DUAL)
+    disk = seen.node(1).disk
+    assert disk is not None
+    assert disk.file is not None
+    text = text_at(SPEC, 2, NodeStage.MIGRATION)
+    (found,) = drifts(with_file(seen, 1, text, disk.file.mark), SPEC, NOW)
+    assert "has the log directory /data/2 of broker-2" in found.observed
+    assert "put its own back" in found.fix
+
+
 def test_an_edit_that_is_waited_for_is_not_told_twice() -> None:
     seen = rolled(DUAL)
     mark = seen.node(1).disk.file.mark  # type: ignore[union-attr]

@@ -21,6 +21,8 @@ LIVING = {
     "UNSUPPORTED_VERSION",
     "registration-duplicate": "INFO Unable to register broker 1 because the controller returned error "
     "DUPLICATE_BROKER_REGISTRATION",
+    "registration-removed": "INFO [BrokerLifecycleManager id=3] Broker 3 sent a heartbeat request but received error "
+    "STALE_BROKER_EPOCH. (kafka.server.BrokerLifecycleManager)",
     "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
     "inconsistent-cluster-id": "ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: "
     "InboundResponse(correlationId=7, data=FetchResponseData(throttleTimeMs=0, errorCode=104, sessionId=0, responses=[]))",

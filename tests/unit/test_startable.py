@@ -40,7 +40,7 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert cluster.restarts[name] == before
 
 
-@pytest.mark.parametrize(("replaced", "told"), [("broker.id=", "the id 9"), ("log.dirs=", "log.dirs of broker-1")])
+@pytest.mark.parametrize(("replaced", "told"), [("broker.id=", "the id 9"), ("log.dirs=", "/var/lib/broker-1 of broker-1")])
 async def test_a_node_that_has_another_ones_file_runs_on(replaced: str, told: str) -> None:
     """What the roll made of it would have the directories of the one with the id of the other."""
     scene = await scene_of_a_roll()
