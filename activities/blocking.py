@@ -102,6 +102,7 @@ class Blocking:
             waiting=record.progress.waiting,
             alerts=record.progress.alerts,
             in_hand=frozenset(request.in_hand),
+            rolled=frozenset(request.rolled),
         )
         decisions = [d for d in (assessment.decision, assessment.stands) if not _is_doubtful(d, record)]
         found, explained = blockers_of(looked, *decisions)

@@ -5,45 +5,24 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from pydantic import Field
-from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
-from temporalio.api.failure.v1 import Failure
-from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
-from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
-from api.observing import OWN_ERRORS, NoWorker, ObservationFailed, blockers
-from api.runs import MIGRATION_ID
+from api.observing import NoWorker, ObservationFailed, blockers
+from api.pending import RunSeen, run_seen
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
 from domain.blocker import Blocker, blocker
-from domain.contracts import ActivityName, TaskQueue
+from domain.contracts import TaskQueue
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from ledger.errors import LedgerUnavailable
 
-QUESTION_LIMIT = timedelta(seconds=6)
-"""For a worker to answer for a run. It may have to read the run's history first."""
-
 PAGE = 1000
 """Events read at a time."""
-
-QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
-"""Of a migration's activities; every other is on the queue of effects."""
-
-
-IN_WORK = frozenset(
-    {
-        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
-        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
-        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
-    }
-)
-"""Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
 
 
 class BlockersAnswer(Outgoing):
@@ -61,17 +40,6 @@ class BlockersAnswer(Outgoing):
     unlooked: list[str] = Field(description="Parts of the search that gave no answer.")
 
 
-class RunSeen(Outgoing):
-    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
-
-    `is_led`: a worker answers for the run. One that waits has no task that would show that nobody leads it.
-    """
-
-    is_running: bool | None
-    is_led: bool = True
-    tasks: tuple[standing.PendingTask, ...] = ()
-
-
 async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     """The answer, in whatever state the migration is."""
     if record.progress.state not in ACTIVE_STATES:
@@ -79,8 +47,8 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         return _answer(record, None, items)
     events = await _events(wiring, record.id)
     now = datetime.now(UTC)
-    look = _look(wiring.temporal, record, _in_hand(events, record, now), now)
-    looked, run, unwritable = await asyncio.gather(look, _run(wiring, record), _unwritable(wiring, record, now))
+    look = _look(wiring.temporal, record, events, now)
+    looked, run, unwritable = await asyncio.gather(look, run_seen(wiring.temporal, record), _unwritable(wiring, record, now))
     seen = looked if isinstance(looked, BlockersSeen) else None
     commands = await wiring.ledger.commands(record.id)
     known = _known(record, seen, run, events, commands, now)
@@ -143,10 +111,10 @@ async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
     return found
 
 
-async def _look(temporal: Temporal, record: MigrationRecord, in_hand: tuple[str, ...], now: datetime) -> BlockersSeen | Blocker:
+async def _look(temporal: Temporal, record: MigrationRecord, events: Sequence[Event], now: datetime) -> BlockersSeen | Blocker:
     """What a worker finds, or the entry that says why none does."""
     try:
-        return await blockers(temporal, record, in_hand)
+        return await blockers(temporal, record, _in_hand(events, record, now), standing.rolled(events))
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
         nobody = "nobody took the task to look at the cluster"
@@ -180,75 +148,3 @@ def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) 
         "a standby (pg_is_in_recovery). Nothing is lost meanwhile: migrations go on where they stood.",
     }[code]
     return blocker(code, about, observed=observed, expected=expected, fix=fix, since=now)
-
-
-async def _run(wiring: Wiring, record: MigrationRecord) -> RunSeen:
-    """Temporal's silence is told by the look already."""
-    try:
-        async with wiring.temporal.answering() as client:
-            description = await client.get_workflow_handle(record.workflow_id).describe()
-    except TemporalRefused as error:
-        return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
-    except TemporalUnavailable:
-        return RunSeen(is_running=None)
-    is_own = description.typed_search_attributes.get(MIGRATION_ID) == record.id
-    if not is_own or description.close_time is not None:
-        return RunSeen(is_running=False)
-    return RunSeen(is_running=True, is_led=await _is_led(wiring, record), tasks=tuple(_tasks(description)))
-
-
-async def _is_led(wiring: Wiring, record: MigrationRecord) -> bool:
-    """Whether the run answers a question, whatever it says."""
-    try:
-        async with wiring.temporal.answering(QUESTION_LIMIT) as client:
-            await client.get_workflow_handle(record.workflow_id).query("status")
-    except WorkflowQueryFailedError:
-        return True
-    except (TemporalRefused, TemporalUnavailable):
-        return False
-    return True
-
-
-def _tasks(description: WorkflowExecutionDescription) -> Iterator[standing.PendingTask]:
-    raw = description.raw_description
-    if raw.HasField("pending_workflow_task"):
-        task = raw.pending_workflow_task
-        began_at = task.original_scheduled_time.ToDatetime(UTC)
-        is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
-        yield standing.PendingTask(
-            what="the migration's workflow",
-            queue=TaskQueue.MIGRATIONS,
-            begun_at=began_at,
-            due_at=began_at,
-            taken_at=task.started_time.ToDatetime(UTC) if is_taken else None,
-        )
-    yield from (_task(activity) for activity in raw.pending_activities)
-
-
-def _task(activity: PendingActivityInfo) -> standing.PendingTask:
-    is_taken = activity.state in IN_WORK
-    is_again = activity.HasField("next_attempt_schedule_time")
-    due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
-    return standing.PendingTask(
-        what=activity.activity_type.name,
-        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
-        begun_at=activity.scheduled_time.ToDatetime(UTC),
-        due_at=due.ToDatetime(UTC),
-        taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
-        attempt=activity.attempt,
-        error=_error_of(activity.last_failure) if activity.HasField("last_failure") else "",
-    )
-
-
-def _error_of(failure: Failure) -> str:
-    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
-
-    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
-    """
-    if failure.HasField("server_failure_info") and failure.HasField("cause"):
-        return _error_of(failure.cause)
-    if failure.HasField("timeout_failure_info"):
-        return ""
-    if failure.application_failure_info.type in OWN_ERRORS:
-        return failure.message
-    return "in a way that nobody foresaw: the worker's log has the cause"

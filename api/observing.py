@@ -80,9 +80,13 @@ async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
     return await look(temporal, ActivityName.RUNBOOK, asked, Runbook, f"runbook/{migration.id}", call)
 
 
-async def blockers(temporal: Temporal, migration: MigrationRecord, in_hand: tuple[str, ...]) -> BlockersSeen:
+async def blockers(
+    temporal: Temporal, migration: MigrationRecord, in_hand: tuple[str, ...], rolled: tuple[str, ...]
+) -> BlockersSeen:
     """Why nothing happens, within the time in which a cause must be named."""
-    asked = BlockersRequest(migration_id=migration.id, cluster=migration.cluster, policy=migration.policy, in_hand=in_hand)
+    asked = BlockersRequest(
+        migration_id=migration.id, cluster=migration.cluster, policy=migration.policy, in_hand=in_hand, rolled=rolled
+    )
     call = f"{migration_url(migration.id)}/blockers"
     limits = (SOON, CAUSE_LIMIT - SOON)
     return await look(temporal, ActivityName.FIND_BLOCKERS, asked, BlockersSeen, f"blockers/{migration.id}", call, limits)

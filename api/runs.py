@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
+from temporalio.client import Client
 from temporalio.common import (
     SearchAttributeKey,
     SearchAttributePair,
@@ -10,6 +12,7 @@ from temporalio.common import (
     WorkflowIDConflictPolicy,
     WorkflowIDReusePolicy,
 )
+from temporalio.converter import decode_typed_search_attributes
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCStatusCode
 
@@ -57,12 +60,27 @@ async def newest_run(temporal: Temporal, workflow_id: str) -> Run | None:
     """The run that runs, or else the last one that Temporal remembers."""
     try:
         async with temporal.answering() as client:
-            description = await client.get_workflow_handle(workflow_id).describe()
+            return run_of(await described(client, workflow_id))
     except TemporalRefused as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None
         raise
-    return _run_of(description)
+
+
+async def described(client: Client, workflow_id: str) -> DescribeWorkflowExecutionResponse:
+    """What Temporal says of the newest run. The SDK's own `describe` fails of a run that somebody has paused (1.32)."""
+    execution = WorkflowExecution(workflow_id=workflow_id)
+    asked = DescribeWorkflowExecutionRequest(namespace=client.namespace, execution=execution)
+    return await client.workflow_service.describe_workflow_execution(asked)
+
+
+def run_of(description: DescribeWorkflowExecutionResponse) -> Run:
+    info = description.workflow_execution_info
+    return Run(
+        migration_id=decode_typed_search_attributes(info.search_attributes).get(MIGRATION_ID),
+        run_id=info.first_run_id or info.execution.run_id,
+        is_running=not info.HasField("close_time"),
+    )
 
 
 async def _start(client: Client, record: MigrationRecord, is_held: bool) -> str:
@@ -97,13 +115,4 @@ def _details(record: MigrationRecord) -> str:
         f"Where it stands, what it waits for and what to decide: `GET {migration_url(record.id)}` of the Keeperless API. "
         "Approve, reject, hold, resume it and lead it back there. "
         "Do not terminate it here: the cluster would stay as it is, half-way."
-    )
-
-
-def _run_of(description: WorkflowExecutionDescription) -> Run:
-    info = description.raw_description.workflow_execution_info
-    return Run(
-        migration_id=description.typed_search_attributes.get(MIGRATION_ID),
-        run_id=info.first_run_id or description.run_id or "",
-        is_running=description.close_time is None,
     )

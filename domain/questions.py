@@ -145,12 +145,15 @@ class PlanReview(Payload):
 
 
 class BlockersRequest(Payload):
-    """Why nothing happens, from a fresh look. `in_hand`: the node that a step was working on when it was asked."""
+    """Why nothing happens, from a fresh look. `in_hand`: the nodes that a step was working on when it was asked. `rolled`:
+    those that the migration has given another file.
+    """
 
     migration_id: str
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
     in_hand: tuple[str, ...] = ()
+    rolled: tuple[str, ...] = ()
 
 
 class BlockersSeen(Payload):

@@ -8,17 +8,18 @@ from datetime import datetime, timedelta
 
 from domain.blocker import Blocker, blocker
 from domain.contracts import TaskQueue
-from domain.decisions import WaitReason
+from domain.decisions import StepAction, WaitReason
 from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
-LEDGER_UNAVAILABLE = "ledger-unavailable"
+LEDGER_UNAVAILABLE, PAUSED = "ledger-unavailable", "paused"
 
 CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
     STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, or cannot reach Temporal.",
+    PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
     RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
     LEDGER_UNAVAILABLE: "The ledger can be read, and not written: nothing that is done could be written down, so nothing is.",
@@ -52,7 +53,8 @@ class PendingTask:
     """What Temporal says of one activity of the run, or of its workflow task.
 
     `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work; `None` while it is not.
-    `error`: of the last attempt; empty where that was the loss of a worker.
+    `error`: of the last attempt; empty where that was the loss of a worker. `paused`: by whom and why; empty where it is
+    not. `fix`: where there is a better one than that of all such tasks.
     """
 
     what: str
@@ -62,6 +64,8 @@ class PendingTask:
     taken_at: datetime | None = None
     attempt: int = 1
     error: str = ""
+    paused: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,12 @@ def in_hand(events: Sequence[Event]) -> InHand | None:
         if event.kind == "step-started":
             return InHand(tuple(event.data.get("together") or [event.data.get("node", "")]), event.at)
     return None
+
+
+def rolled(events: Sequence[Event]) -> tuple[str, ...]:
+    """The nodes whose files this migration has changed, and has told of."""
+    done = (event.data for event in events if event.kind == "step-done")
+    return tuple(sorted({data["node"] for data in done if data.get("action") == StepAction.ROLL_NODE}))
 
 
 def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
@@ -177,11 +187,20 @@ def _is_same_step(one: Event, other: Event) -> bool:
 
 
 def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
-    """Tasks that nobody takes, one entry for each program that is missing; and activities that fail again and again."""
+    """Tasks that nobody takes, one entry for each program that is missing; what is paused; what fails again and again."""
     missing: dict[str, PendingTask] = {}
     for task in tasks:
         is_in_work = task.taken_at is not None and now - task.taken_at > SETTLED
-        if task.taken_at is None and now - task.due_at > UNTAKEN:
+        if task.paused and task.taken_at is None:
+            yield blocker(
+                PAUSED,
+                task.what,
+                observed=f"paused in Temporal {task.paused}"[:1000],
+                expected="it goes on",
+                fix=task.fix,
+                since=task.begun_at,
+            )
+        elif task.taken_at is None and now - task.due_at > UNTAKEN:
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
         elif task.error and task.attempt > 1 and not is_in_work:
             yield blocker(
@@ -189,7 +208,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
                 task.what,
                 observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:1000],
                 expected="it succeeds",
-                fix="It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
+                fix=task.fix or "It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
                 since=task.begun_at,
             )
     for program, task in missing.items():

@@ -62,7 +62,9 @@ class Hints:
 
 @dataclass(frozen=True)
 class Looked:
-    """One look with all that it is judged by. `in_hand`: nodes that a step of ours is just working on, which is no blocker."""
+    """One look with all that it is judged by. `in_hand`: nodes that a step of ours is just working on, which is no blocker.
+    `rolled`: nodes that the migration has given another file.
+    """
 
     observation: Observation
     spec: ClusterSpec
@@ -72,6 +74,7 @@ class Looked:
     waiting: Waiting | None = None
     alerts: tuple[Blocker, ...] = ()
     in_hand: frozenset[str] = frozenset()
+    rolled: frozenset[str] = frozenset()
 
     def name(self, node_id: int) -> str:
         return self.spec.node_name(node_id)

@@ -8,13 +8,16 @@ not ours.
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import PurePosixPath
 
 from domain.blocker import Blocker, blocker
-from domain.cluster import ClusterSpec
+from domain.cluster import ClusterSpec, Role
+from domain.decisions import NodeStage
 from domain.observation import NodeView, Observation, RollMark
 from domain.zk_to_kraft.causes import Cause, Looked
 from domain.zk_to_kraft.modes import is_file_ours, stage_of_disk
 from domain.zk_to_kraft.own_file import whose_else
+from domain.zk_to_kraft.situation import QuorumState
 
 GF14 = "GF14"
 EDITED = (
@@ -36,7 +39,8 @@ def drifts(observation: Observation, spec: ClusterSpec, since: datetime) -> tupl
 def drift_causes(looked: Looked) -> Iterator[Cause]:
     """What lasts until somebody mends it. A restart is over when it is seen: it is an event, and no entry."""
     now = looked.observation.ended_at
-    for found in (*_edits(looked.observation, looked.spec, now), *_versions(looked.observation, looked.spec, now)):
+    edits, versions = _edits(looked.observation, looked.spec, now), _versions(looked.observation, looked.spec, now)
+    for found in (*edits, *versions, *_originals(looked, now)):
         yield Cause(found.model_copy(update={"since": looked.since(found.code, found.object, frozenset())}))
 
 
@@ -62,6 +66,28 @@ def _edits(observation: Observation, spec: ClusterSpec, since: datetime) -> Iter
             f"sha256 {view.disk.file.sha256[:12]}…",
             expected=f"as this migration left it: sha256 {mark.written_sha256[:12]}…",
             fix=NOT_ITS_OWN.format(name) if others is not None else EDITED,
+            since=since,
+        )
+
+
+def _originals(looked: Looked, since: datetime) -> Iterator[Blocker]:
+    """Of brokers that we have rolled: only those that somebody else began with need not have one."""
+    has_a_way_back = looked.situation.quorum is not QuorumState.POST_MIGRATION
+    for node in looked.spec.brokers if has_a_way_back else ():
+        name, disk = looked.name(node.id), looked.observation.node(node.id).disk
+        file = disk.file if disk is not None else None
+        is_rolled = name in looked.rolled and stage_of_disk(disk, Role.BROKER) in {NodeStage.MIGRATION, NodeStage.KRAFT}
+        if file is None or not is_rolled or name in looked.in_hand or file.original_sha256 is not None:
+            continue
+        folder = PurePosixPath(node.properties_file).parent / ".keeperless"
+        named = file.mark.original_sha256 if file.mark is not None else None
+        yield blocker(
+            GF14,
+            f"original of {name}",
+            observed=f"its properties file from before the migration is not in {folder}, or is not what was kept there",
+            expected="the file that a way back puts back" + (f": sha256 {named[:12]}…" if named is not None else ""),
+            fix="Nothing waits for it. Put that directory back from a backup. Without it a way back takes our lines out one by "
+            f"one: GET /migrations/{{id}}/rollback-preview shows the file that {name} would get.",
             since=since,
         )
 

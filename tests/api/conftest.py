@@ -58,13 +58,17 @@ def plain_logs() -> None:
 # ---- Temporal ----
 
 
+MAY_PAUSE = ("--dynamic-config-value", "frontend.WorkflowPauseEnabled=true")
+"""Of a whole run: servers refuse it by default, as yet."""
+
+
 @pytest.fixture(scope="session")
 async def temporal_server() -> AsyncIterator[WorkflowEnvironment]:
     """A dev server. The path is this environment's: the lock pins the program."""
     attributes = [part for name in SEARCH_ATTRIBUTES for part in ("--search-attribute", f"{name}=Keyword")]
     async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(Path(sysconfig.get_path("scripts")) / "temporal"),
-        dev_server_extra_args=[*attributes, "--log-level", "error"],
+        dev_server_extra_args=[*attributes, "--log-level", "error", *MAY_PAUSE],
         data_converter=pydantic_data_converter,
     ) as server:
         yield server

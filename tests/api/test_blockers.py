@@ -10,14 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from temporalio import activity
-from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import blockers as api_blockers
-from api import observing
+from api import observing, pending
 from domain import standing
 from domain.blocker import blocker
 from domain.contracts import ActivityName, TaskQueue
@@ -59,7 +56,7 @@ async def watcher(temporal_client: Client) -> AsyncIterator[None]:
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(hours=1))
-    monkeypatch.setattr(api_blockers, "QUESTION_LIMIT", timedelta(seconds=2))
+    monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
 
 
 async def migrating(api: Any, stable_samples: int = 3) -> str:
@@ -153,31 +150,6 @@ async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytes
     """No workflow worker: the run's first task lies there."""
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(0))
     assert ("no-worker", "task queue migrations") in keys(await blockers(api, await migrating(api)))
-
-
-@pytest.mark.parametrize("state", ["STARTED", "CANCEL_REQUESTED", "PAUSE_REQUESTED"])
-def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watch that a person's word has ended learns of it with its next heartbeat: until then nobody has to be missing."""
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
-    pending = PendingActivityInfo(state=PendingActivityState.Value(f"PENDING_ACTIVITY_STATE_{state}"))
-    pending.activity_type.name = ActivityName.WATCH
-    pending.scheduled_time.FromDatetime(NOW - timedelta(minutes=1))
-    pending.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
-    assert list(standing.of_tasks([api_blockers._task(pending)], NOW)) == []
-
-
-def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
-    """Temporal puts a failure of its own before one whose chain of causes is too long (seen with the ledger's)."""
-    pending = PendingActivityInfo(attempt=2)
-    pending.activity_type.name = ActivityName.RECORD
-    failure = pending.last_failure
-    failure.message = "Failure exceeds size limit."
-    failure.server_failure_info.SetInParent()
-    failure.cause.message = "the ledger is locked; try again"
-    failure.cause.application_failure_info.type = LedgerUnavailable.__name__
-    assert api_blockers._task(pending).error == "the ledger is locked; try again"
-    failure.cause.application_failure_info.type = "ValueError"
-    assert "nobody foresaw" in api_blockers._task(pending).error
 
 
 @pytest.mark.usefixtures("watcher", "worker")

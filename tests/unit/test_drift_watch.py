@@ -9,8 +9,10 @@ from domain.decisions import Intent, NodeStage, Wait, WaitReason
 from domain.observation import Observation, RollMark
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import alerts_of, assess
-from domain.zk_to_kraft.drift_watch import drifts
+from domain.zk_to_kraft.causes import Looked
+from domain.zk_to_kraft.drift_watch import drift_causes, drifts
 from domain.zk_to_kraft.ruling import Ruling
+from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,
     Point,
@@ -46,6 +48,15 @@ def edited(seen: Observation, node_id: int = 1) -> Observation:
     assert file.file is not None
     mark: RollMark | None = file.file.mark
     return with_file(seen, node_id, text_at(SPEC, node_id, NodeStage.MIGRATION) + "\n# somebody\n", mark)
+
+
+def with_original(seen: Observation, node_id: int = 1) -> Observation:
+    view = seen.node(node_id)
+    assert view.disk is not None
+    assert view.disk.file is not None
+    file = view.disk.file.model_copy(update={"original_sha256": "a" * 64})
+    kept = view.model_copy(update={"disk": view.disk.model_copy(update={"file": file})})
+    return seen.model_copy(update={"nodes": tuple(kept if node.id == node_id else node for node in seen.nodes)})
 
 
 def test_nothing_has_moved() -> None:
@@ -89,6 +100,27 @@ def test_a_restart_that_was_not_ours_is_told(proven: str | None, told: list[str]
 def test_another_version_is_told_of_whoever_has_it() -> None:
     assert objects(with_metrics(DUAL, 3002, kafka_version="3.9.1")) == ["version of controller-3002"]
     assert objects(with_metrics(DUAL, 3002, kafka_version=None)) == []
+
+
+def originals_gone(seen: Observation, *rolled_nodes: str, in_hand: str = "") -> list[tuple[str, str]]:
+    situation = situation_of(seen, SPEC, POLICY)
+    looked = Looked(seen, SPEC, POLICY, situation, rolled=frozenset(rolled_nodes), in_hand=frozenset({in_hand}))
+    return [found.key for found in drift_causes(looked) if found.blocker.object.startswith("original")]
+
+
+def test_an_original_that_is_gone_is_told_of_a_broker_that_we_have_rolled() -> None:
+    seen, told = rolled(DUAL), [("GF14", "original of broker-1")]
+    assert originals_gone(seen, "broker-1") == told
+    without_mark = with_file(DUAL, 1, text_at(SPEC, 1, NodeStage.MIGRATION))
+    assert originals_gone(without_mark, "broker-1") == told, "all that was kept is gone"
+    assert originals_gone(seen) == [], "somebody else began with it"
+    assert originals_gone(seen, "broker-1", in_hand="broker-1") == []
+
+
+def test_an_original_that_is_there_or_that_nobody_needs_is_no_entry() -> None:
+    assert originals_gone(with_original(rolled(DUAL)), "broker-1") == []
+    assert originals_gone(observation(Point.BEFORE), "broker-1") == [], "it has its original file"
+    assert originals_gone(observation(Point.FINAL), "broker-1") == [], "there is no way back any more"
 
 
 def test_on_the_way_back_nodes_change_and_that_is_meant() -> None:

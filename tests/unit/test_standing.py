@@ -29,6 +29,7 @@ from domain.standing import (
     of_steps,
     of_tasks,
     of_waiting,
+    rolled,
 )
 from tests.unit.conftest import NOW
 
@@ -162,6 +163,14 @@ def test_of_a_wave_all_nodes_are_in_hand() -> None:
     step = in_hand(wave)
     assert step is not None
     assert step.nodes == ("broker-1", "broker-2")
+
+
+def test_rolled_is_what_we_have_told_of() -> None:
+    def done(action: str, node: str) -> Event:
+        return event("step-done", **{**STEP, "action": action, "node": node})
+
+    events = [done("roll-node", "broker-2"), done("provision-controller", "c-1"), done("roll-node", "broker-2")]
+    assert rolled([*events, event("step-blocked", **STEP)]) == ("broker-2",)
 
 
 def test_a_hold_by_a_person_leaves_the_step_in_hand() -> None:

@@ -1,0 +1,196 @@
+"""What Temporal says of a migration's run: whether it runs, whether somebody leads it, and which of its tasks wait, fail, or
+were paused by somebody.
+"""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, timedelta
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState, WorkflowTaskFailedCause
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import WorkflowTaskFailedEventAttributes
+from temporalio.api.workflow.v1 import PendingActivityInfo, PendingWorkflowTaskInfo
+from temporalio.api.workflowservice.v1 import (
+    DescribeWorkflowExecutionResponse,
+    GetWorkflowExecutionHistoryReverseRequest,
+)
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.service import RPCStatusCode
+
+from api.answers import Outgoing
+from api.observing import OWN_ERRORS
+from api.runs import described, run_of
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain import standing
+from domain.contracts import ActivityName, TaskQueue
+from domain.records import MigrationRecord
+
+QUESTION_LIMIT = timedelta(seconds=6)
+"""For a worker to answer for a run. It may have to read the run's history first."""
+
+LAST_EVENTS = 10
+"""Of a run's history, in which the failure of a workflow task is looked for: after a failed one nothing is written but what
+comes from outside."""
+
+QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
+"""Of a migration's activities; every other is on the queue of effects."""
+
+IN_WORK = frozenset(
+    {
+        PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED,
+        PendingActivityState.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED,
+    }
+)
+"""Of an activity that a worker has. One that is to end learns of it with its next heartbeat, seconds later."""
+
+WORKFLOW = "the migration's workflow"
+
+UNPAUSE = (
+    "If it was not meant, let it go on: `temporal {}`, or in Temporal's UI. To stop between two nodes, with a reason, "
+    "POST /migrations/{{id}}/hold."
+)
+
+UNFORESEEN = "in a way that nobody foresaw: the worker's log has the cause"
+
+OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
+OTHER_CODE_FIX = (
+    "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
+    'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
+)
+
+
+class RunSeen(Outgoing):
+    """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
+
+    `is_led`: a worker answers for the run. One that waits has no task that would show that nobody leads it.
+    """
+
+    is_running: bool | None
+    is_led: bool = True
+    tasks: tuple[standing.PendingTask, ...] = ()
+
+
+async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
+    """Temporal's silence is told by the look already."""
+    try:
+        async with temporal.answering() as client:
+            description = await described(client, record.workflow_id)
+            tasks = [task async for task in _tasks(client, description)]
+    except TemporalRefused as error:
+        return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
+    except TemporalUnavailable:
+        return RunSeen(is_running=None)
+    run = run_of(description)
+    if run.migration_id != record.id or not run.is_running:
+        return RunSeen(is_running=False)
+    is_stuck = any(task.queue == TaskQueue.MIGRATIONS and (task.paused or task.error) for task in tasks)
+    return RunSeen(is_running=True, is_led=is_stuck or await _is_led(temporal, record), tasks=tuple(tasks))
+
+
+async def _is_led(temporal: Temporal, record: MigrationRecord) -> bool:
+    """Whether the run answers a question, whatever it says."""
+    try:
+        async with temporal.answering(QUESTION_LIMIT) as client:
+            await client.get_workflow_handle(record.workflow_id).query("status")
+    except WorkflowQueryFailedError:
+        return True
+    except (TemporalRefused, TemporalUnavailable):
+        return False
+    return True
+
+
+async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[standing.PendingTask]:
+    execution = description.workflow_execution_info.execution
+    if description.workflow_extended_info.HasField("pause_info"):
+        pause = description.workflow_extended_info.pause_info
+        yield standing.PendingTask(
+            what=WORKFLOW,
+            queue=TaskQueue.MIGRATIONS,
+            begun_at=pause.paused_time.ToDatetime(UTC),
+            due_at=pause.paused_time.ToDatetime(UTC),
+            paused=_by(pause.identity, pause.reason),
+            fix=UNPAUSE.format(f"workflow unpause --workflow-id '{execution.workflow_id}'"),
+        )
+    elif description.HasField("pending_workflow_task"):
+        task = description.pending_workflow_task
+        failure = await _last_failure(client, execution) if task.attempt > 1 else None
+        yield _workflow_task(task, failure)
+    for activity in description.pending_activities:
+        yield _task(activity, execution.workflow_id)
+
+
+async def _last_failure(client: Client, execution: WorkflowExecution) -> WorkflowTaskFailedEventAttributes | None:
+    """What ended the last workflow task that was not lost. Later attempts at it leave nothing in the history."""
+    asked = GetWorkflowExecutionHistoryReverseRequest(
+        namespace=client.namespace, execution=execution, maximum_page_size=LAST_EVENTS
+    )
+    answer = await client.workflow_service.get_workflow_execution_history_reverse(asked)
+    for event in answer.history.events:
+        if event.HasField("workflow_task_failed_event_attributes"):
+            return event.workflow_task_failed_event_attributes
+        if event.HasField("workflow_task_completed_event_attributes"):
+            return None
+    return None
+
+
+def _workflow_task(task: PendingWorkflowTaskInfo, failure: WorkflowTaskFailedEventAttributes | None) -> standing.PendingTask:
+    is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
+    is_other_code = (
+        failure is not None and failure.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
+    )
+    due = task.scheduled_time if failure is not None else task.original_scheduled_time
+    return standing.PendingTask(
+        what=WORKFLOW,
+        queue=TaskQueue.MIGRATIONS,
+        begun_at=task.original_scheduled_time.ToDatetime(UTC),
+        due_at=due.ToDatetime(UTC),
+        taken_at=task.started_time.ToDatetime(UTC) if is_taken else None,
+        attempt=task.attempt,
+        error="" if failure is None else OTHER_CODE if is_other_code else UNFORESEEN,
+        fix=OTHER_CODE_FIX if is_other_code else "",
+    )
+
+
+def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTask:
+    is_taken = activity.state in IN_WORK
+    is_again = activity.HasField("next_attempt_schedule_time")
+    due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
+    since = activity.pause_info.pause_time if activity.paused else activity.scheduled_time
+    named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
+    return standing.PendingTask(
+        what=activity.activity_type.name,
+        queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
+        begun_at=since.ToDatetime(UTC),
+        due_at=due.ToDatetime(UTC),
+        taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
+        attempt=activity.attempt,
+        error=_error_of(activity.last_failure) if activity.HasField("last_failure") else "",
+        paused=_pause_of(activity.pause_info) if activity.paused else "",
+        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else "",
+    )
+
+
+def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:
+    """Somebody has paused this one, or a rule of the namespace has paused all that fit it."""
+    if pause.HasField("rule"):
+        return f"by a rule, {_by(pause.rule.identity, pause.rule.reason)}"
+    return _by(pause.manual.identity, pause.manual.reason)
+
+
+def _by(identity: str, reason: str) -> str:
+    return f"by {identity or 'somebody'}" + (f": {reason}" if reason else "")
+
+
+def _error_of(failure: Failure) -> str:
+    """Our own errors are worded for people. Any other is a bug, whose text may hold anything; a lost worker is no error.
+
+    Of a failure with a long chain of causes Temporal's server keeps the end, beneath one of its own ("exceeds size limit").
+    """
+    if failure.HasField("server_failure_info") and failure.HasField("cause"):
+        return _error_of(failure.cause)
+    if failure.HasField("timeout_failure_info"):
+        return ""
+    if failure.application_failure_info.type in OWN_ERRORS:
+        return failure.message
+    return UNFORESEEN

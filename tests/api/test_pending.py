@@ -1,0 +1,222 @@
+"""What Temporal says of a migration's run, asked of a real server: what somebody has paused, and code that does not fit."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio import activity, workflow
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.api.workflowservice.v1 import (
+    PauseActivityRequest,
+    PauseWorkflowExecutionRequest,
+    UnpauseActivityRequest,
+    UnpauseWorkflowExecutionRequest,
+)
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from api.pending import RunSeen, _task, run_seen
+from domain import standing
+from domain.blocker import Blocker
+from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, TaskQueue
+from domain.records import MigrationRecord
+from ledger.errors import LedgerUnavailable
+
+NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
+IDENTITY = "anna@office"
+SOON = timedelta(seconds=30)
+
+
+@activity.defn(name=ActivityName.WATCH)
+async def watch() -> None:
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(0.2)
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class Watching:
+    """Has an activity in work for ever."""
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> None:
+        await workflow.execute_activity(
+            watch, task_queue=TaskQueue.WATCH, start_to_close_timeout=timedelta(hours=1), heartbeat_timeout=timedelta(seconds=3)
+        )
+
+    @workflow.signal
+    def look(self) -> None:
+        """A task for the workflow."""
+
+    @workflow.query
+    def status(self) -> str:
+        return "it watches"
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class OfAnotherRelease(Watching):
+    """What cannot continue what `Watching` began."""
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> None:
+        await workflow.sleep(1)
+
+    @workflow.signal
+    def look(self) -> None:
+        """A task for the workflow."""
+
+    @workflow.query
+    def status(self) -> str:
+        return "it sleeps"
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class Buggy(Watching):
+    @workflow.run
+    async def run(self, request: MigrationInput) -> None:
+        raise ValueError("secret=hunter2")
+
+
+def leading(client: Client, kind: type[Watching]) -> Worker:
+    return Worker(
+        client,
+        task_queue=TaskQueue.MIGRATIONS,
+        workflows=[kind],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        max_cached_workflows=0,
+    )
+
+
+@pytest.fixture
+async def watcher(temporal_client: Client) -> AsyncIterator[None]:
+    async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
+        yield
+
+
+async def migrating(api: Any) -> MigrationRecord:
+    answer = await api.post_migration((await api.registered()).name)
+    record = await api.wiring.ledger.migration(answer.json()["id"])
+    assert isinstance(record, MigrationRecord)
+    return record
+
+
+async def told(api: Any, record: MigrationRecord, until: Callable[[list[tuple[str, str]]], bool]) -> list[Blocker]:
+    """What is told of the run, once it is what is waited for."""
+    entries: list[Blocker] = []
+    async with asyncio.timeout(60):
+        while True:
+            entries = [*standing.of_tasks((await seen(api, record)).tasks, datetime.now(UTC))]
+            if until([(entry.code, entry.object) for entry in entries]):
+                return entries
+            await asyncio.sleep(0.2)
+
+
+async def seen(api: Any, record: MigrationRecord) -> RunSeen:
+    return await run_seen(api.wiring.temporal, record)
+
+
+async def in_work(api: Any, record: MigrationRecord) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if any(task.taken_at for task in (await seen(api, record)).tasks if task.what == ActivityName.WATCH):
+                return
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.usefixtures("watcher")
+async def test_an_activity_that_somebody_paused_is_no_missing_worker(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Watching):
+        record = await migrating(api)
+        await in_work(api, record)
+        run = WorkflowExecution(workflow_id=record.workflow_id)
+        await temporal_client.workflow_service.pause_activity(
+            PauseActivityRequest(namespace="default", execution=run, identity=IDENTITY, type="watch", reason="lunch")
+        )
+        (entry,) = await told(api, record, lambda found: found == [("paused", "watch")])
+        assert entry.observed == "paused in Temporal by anna@office: lunch"
+        assert "temporal activity unpause" in entry.fix
+        assert record.workflow_id in entry.fix
+        assert datetime.now(UTC) - entry.since < SOON
+        await temporal_client.workflow_service.unpause_activity(
+            UnpauseActivityRequest(namespace="default", execution=run, type="watch")
+        )
+        assert await told(api, record, lambda found: not found) == []
+
+
+@pytest.mark.usefixtures("watcher")
+async def test_a_run_that_somebody_paused_is_told_and_still_one_that_runs(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Watching):
+        record = await migrating(api)
+        await in_work(api, record)
+        await temporal_client.workflow_service.pause_workflow_execution(
+            PauseWorkflowExecutionRequest(
+                namespace="default", workflow_id=record.workflow_id, identity=IDENTITY, reason="lunch", request_id="1"
+            )
+        )
+        (entry,) = await told(api, record, lambda found: ("paused", "the migration's workflow") in found)
+        assert entry.observed == "paused in Temporal by anna@office: lunch"
+        assert "temporal workflow unpause" in entry.fix
+        found = await seen(api, record)
+        assert (found.is_running, found.is_led) == (True, True)
+        answer = await api.http.get(f"/migrations/{record.id}/blockers")
+        assert "paused" in [item["code"] for item in answer.json()["items"]]
+        await temporal_client.workflow_service.unpause_workflow_execution(
+            UnpauseWorkflowExecutionRequest(namespace="default", workflow_id=record.workflow_id, request_id="2")
+        )
+        assert await told(api, record, lambda found: not found) == []
+
+
+@pytest.mark.usefixtures("watcher")
+async def test_a_worker_of_another_release_is_told_as_such(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Watching):
+        record = await migrating(api)
+        await in_work(api, record)
+    async with leading(temporal_client, OfAnotherRelease):
+        await temporal_client.get_workflow_handle(record.workflow_id).signal("look")
+        (entry,) = await told(api, record, lambda found: ("step-failing", "the migration's workflow") in found)
+        assert "another release" in entry.observed
+        assert '"hold": true' in entry.fix
+        assert (await seen(api, record)).is_led, "nobody is missing"
+    async with leading(temporal_client, Watching):
+        assert await told(api, record, lambda found: not found) == []
+
+
+async def test_a_workflow_whose_worker_fails_is_told_without_its_words(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Buggy):
+        record = await migrating(api)
+        (entry,) = await told(api, record, lambda found: ("step-failing", "the migration's workflow") in found)
+    assert "nobody foresaw" in entry.observed
+    assert "hunter2" not in entry.model_dump_json()
+
+
+def pending_of(found: PendingActivityInfo) -> standing.PendingTask:
+    return _task(found, "a workflow")
+
+
+@pytest.mark.parametrize("state", ["STARTED", "CANCEL_REQUESTED", "PAUSE_REQUESTED"])
+def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch that a person's word has ended learns of it with its next heartbeat: until then nobody has to be missing."""
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    found = PendingActivityInfo(state=PendingActivityState.Value(f"PENDING_ACTIVITY_STATE_{state}"))
+    found.activity_type.name = ActivityName.WATCH
+    found.scheduled_time.FromDatetime(NOW - timedelta(minutes=1))
+    found.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
+    assert list(standing.of_tasks([pending_of(found)], NOW)) == []
+
+
+def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
+    """Temporal puts a failure of its own before one whose chain of causes is too long (seen with the ledger's)."""
+    found = PendingActivityInfo(attempt=2)
+    found.activity_type.name = ActivityName.RECORD
+    failure = found.last_failure
+    failure.message = "Failure exceeds size limit."
+    failure.server_failure_info.SetInParent()
+    failure.cause.message = "the ledger is locked; try again"
+    failure.cause.application_failure_info.type = LedgerUnavailable.__name__
+    assert pending_of(found).error == "the ledger is locked; try again"
+    failure.cause.application_failure_info.type = "ValueError"
+    assert "nobody foresaw" in pending_of(found).error
