@@ -23,7 +23,7 @@ from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.zookeeper_view import assigned_to
-from domain.cluster import host_and_port, servers_in
+from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
 from domain.errors import KeeperlessError, Permanent
@@ -137,7 +137,7 @@ class Blocking:
     async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
         silent: list[str] = []
         asked = asyncio.gather(
-            self._logs(cluster, worth_reading(cluster, observation, situation), silent),
+            self._logs(cluster, worth_reading(cluster.spec, observation, situation), silent),
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
@@ -273,23 +273,26 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
     return {c.gate: c.id for c in commands if c.kind is CommandKind.APPROVE and c.gate is not None}
 
 
-def worth_reading(cluster: ClusterRecord, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: the active controller's, of what is dead, silent, unready, behind, or not registered, and of
-    brokers between which replicas lag."""
-    leader = quorum_leader(observation, cluster.spec)
+def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:
+    """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
+    unready, behind, or not registered, of brokers between which replicas lag, and of one that differs from the others."""
+    leader = quorum_leader(observation, spec)
     unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]
-    wanted += [leader.id] if leader is not None else []
+    made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
+    wanted += [leader.id] if leader is not None else made
+    brokers = {b.id for b in spec.brokers}
+    wanted += [part.broker_id for part in observation.unanswered if part.broker_id in brokers]
     wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    return list(dict.fromkeys([*wanted, *_lagging(cluster, observation)]))
+    return list(dict.fromkeys([*wanted, *_lagging(spec, observation)]))
 
 
-def _lagging(cluster: ClusterRecord, observation: Observation) -> list[int]:
+def _lagging(spec: ClusterSpec, observation: Observation) -> list[int]:
     """Brokers at which replicas lag, and their leaders, those first in which most partitions meet."""
     faults = observation.kafka.under_replicated if observation.kafka is not None else ()
-    known = {b.id for b in cluster.spec.brokers}
+    known = {b.id for b in spec.brokers}
     followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
     leaders = Counter(fault.leader for fault in faults if fault.leader in known)
     return [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]

@@ -1,7 +1,8 @@
 """What a Java program said last, without the frames of its stack traces: the cause stands at their head, and they are long."""
 
 from activities.ports.nodes import Completed, NodeDriver
-from domain.zk_to_kraft.deaths import without_frames, words_of
+from domain.zk_to_kraft.deaths import words_of
+from domain.zk_to_kraft.said import without_frames
 
 LINES_READ = 400
 """Of a log: deeper than Kafka's stack traces are, and than what it says when it closes after an error."""

@@ -242,7 +242,8 @@ the preflight's findings; one that has ended, nothing.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes
 that are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. For that the driver's
-output file has to be the log, or have the same lines. Only lines that are known are quoted, and the exception below one.
+output file has to be the log, or have the same lines. Of lines that are known what is known is quoted, and the exception below
+one; where none is, the last error or warning, without values in it, for it may be the reason.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

@@ -12,6 +12,7 @@ from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.said import complaint_in
 from domain.zk_to_kraft.situation import QuorumState, Situation
 
 MAX_NAMED = 5
@@ -112,6 +113,10 @@ class Looked:
         return min([*known, self.observation.ended_at])
 
 
+MOST_COMPLAINTS = 2
+"""Logs of which the last complaint is quoted."""
+
+
 @dataclass(frozen=True)
 class Cause:
     """One entry, and the waits that need none of their own because of it."""
@@ -138,6 +143,17 @@ def cause(
     reasons = frozenset({*explains, *([WaitReason(code)] if code in set(WaitReason) else [])})
     begun = since if since is not None else looked.since(code, about, reasons)
     return Cause(blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun), reasons)
+
+
+def complaints(looked: Looked, *node_ids: int) -> str:
+    """Where nothing known explains what is seen: what the logs of these nodes complained of last, as further sentences.
+
+    It may have nothing to do with it; a person sees that at once, and is spared the search where it has.
+    """
+    known = {node.id for node in looked.spec.nodes}
+    told = {i: complaint_in(looked.hints.logs.get(i, ())) for i in node_ids if i in known}
+    quotes = [f". The last complaint in the log of {looked.name(i)}: {quote}" for i, quote in told.items() if quote]
+    return "".join(quotes[:MOST_COMPLAINTS])
 
 
 def some(names: tuple[str, ...] | list[str]) -> str:

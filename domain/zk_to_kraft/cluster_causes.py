@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, some
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, some
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
 
@@ -126,7 +126,8 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
             looked,
             WaitReason.CONTROLLERS_NOT_READY,
             "the quorum",
-            observed="no controller is active, although a majority of them runs",
+            observed="no controller is active, although a majority of them runs"
+            + complaints(looked, *(c.id for c in looked.spec.controllers)),
             expected="one active controller",
             fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
         )
@@ -178,7 +179,7 @@ def _registrations(looked: Looked) -> Iterator[Cause]:
         looked.name(leader.id),
         WaitReason.COPY_NOT_COMPLETE,
         observed=f"it counts {metrics.migrating_broker_count} migrating brokers, {metrics.active_broker_count} active, "
-        f"{metrics.fenced_broker_count} fenced",
+        f"{metrics.fenced_broker_count} fenced" + complaints(looked, *(b.id for b in looked.spec.brokers), leader.id),
         expected=f"{hybrid} migrating, {hybrid + in_kraft} active, none fenced",
         fix=UNREGISTERED if is_one_missing else STILL_REGISTERED,
     )

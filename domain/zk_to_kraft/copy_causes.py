@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode
-from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.log_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
@@ -155,7 +155,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2])
+    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2]) or complaints(looked, leader.id)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name

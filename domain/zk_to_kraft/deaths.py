@@ -10,15 +10,15 @@ What is told with a warning or less it has lived on with, and so has it with an 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, stamp_of
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
-from domain.zk_to_kraft.rehearsal_log import stripped
+from domain.zk_to_kraft.said import Said, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 
 DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
@@ -27,24 +27,8 @@ the first pattern."""
 
 AT_THE_END = timedelta(seconds=60)
 """An error that is older than that at the process's last line was not its end: it went on."""
-LINES_JUDGED, CHARACTERS_JUDGED = 400, 800
-"""Of the end, without frames: longer than what a process says when it closes, short enough for any layout of its lines."""
-SHOWN_LINES = 3
-"""Of the errors that are not known, those that are shown."""
-
-FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
-LEVEL = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
-OF_A_TRACE = re.compile(
-    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
-)
-"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
-ERROR = re.compile(
-    r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
-    r"Fault)\b|"
-    r"(?:Fatal |FATAL )?[Ee]rror\b|# +\w|Terminating due to|\[\d+\.\d+s\]\[error\])|: (?:not found|No such file or directory|"
-    r"Permission denied)$"
-)
+LINES_JUDGED = 400
+"""Of the end, without frames: longer than what a process says when it closes."""
 HOLLOW = re.compile(
     r"Exiting Kafka due to fatal exception|Prepare to shutdown|Encountered fatal fault: caught exception|"
     r"A fatal exception has occurred|Got exception while starting SharedServer"
@@ -54,13 +38,6 @@ HOLLOW = re.compile(
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
 SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App info kafka\.server for -?\d+ unregistered")
 """A broker's last words, and a controller's, which has none of the first kind. A start that failed ends with them, too."""
-
-THROWN = re.compile(
-    r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
-)
-REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
-PATH = re.compile(r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/]))")
-"""In small letters only: what is encoded has others as well."""
 
 
 @dataclass(frozen=True)
@@ -94,23 +71,6 @@ SILENT = Ending(
 UNKNOWN_FIX = "Look at its log, mend the cause, and start it. It goes on by itself once the node serves."
 
 
-@dataclass(frozen=True)
-class _Said:
-    """A line with the level of what it belongs to, empty where it has none, and the last time before it."""
-
-    text: str
-    level: str
-    at: datetime | None
-
-    @property
-    def is_of_the_living(self) -> bool:
-        return self.level in LIVING
-
-    @property
-    def is_error(self) -> bool:
-        return not self.is_of_the_living and ERROR.search(self.text) is not None
-
-
 def ending_of(lines: Sequence[str]) -> Ending:
     """How the process ended that printed these lines last."""
     said = _own(lines)
@@ -124,10 +84,10 @@ def ending_of(lines: Sequence[str]) -> Ending:
         return Ending(f"It printed: {found.quote}", found.told.expected, found.told.fix)
     errors = _errors(_at_the_end(said))
     if errors:
-        return Ending(f"Its last errors name no known cause: {_shown(errors)}", "", UNKNOWN_FIX)
+        return Ending(f"Its last errors name no known cause: {shown(errors)}", "", UNKNOWN_FIX)
     if any(one.level for one in said):
-        return replace(KILLED, observed=f"{KILLED.observed}. The last: {_shown(said[-1:])}")
-    return Ending(f"Its last lines name no known cause: {_shown(said)}", "", UNKNOWN_FIX)
+        return replace(KILLED, observed=f"{KILLED.observed}. The last: {shown(said[-1:])}")
+    return Ending(f"Its last lines name no known cause: {shown(said)}", "", UNKNOWN_FIX)
 
 
 def death_in(lines: Sequence[str]) -> Found | None:
@@ -159,29 +119,13 @@ def words_of(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(one.text for one in errors) or without_frames(lines)
 
 
-def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(line for line in lines if not FRAME.match(line))
-
-
-def _own(lines: Sequence[str]) -> list[_Said]:
+def _own(lines: Sequence[str]) -> list[Said]:
     """What the last process said."""
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
-    return list(_said(lines[starts[-1] if starts else 0 :]))
+    return list(said_in(lines[starts[-1] if starts else 0 :]))
 
 
-def _said(lines: Sequence[str]) -> Iterator[_Said]:
-    level, at = "", None
-    for line in without_frames(lines):
-        if found := LEVEL.match(line):
-            level = found[1]
-        elif not OF_A_TRACE.match(line):
-            level = ""
-        at = stamp_of(line) or at
-        if line.strip():
-            yield _Said(line[:CHARACTERS_JUDGED], level, at)
-
-
-def _stopped_by(said: Sequence[_Said]) -> str | None:
+def _stopped_by(said: Sequence[Said]) -> str | None:
     """The words with which it was stopped in order; `None` where it was not, or where something has failed to start since."""
     signal, ended = _last(said, SIGNAL), _last(said, SHUT_DOWN)
     edge = max(signal, ended)
@@ -194,39 +138,26 @@ def _stopped_by(said: Sequence[_Said]) -> str | None:
     return found[0] if found is not None else None
 
 
-def _last(said: Sequence[_Said], pattern: re.Pattern[str]) -> int:
+def _last(said: Sequence[Said], pattern: re.Pattern[str]) -> int:
     return max((number for number, one in enumerate(said) if pattern.search(one.text)), default=-1)
 
 
-def _at_the_end(said: Sequence[_Said]) -> list[_Said]:
+def _at_the_end(said: Sequence[Said]) -> list[Said]:
     """Without what was said long before the end, and before it was stopped: that it survived."""
     own = said[_last(said, SIGNAL) + 1 :][-LINES_JUDGED:]
     newest = max((one.at for one in own if one.at is not None), default=None)
     return [one for one in own if newest is None or one.at is None or newest - one.at <= AT_THE_END]
 
 
-def _errors(said: Sequence[_Said]) -> list[_Said]:
+def _errors(said: Sequence[Said]) -> list[Said]:
     """Each once, those that say more than that there was one."""
     errors = list({one.text: one for one in said if one.is_error}.values())
     return [one for one in errors if not HOLLOW.search(one.text)] or errors
 
 
-def _death(one: _Said) -> Found | None:
+def _death(one: Said) -> Found | None:
     return first_of(one.text, (LOG_NOT_LOADED,) if one.is_of_the_living else DEATHS)
 
 
 def _joined(quotes: Sequence[str]) -> str:
     return ": ".join(dict.fromkeys(quotes))[: 2 * MAX_QUOTE]
-
-
-def _shown(said: Sequence[_Said]) -> str:
-    return " | ".join(_without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
-
-
-def _without_secrets(text: str) -> str:
-    """Times, kinds of errors and paths stay: they say where to look."""
-    found = LEVEL.match(text) or THROWN.match(text)
-    begun = found.end() if found is not None else 0
-    parts = PATH.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
-    told = "".join(part if number % 2 else stripped(part) for number, part in enumerate(parts))
-    return (text[:begun] + told).strip()

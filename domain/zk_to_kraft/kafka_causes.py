@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.decisions import WaitReason
 from domain.observed import Unanswered
-from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.lag_causes import lag_causes
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
@@ -166,7 +166,7 @@ def _disagreement(looked: Looked, told: Unanswered, broker_id: int) -> Cause:
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
-        observed=told.why,
+        observed=told.why + complaints(looked, broker_id),
         expected="all brokers list the same brokers",
         fix="After a broker has started or ended they differ for some seconds: look again. If it lasts, the one that lists too "
         "few or too many hears from no controller: look in its log for its session with ZooKeeper, and for `could not be "

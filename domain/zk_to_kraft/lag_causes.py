@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
-from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
 from domain.zk_to_kraft.log_lines import FETCH_INVALID, FETCH_REFUSED, FETCH_STOPPED, FETCHER_DIED, LOG_DIR_FAILED, Found
 from domain.zk_to_kraft.sparing import restart_of
@@ -67,7 +67,7 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
         if said is not None:
             name = looked.broker_name(broker_id)
             return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
-    return "", "", _by_itself(looked, missing)
+    return "", complaints(looked, *missing, *leaders).removeprefix(". "), _by_itself(looked, missing)
 
 
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:

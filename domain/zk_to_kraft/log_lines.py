@@ -1,7 +1,8 @@
 """Lines of Kafka's own logs that tell a cause which no metric and no znode tells, and what to do about each.
 
-Only what a pattern matches is ever shown: a log may hold anything. The texts are those of Kafka 3.9 (KRaftMigrationDriver,
-QuorumController, BrokerLifecycleManager). What a process says when it dies: `deaths.py`.
+Of a line only what a pattern matches is shown: a log may hold anything. The texts are those of Kafka 3.9
+(KRaftMigrationDriver, QuorumController, BrokerLifecycleManager). What a process says when it dies: `deaths.py`. What no pattern
+knows: `said.py`.
 """
 
 import re

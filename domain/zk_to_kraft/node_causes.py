@@ -6,7 +6,7 @@ from hashlib import sha256
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
-from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, some
+from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.deaths import ending_of
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
@@ -125,7 +125,7 @@ def _silent(looked: Looked, view: NodeView) -> Cause:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
         fix = told.told.fix
     else:
-        observed = f"its process runs, and its metrics endpoint gives no answer. {said}"
+        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{complaints(looked, view.id)}"
         fix = (
             f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
             "keeperless-activities, and whether the address in the cluster's specification is right."
@@ -155,7 +155,7 @@ def _not_ready(looked: Looked, view: NodeView) -> Cause:
     fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
-    observed = ". ".join([begun, *filter(None, [state]), *said])
+    observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
     return cause(
         looked,
         WaitReason.NODE_NOT_READY,
@@ -182,7 +182,8 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
         name,
         WaitReason.QUORUM_TOO_THIN,
         observed=f"its log ends at {end}, it follows {follows}; {looked.name(leader.id)} leads, at "
-        f"{leader.metrics.raft_log_end}" + "".join(f". Its log says: {found.quote}" for found in said[:1]),
+        f"{leader.metrics.raft_log_end}"
+        + ("".join(f". Its log says: {found.quote}" for found in said[:1]) or complaints(looked, node.id)),
         expected="every controller follows the leader, and has its log",
         fix=said[0].told.fix
         if said

@@ -318,7 +318,6 @@ async def lagging(leader: int) -> FakeCluster:
     cluster.advance(5)
     cluster.leaders.of.update(dict.fromkeys(cluster.leaders.of, leader))
     return cluster
-    return cluster
 
 
 async def test_throttles_are_looked_for_where_replicas_lag() -> None:

@@ -1,0 +1,96 @@
+"""The lines of a log as they were said: how loudly, when, and without what nobody may see of them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, current, stamp_of
+from domain.zk_to_kraft.rehearsal_log import stripped
+
+CHARACTERS_JUDGED = 800
+"""Of a line: short enough for any layout."""
+SHOWN_LINES = 3
+"""Of the errors that are not known, those that are shown."""
+
+FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
+LEVEL = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
+LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
+OF_A_TRACE = re.compile(
+    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
+)
+"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
+ERROR = re.compile(
+    r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
+    r"Fault)\b|"
+    r"(?:Fatal |FATAL )?[Ee]rror\b|# +\w|Terminating due to|\[\d+\.\d+s\]\[error\])|: (?:not found|No such file or directory|"
+    r"Permission denied)$"
+)
+THROWN = re.compile(
+    r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
+)
+REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
+PATH = re.compile(r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/]))")
+"""In small letters only: what is encoded has others as well."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line with the level of what it belongs to, empty where it has none, and the last time before it."""
+
+    text: str
+    level: str
+    at: datetime | None
+
+    @property
+    def is_of_the_living(self) -> bool:
+        return self.level in LIVING
+
+    @property
+    def is_error(self) -> bool:
+        return not self.is_of_the_living and ERROR.search(self.text) is not None
+
+
+def said_in(lines: Sequence[str]) -> Iterator[Said]:
+    level, at = "", None
+    for line in without_frames(lines):
+        if found := LEVEL.match(line):
+            level = found[1]
+        elif not OF_A_TRACE.match(line):
+            level = ""
+        at = stamp_of(line) or at
+        if line.strip():
+            yield Said(line[:CHARACTERS_JUDGED], level, at)
+
+
+def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line for line in lines if not FRAME.match(line))
+
+
+def complaint_in(lines: Sequence[str]) -> str:
+    """The last error that a process which runs has told of, else its last warning, with what that was caused by; empty where it
+    complains of nothing. Nothing that is long over: `current`.
+    """
+    said = list(said_in(current(lines)))
+    for levels in (FAILURES, WARNINGS):
+        heads = [number for number, one in enumerate(said) if one.level in levels and LEVEL.match(one.text)]
+        if heads:
+            below = takewhile(lambda one: not LEVEL.match(one.text), said[heads[-1] + 1 :])
+            causes = [one for one in below if one.level in levels and THROWN.match(one.text)]
+            return shown([said[heads[-1]], *causes[-1:]])
+    return ""
+
+
+def shown(said: Sequence[Said]) -> str:
+    return " | ".join(_without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
+
+
+def _without_secrets(text: str) -> str:
+    """Times, kinds of errors and paths stay: they say where to look."""
+    found = LEVEL.match(text) or THROWN.match(text)
+    begun = found.end() if found is not None else 0
+    parts = PATH.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
+    told = "".join(part if number % 2 else stripped(part) for number, part in enumerate(parts))
+    return (text[:begun] + told).strip()

@@ -1,0 +1,96 @@
+"""What a running process complains of: the last error, else the last warning, for people's eyes, and nothing that is over."""
+
+import pytest
+
+from activities.blocking import worth_reading
+from domain.observation import Observation, PartitionFault, Unanswered
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.said import complaint_in
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part
+
+SPEC, POLICY = cluster_spec(), MigrationPolicy()
+DUAL = observation(Point.DUAL_WRITE)
+INFO = "[2026-11-20 03:00:30,000] INFO Awaiting socket connections on 0.0.0.0:9092. (kafka.network.DataPlaneAcceptor)"
+ERROR = "[2026-11-20 03:00:10,000] ERROR The moon is in the wrong house (kafka.server.Astrologer)"
+WARN = "[2026-11-20 03:00:20,000] WARN Clouds gather (kafka.server.Astrologer)"
+TRACE = (
+    "java.io.IOException: it does not shine",
+    "\tat kafka.server.Astrologer.look(Astrologer.scala:7)",
+    "Caused by: java.nio.file.FileSystemException: /data/moon: gone",
+)
+
+
+def test_an_error_is_told_before_a_later_warning_and_with_its_cause() -> None:
+    told = complaint_in([INFO, ERROR, *TRACE, WARN, INFO])
+    assert "03:00:10" in told
+    assert "The moon is in the wrong house" in told
+    assert "FileSystemException: /data/moon" in told
+    assert "Clouds" not in told
+    assert "Astrologer.scala" not in told
+
+
+def test_a_warning_is_told_where_there_is_no_error() -> None:
+    assert "Clouds gather" in complaint_in([INFO, WARN, INFO])
+    assert complaint_in([INFO]) == complaint_in([]) == ""
+
+
+def test_what_is_long_over_or_was_said_by_a_process_before_is_not_told() -> None:
+    later = INFO.replace("03:00:30", "03:09:30")
+    start = "[2026-11-20 03:00:25,000] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4j)"
+    assert complaint_in([ERROR, later]) == ""
+    assert complaint_in([ERROR, WARN, start, INFO]) == ""
+
+
+def test_values_are_not_shown() -> None:
+    told = complaint_in([ERROR.replace("The moon", 'password=hunter2 sasl.jaas.config="x password=hunter3" The moon')])
+    assert "The moon" in told
+    assert "hunter" not in told
+
+
+def entries(seen: Observation, logs: dict[int, tuple[str, ...]]) -> dict[str, str]:
+    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(logs=logs))
+    return {entry.object: entry.observed for entry in blockers_of(looked)[0]}
+
+
+LAGGING = with_kafka(DUAL, under_replicated=(PartitionFault(partition="orders-1", missing=(2,), leader=1),))
+SILENT = with_part(DUAL, 2, metrics=None)
+DISAGREEING = DUAL.model_copy(update={"kafka": None, "unanswered": (Unanswered(what="kafka", why="lists 2", broker_id=2),)})
+UNREGISTERED = with_metrics(DUAL, 3002, active_broker_count=2, migrating_broker_count=2)
+
+
+@pytest.mark.parametrize(
+    ("seen", "about"),
+    [(LAGGING, "broker-2"), (SILENT, "broker-2"), (DISAGREEING, "broker-2"), (UNREGISTERED, "controller-3002")],
+)
+def test_where_nothing_known_explains_it_the_last_complaint_is_told(seen: Observation, about: str) -> None:
+    observed = entries(seen, {2: (INFO, ERROR)})[about]
+    assert "The last complaint in the log of broker-2: " in observed
+    assert "The moon is in the wrong house" in observed
+
+
+def test_what_is_known_is_told_without_it() -> None:
+    known = "[2026-11-20 03:00:20,000] ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to"
+    observed = entries(LAGGING, {2: (ERROR, known)})["broker-2"]
+    assert "complaint" not in observed
+
+
+def test_a_quorum_without_a_leader_tells_what_its_controllers_complain_of() -> None:
+    seen = DUAL
+    for controller in SPEC.controllers:
+        seen = with_metrics(seen, controller.id, active_controller_count=0)
+    observed = entries(seen, {3002: (ERROR,)})["the quorum"]
+    assert {c.id for c in SPEC.controllers} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
+    assert "The last complaint in the log of controller-3002: " in observed
+
+
+def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
+    def read(seen: Observation) -> set[int]:
+        return set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
+
+    assert read(DUAL) == {3002}
+    assert read(DISAGREEING) == {2, 3002}
+    before = observation(Point.BEFORE)
+    assert read(before) == set(), "controllers that are not there yet have none"
