@@ -112,4 +112,5 @@ class Listeners(Protocol):
     """Looks at a node from outside: a process that somebody started another way is in no pid file, and answers all the same."""
 
     async def is_answering(self, host: str, port: int) -> bool:
-        """Whether anybody accepts connections there. False also when nothing comes back within a second or two."""
+        """Whether anybody accepts connections there. False also when nothing comes back within a second or two. Raises
+        `Transient` where this host cannot even ask."""

@@ -1,6 +1,9 @@
 """Who listens: the real adapter's answer for a process that runs, one that stands still, and none; and the simulated one's."""
 
+import asyncio
+import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -10,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from activities.adapters.listeners import TcpListeners
+from domain.errors import Transient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners
 
@@ -55,6 +59,45 @@ async def test_where_nothing_comes_back_nobody_answers() -> None:
             for client in waiting:
                 client.close()
     assert not await TcpListeners(seconds=0.5).is_answering("no-such-host.invalid", 9093)
+
+
+async def test_a_host_that_cannot_ask_does_not_take_others_for_dead(server: tuple[subprocess.Popen[bytes], int]) -> None:
+    """Who counts on the answer may wipe what he takes for dead."""
+    _, port = server
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        with pytest.raises(Transient, match=r"Too many open files.*ulimit -n"):
+            await TcpListeners().is_answering("127.0.0.1", port)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert await TcpListeners().is_answering("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_ours"),
+    [
+        ([errno.EADDRNOTAVAIL], True),
+        ([errno.EADDRNOTAVAIL, errno.EADDRNOTAVAIL], True),
+        ([errno.EADDRNOTAVAIL, errno.ECONNREFUSED], False),
+        ([errno.EHOSTUNREACH], False),
+    ],
+)
+async def test_of_several_addresses_one_that_refuses_is_an_answer(
+    said: list[int], is_ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        errors = [OSError(number, f"Connect call failed ('::1', {number})") for number in said]
+        raise errors[0] if len(errors) == 1 else OSError(f"Multiple exceptions: {', '.join(map(str, errors))}")
+
+    monkeypatch.setattr(asyncio, "open_connection", fails)
+    if is_ours:
+        with pytest.raises(Transient, match="Cannot assign requested address"):
+            await TcpListeners().is_answering("localhost", 9093)
+    else:
+        assert not await TcpListeners().is_answering("localhost", 9093)
 
 
 async def test_a_simulated_controller_answers_while_it_runs() -> None:
