@@ -48,7 +48,7 @@ LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
 
 MOST_LAGGING = 6
-"""Followers whose log is read where replicas lag, and leaders: where more do, what one says holds for the others."""
+"""Followers whose log is read where replicas lag, leaders, and brokers that do not answer: what one says holds for others."""
 
 HINT_SECONDS = 3.5
 """For each thing that is looked up besides the look itself."""
@@ -275,17 +275,18 @@ def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
-    unready, behind, or not registered, of brokers between which replicas lag, and of one that differs from the others."""
+    unready, behind, or not registered, of brokers between which replicas lag, and of some where Kafka as a whole does not
+    answer."""
     leader = quorum_leader(observation, spec)
     unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
     wanted = [node.id for node in situation.nodes if node.mode in unready]
     made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
     wanted += [leader.id] if leader is not None else made
-    brokers = {b.id for b in spec.brokers}
-    wanted += [part.broker_id for part in observation.unanswered if part.broker_id in brokers]
     wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
+    if observation.kafka is None:
+        wanted += [node.id for node in situation.brokers][:MOST_LAGGING]
     return list(dict.fromkeys([*wanted, *_lagging(spec, observation)]))
 
 

@@ -6,6 +6,7 @@ from domain.decisions import WaitReason
 from domain.observed import Unanswered
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.lag_causes import lag_causes
+from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
 
@@ -124,14 +125,21 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
     elif told.broker_id is not None:
         yield from () if _are_two_in_charge(looked) else (_disagreement(looked, told, told.broker_id),)
     else:
-        yield cause(
-            looked,
-            WaitReason.PART_UNKNOWN,
-            "kafka",
-            observed=told.why,
-            expected="the brokers answer at kafka.bootstrap_servers",
-            fix=LATE,
-        )
+        yield _late(looked, told)
+
+
+def _late(looked: Looked, told: Unanswered) -> Cause:
+    brokers = [b.id for b in looked.spec.brokers]
+    said = [(i, found) for i in brokers for found in found_in(looked.hints.logs.get(i, ()), (TOO_MANY_CONNECTIONS,))][:1]
+    names = "".join(f". The log of {looked.name(i)} says: {found.quote}" for i, found in said)
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        "kafka",
+        observed=told.why + (names or complaints(looked, *brokers)),
+        expected=said[0][1].told.expected if said else "the brokers answer at kafka.bootstrap_servers",
+        fix=said[0][1].told.fix if said else LATE,
+    )
 
 
 def _refused(looked: Looked, told: Unanswered) -> Cause:

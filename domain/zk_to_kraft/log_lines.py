@@ -223,6 +223,13 @@ ISR_REFUSED = Told(
     "The followers may be well: the controller does not take down what the leader says of them. Look at the controller's log "
     "of the same second; where there is no controller, at ZooKeeper or the quorum.",
 )
+TOO_MANY_CONNECTIONS = Told(
+    "too-many-connections",
+    re.compile(r"Rejected connection from /?\S{1,60}, address already has the configured maximum of \d+ connections"),
+    "as many connections from one address as its clients, brokers and keeperless-activities need",
+    "Raise max.connections.per.ip, or max.connections.per.ip.overrides for that address (kafka-configs.sh --alter "
+    "--entity-type brokers --entity-default, or the broker's file), or end what holds them (`ss -tnp`).",
+)
 
 RUNNING = (
     WAITING_FOR_BROKERS,
@@ -249,6 +256,7 @@ RUNNING = (
     FETCH_REFUSED,
     FETCH_INVALID,
     ISR_REFUSED,
+    TOO_MANY_CONNECTIONS,
 )
 """What a living process says. The first pattern that fits a line counts."""
 REFUSALS = (

@@ -15,6 +15,9 @@ SPEC = cluster_spec()
 POLICY = MigrationPolicy()
 BEFORE, DUAL = observation(Point.CONTROLLERS_UP), observation(Point.DUAL_WRITE)
 REFUSED = "Error for partition orders-1 at offset 9"
+MANY = (
+    "INFO Rejected connection from /10.0.0.7, address already has the configured maximum of 20 connections. (kafka.network.A)"
+)
 FETCHER = "[2026-11-20 03:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 
 
@@ -93,6 +96,15 @@ def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> 
     assert "/config/changes" not in entry.fix, "a change of address reaches the controllers with a start only"
     (entry,) = entries(silent(DUAL), unheard={2: ("127.0.0.1:1",)}, set_dynamically={2: ("127.0.0.1:12",)})
     assert "/etc/kafka/2.properties" in entry.fix
+
+
+def test_where_brokers_answer_too_late_their_logs_are_asked_why() -> None:
+    (entry,) = entries(silent(DUAL), logs={2: (f"[2026-11-20 03:00:00,000] {MANY}",)})
+    assert (entry.object, "The log of broker-2 says: Rejected connection from" in entry.observed) == ("kafka", True)
+    assert "max.connections.per.ip" in entry.fix
+    (entry,) = entries(silent(DUAL), logs={2: (f"[2026-11-20 03:00:00,000] {MANY}".replace("INFO Rejected", "WARN Left"),)})
+    assert "The last complaint in the log of broker-2" in entry.observed
+    assert "RequestHandlerAvgIdlePercent" in entry.fix
 
 
 def test_a_broker_that_is_not_ours_to_know_is_named_all_the_same() -> None:

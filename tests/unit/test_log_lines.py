@@ -33,6 +33,8 @@ LIVING = {
     "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
+    "too-many-connections": "INFO Rejected connection from /127.0.0.1, address already has the configured maximum of 2 "
+    "connections. (kafka.network.DataPlaneAcceptor)",
     "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
     "log-dir-failed": "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1b with uuid Some(x) because the "
     "log directory has failed. (kafka.server.ReplicaManager)",

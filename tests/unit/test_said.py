@@ -91,6 +91,6 @@ def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
         return set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
 
     assert read(DUAL) == {3002}
-    assert read(DISAGREEING) == {2, 3002}
+    assert read(DISAGREEING) == {1, 2, 3, 3002}
     before = observation(Point.BEFORE)
     assert read(before) == set(), "controllers that are not there yet have none"
