@@ -17,7 +17,7 @@ from activities.suspects import POISON_SECONDS
 from domain.contracts import ActivityName, Assessment, AssessRequest, StepRequest
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
-from domain.errors import KeeperlessError, Permanent, Superseded, Transient, Unsafe
+from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient, Unsafe
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
 from domain.records import ClusterRecord, CommandKind
@@ -216,7 +216,7 @@ async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> Clus
 async def registered(name: str, ports: Ports) -> ClusterRecord:
     cluster = await ports.ledger.cluster(name)
     if cluster is None:
-        raise Permanent(f"cluster {name} is not registered: PUT /clusters/{name} first")
+        raise OtherLedger(f"cluster {name}", ports.ledger.place)
     return cluster
 
 

@@ -26,7 +26,7 @@ from activities.zookeeper_view import assigned_to
 from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
-from domain.errors import KeeperlessError, Permanent
+from domain.errors import KeeperlessError, OtherLedger
 from domain.observation import Observation, Suspect
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
@@ -73,7 +73,7 @@ class Blocking:
             cluster = await registered(request.cluster, self._ports)
             record = await self._ports.ledger.migration(request.migration_id)
             if record is None:
-                raise Permanent(f"migration {request.migration_id} is not in the ledger")
+                raise OtherLedger(f"migration {request.migration_id}", self._ports.ledger.place)
             ruling = await self._ruling(request, record)
             observation, servers = await asyncio.gather(
                 observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._ask_servers(cluster)

@@ -5,6 +5,7 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 from collections.abc import Sequence
 
 from activities.observe import Ports, installed_jars
+from activities.ports.nodes import NodeDriver
 from activities.sessions import session
 from activities.together import all_of
 from activities.zookeeper_view import cluster_id_in
@@ -15,6 +16,8 @@ from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.own_file import whose_else
 
+ZIP = b"PK"
+"""How a jar begins."""
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
 
 
@@ -34,11 +37,26 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
 
 
 async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
-    if await installed_jars(ports.drivers.driver(node), node.kafka_home):
-        return None
+    driver = ports.drivers.driver(node)
+    if await installed_jars(driver, node.kafka_home):
+        return await _why_not_whole(cluster, node, driver)
     return (
         f"{cluster.spec.node_name(node.id)}: {node.kafka_home}/libs has no Kafka (kafka_2.….jar). {UNTIL} Put the installation "
         "back (a volume that is not mounted, a package that was removed), or correct kafka_home and the start command."
+    )
+
+
+async def _why_not_whole(cluster: ClusterRecord, node: NodeSpec, driver: NodeDriver) -> str | None:
+    """An upgrade that was cut off leaves jars that are empty, or not there."""
+    folder = f"{node.kafka_home}/libs"
+    jars = [name for name in await driver.list_dir(folder) or () if name.endswith(".jar")]
+    starts = await all_of(*(driver.read_part(f"{folder}/{name}", 0, len(ZIP)) for name in jars))
+    broken = [name for name, start in zip(jars, starts, strict=True) if start != ZIP]
+    if not broken:
+        return None
+    return (
+        f"{cluster.spec.node_name(node.id)}: {folder}/{broken[0]} is empty, or no jar. {UNTIL} Install that version of Kafka "
+        "again: an upgrade was cut off, or its volume is full."
     )
 
 

@@ -4,6 +4,7 @@ were paused by somebody.
 
 from collections.abc import AsyncIterator
 from datetime import UTC, timedelta
+from itertools import takewhile
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState, WorkflowTaskFailedCause
@@ -57,6 +58,12 @@ OTHER_CODE = "its worker runs another release's code than what began this run, a
 OTHER_CODE_FIX = (
     "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
     'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
+)
+
+SEARCH_ATTRIBUTES_FIX = (
+    "Somebody has removed a search attribute from Temporal's namespace. Create what is named there again: `temporal operator "
+    "search-attribute create --name NAME --type Keyword`, for Cluster, MigrationKind, Phase, MigrationId and Waiting. It goes "
+    "on by itself."
 )
 
 
@@ -114,31 +121,28 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         )
     elif description.HasField("pending_workflow_task"):
         task = description.pending_workflow_task
-        failure = await _last_failure(client, execution) if task.attempt > 1 else None
+        failure = await _why_failed(client, execution) if task.attempt > 1 else None
         yield _workflow_task(task, failure)
     for activity in description.pending_activities:
         yield _task(activity, execution.workflow_id)
 
 
-async def _last_failure(client: Client, execution: WorkflowExecution) -> WorkflowTaskFailedEventAttributes | None:
-    """What ended the last workflow task that was not lost. Later attempts at it leave nothing in the history."""
+async def _why_failed(client: Client, execution: WorkflowExecution) -> WorkflowTaskFailedEventAttributes | None:
+    """What ends the workflow's task since one was last done: the server's own word where there is one, for what the worker
+    stumbles over later may follow from that. Of later attempts at a task the history tells nothing.
+    """
     asked = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=execution, maximum_page_size=LAST_EVENTS
     )
     answer = await client.workflow_service.get_workflow_execution_history_reverse(asked)
-    for event in answer.history.events:
-        if event.HasField("workflow_task_failed_event_attributes"):
-            return event.workflow_task_failed_event_attributes
-        if event.HasField("workflow_task_completed_event_attributes"):
-            return None
-    return None
+    since = takewhile(lambda event: not event.HasField("workflow_task_completed_event_attributes"), answer.history.events)
+    failed = [e.workflow_task_failed_event_attributes for e in since if e.HasField("workflow_task_failed_event_attributes")]
+    return next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
 
 
 def _workflow_task(task: PendingWorkflowTaskInfo, failure: WorkflowTaskFailedEventAttributes | None) -> standing.PendingTask:
     is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
-    is_other_code = (
-        failure is not None and failure.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
-    )
+    error, fix = _words_of(failure) if failure is not None else ("", "")
     due = task.scheduled_time if failure is not None else task.original_scheduled_time
     return standing.PendingTask(
         what=WORKFLOW,
@@ -147,9 +151,18 @@ def _workflow_task(task: PendingWorkflowTaskInfo, failure: WorkflowTaskFailedEve
         due_at=due.ToDatetime(UTC),
         taken_at=task.started_time.ToDatetime(UTC) if is_taken else None,
         attempt=task.attempt,
-        error="" if failure is None else OTHER_CODE if is_other_code else UNFORESEEN,
-        fix=OTHER_CODE_FIX if is_other_code else "",
+        error=error,
+        fix=fix,
     )
+
+
+def _words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
+    """The error and its fix. What the server itself says tells no value of ours."""
+    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
+        return OTHER_CODE, OTHER_CODE_FIX
+    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
+        return failed.failure.message, SEARCH_ATTRIBUTES_FIX
+    return (failed.failure.message if failed.failure.HasField("server_failure_info") else UNFORESEEN), ""
 
 
 def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTask:

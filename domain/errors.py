@@ -4,7 +4,8 @@
     ├── Transient      the same call may succeed later: try again
     │   ├── Absent     the other side has answered: what the call is about is not there (yet)
     │   ├── NotLetIn   what we were given to connect with does not fit: right once somebody has corrected it
-    │   └── BrokerApart one broker keeps the whole from being known: it is named
+    │   ├── BrokerApart one broker keeps the whole from being known: it is named
+    │   └── OtherLedger whoever asks has found it in the ledger, and our ledger is another one
     ├── Unsafe         going on could hurt the cluster: stop, touch nothing else, ask a person
     ├── Permanent      the same call will never succeed: change the input
     └── Superseded     this run has lost its claim to the cluster: stop at once, somebody else leads
@@ -36,6 +37,16 @@ class BrokerApart(Transient):
     def __init__(self, message: str, broker_id: int, address: str | None = None) -> None:
         super().__init__(message)
         self.broker_id, self.address = broker_id, address
+
+
+class OtherLedger(Transient):
+    """Whoever asks has found it in the ledger, and ours, at `place`, has not got it. Right once we are given the same."""
+
+    def __init__(self, what: str, place: str) -> None:
+        super().__init__(
+            f"{what} is not in the ledger of this worker, {place}, though it is in that of whoever asks: they are two. Start "
+            "the worker with the KEEPERLESS_LEDGER_URL that the API has; nothing is done until then"
+        )
 
 
 class Unsafe(KeeperlessError):

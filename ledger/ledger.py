@@ -52,6 +52,11 @@ class SqlLedger:
         self._database = database
         self._now = now
 
+    @property
+    def place(self) -> str:
+        """Where it is, for people: the database's URL without its password."""
+        return self._database.engine.url.render_as_string(hide_password=True)
+
     async def ping(self) -> None:
         """Ask the database for an answer, nothing else."""
         await self._database.read(lambda connection: connection.execute(text("SELECT 1")))

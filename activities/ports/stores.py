@@ -39,6 +39,10 @@ class SecretStore(Protocol):
 class Ledger(Protocol):
     """What activities need of the ledger."""
 
+    @property
+    def place(self) -> str:
+        """Where it is, for people: without credentials."""
+
     async def add_report(self, report: DriftReport) -> DriftReport:
         """Publish a check's report, once: where one with this id is there already that one stands, and is the answer."""
 

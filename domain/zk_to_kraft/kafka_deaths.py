@@ -163,6 +163,17 @@ PROPERTIES = (
         "Put broker.id back into its file, as it is registered. Then start it.",
     ),
     Told(
+        "installation-broken",
+        re.compile(
+            r"(?:ClassNotFoundException: |NoClassDefFoundError: )(?:org[./]apache[./](?:kafka|zookeeper)|kafka|scala)[./]"
+            r"[\w/.$]{1,120}|(?:ZipException|ZipError): .{1,120}"
+        ),
+        "all jars of its Kafka in kafka_home's libs, whole",
+        "A jar of Kafka's own is missing there, empty or cut off, as an interrupted upgrade leaves it: compare names and sizes "
+        "(`ls -l`) with a node that runs, and install that version again. If a property names the class itself, it is no "
+        "class of this version: correct that. Then start it.",
+    ),
+    Told(
         "class-not-found",
         re.compile(r"ClassNotFoundException: [\w.$]{1,120}|NoClassDefFoundError: [\w/.$]{1,120}"),
         "every class that its properties name is in kafka_home's libs",

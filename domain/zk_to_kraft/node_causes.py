@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
-from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, some
@@ -17,7 +16,6 @@ from domain.zk_to_kraft.log_lines import (
     REFUSALS,
     TLS_FAILED,
     found_in,
-    silence_in,
     since_registered,
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -30,6 +28,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, has_no_gauges, not_ready, silent, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -47,12 +46,6 @@ NO_VOLUME = (
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 """Phases in which a controller without the flag is what is wanted, or can be mended no more."""
 
-EXPLAINED_BY = {
-    Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
-    Role.CONTROLLER: (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_TOO_THIN),
-}
-"""What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
-
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
     """Node by node. One that a step of ours is working on has none, but that it stands still: then the step does, too."""
@@ -60,14 +53,16 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
         view = looked.observation.node(node.id)
         if looked.name(node.id) in looked.in_hand:
             if view.process is not None and view.process.is_paused:
-                yield _silent(looked, view)
+                yield silent(looked, view)
             continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)
         elif node.mode in UNKNOWN_MODES:
-            yield _silent(looked, view)
+            yield silent(looked, view)
+        elif has_no_gauges(looked, view):
+            yield unmeasured(looked, view)
         elif node.mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}:
-            yield _not_ready(looked, view)
+            yield not_ready(looked, view)
         elif isinstance(node, ControllerSituation):
             yield from _not_caught_up(looked, node)
         elif isinstance(node, BrokerSituation):
@@ -103,68 +98,6 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
         observed=f"somebody listens at its metrics endpoint, and {pid_file} names no process of it that runs",
         expected=f"{pid_file} has the pid of {name}",
         fix="Write the pid of its process there, or stop that process and start the node the usual way.",
-    )
-
-
-def _silent(looked: Looked, view: NodeView) -> Cause:
-    """Its process, its files or its metrics did not answer: one cause, whichever of them."""
-    name = looked.name(view.id)
-    parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
-    said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
-    if view.process is not None and view.process.is_paused:
-        pid = (view.process.identity or "").partition("@")[0]
-        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
-        fix = f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
-    elif view.process is not None and view.disk is None:
-        observed = said
-        fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
-    elif view.process is None:
-        observed = said
-        fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
-    elif (told := silence_in(looked.hints.logs.get(view.id, ()))) is not None:
-        observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
-        fix = told.told.fix
-    else:
-        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{complaints(looked, view.id)}"
-        fix = (
-            f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
-            "keeperless-activities, and whether the address in the cluster's specification is right."
-        )
-    explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    expected = f"process, files and metrics of {name} answer"
-    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
-
-
-SHUTTING_DOWN = frozenset({6, 7})
-"""BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
-AWAIT_SERVING = (
-    "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, ZooKeeper, or the controllers."
-)
-AWAIT_END = (
-    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
-    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
-)
-
-
-def _not_ready(looked: Looked, view: NodeView) -> Cause:
-    name, metrics = looked.name(view.id), view.metrics
-    state = (
-        f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
-    )
-    said = [found.quote for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
-    fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
-    is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
-    begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
-    observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
-    return cause(
-        looked,
-        WaitReason.NODE_NOT_READY,
-        name,
-        *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=observed,
-        expected=f"{name} serves",
-        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
-        since=view.process.started_at if view.process is not None else None,
     )
 
 

@@ -72,7 +72,7 @@ class FakeProcess:
 def new_machine(spec: NodeSpec) -> FakeMachine:
     """With Kafka installed, and nothing else."""
     machine = FakeMachine()
-    machine.write(f"{spec.kafka_home}/libs/kafka_2.13-{VERSION}.jar", FileContent(b"", 0o644, 0, 0))
+    machine.write(f"{spec.kafka_home}/libs/kafka_2.13-{VERSION}.jar", FileContent(b"PK", 0o644, 0, 0))
     return machine
 
 

@@ -17,6 +17,7 @@ from temporalio.api.workflowservice.v1 import (
     UnpauseWorkflowExecutionRequest,
 )
 from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from api.pending import RunSeen, _task, run_seen
@@ -72,6 +73,16 @@ class OfAnotherRelease(Watching):
     @workflow.query
     def status(self) -> str:
         return "it sleeps"
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class Attributed(Watching):
+    """Sets an attribute that nobody has made."""
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> None:
+        workflow.upsert_search_attributes([SearchAttributeKey.for_keyword("Forgotten").value_set("x")])
+        await workflow.sleep(1)
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -183,6 +194,14 @@ async def test_a_worker_of_another_release_is_told_as_such(api: Any, temporal_cl
         assert (await seen(api, record)).is_led, "nobody is missing"
     async with leading(temporal_client, Watching):
         assert await told(api, record, lambda found: not found) == []
+
+
+async def test_a_search_attribute_that_is_gone_is_told_in_the_servers_words(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Attributed):
+        record = await migrating(api)
+        (entry,) = await told(api, record, lambda found: ("step-failing", "the migration's workflow") in found)
+    assert "search attribute Forgotten" in entry.observed
+    assert "search-attribute create" in entry.fix
 
 
 async def test_a_workflow_whose_worker_fails_is_told_without_its_words(api: Any, temporal_client: Client) -> None:

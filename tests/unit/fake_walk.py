@@ -143,6 +143,8 @@ async def approve(ledger: Any, command_id: str, evidence_hash: str) -> str:
 class LedgerInMemory:
     """What a step asks of the ledger. `is_silent`: it does not answer."""
 
+    place = "memory"
+
     def __init__(self, cluster: FakeCluster) -> None:
         self.held_by = 1
         self.is_silent = False

@@ -620,3 +620,24 @@ def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
     entries, _ = blockers_of(looked_at(unread))
     (entry,) = (entry for entry in entries if entry.object == "broker-2")
     assert (why in entry.observed, "mend what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
+
+
+def without_gauges(seen: Observation, node_id: int, seconds_ago: float) -> Observation:
+    seen = with_metrics(seen, node_id, broker_state=None, migration_gauge=None, raft_log_end=None, raft_leader=None)
+    process = seen.node(node_id).process
+    assert process is not None
+    begun = process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=seconds_ago)})
+    return with_part(seen, node_id, process=begun)
+
+
+@pytest.mark.parametrize(("node_id", "gauge"), [(2, "BrokerState"), (3001, "raft-metrics")])
+def test_an_agent_that_leaves_kafkas_gauges_out_is_no_node_that_does_not_serve(node_id: int, gauge: str) -> None:
+    seen, name = without_gauges(DUAL, node_id, 600), SPEC.node_name(node_id)
+    complains = {node_id: ("[2026-11-20 03:00:00,000] WARN [X] Connection to node 1 (/10.0.0.7:1) could not be established",)}
+    (entry,) = [e for e in blockers_of(looked_at(seen, hints=Hints(logs=complains)))[0] if e.object == name]
+    assert (entry.code, gauge in entry.observed, "includeObjectNames" in entry.fix) == ("node-not-ready", True, True)
+
+
+def test_a_node_that_has_just_started_may_not_have_its_gauges_yet() -> None:
+    (entry,) = blockers_of(looked_at(without_gauges(DUAL, 2, 20)))[0]
+    assert "does not serve yet" in entry.observed

@@ -12,7 +12,7 @@ from activities.blocking import Blocking
 from activities.observe import Ports
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
-from domain.errors import Permanent
+from domain.errors import OtherLedger
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
@@ -199,7 +199,7 @@ async def test_on_the_way_back_a_loss_that_may_have_been_accepted_is_no_blocker(
 
 
 async def test_a_migration_that_the_ledger_does_not_know_is_an_error() -> None:
-    with pytest.raises(Permanent, match="m2"):
+    with pytest.raises(OtherLedger, match="migration m2 is not in the ledger of this worker, memory"):
         await found(await in_dual_write(), migration_id="m2")
 
 

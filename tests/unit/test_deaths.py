@@ -37,6 +37,7 @@ DYING = {
     "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
     "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
     "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
+    "installation-broken": "java.lang.NoClassDefFoundError: org/apache/kafka/raft/QuorumConfig",
     "class-not-found": "java.lang.ClassNotFoundException: org.example.Policy",
     "out-of-maps": "IOException: Map failed",
     "out-of-threads": "OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits "

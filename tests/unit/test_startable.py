@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from activities.ports.nodes import FileContent
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from playground.fakes.cluster import FakeCluster
@@ -38,6 +39,18 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert f"{node.kafka_home}/libs has no Kafka" in (outcome.blocked or "")
     assert (await driver.process()).is_running
     assert cluster.restarts[name] == before
+
+
+@pytest.mark.parametrize("left", [b"", b"\0\0\0\0"])
+async def test_a_node_whose_upgrade_was_cut_off_runs_on(left: bytes) -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    driver = cluster.driver(node)
+    await driver.write_file(f"{node.kafka_home}/libs/kafka-raft-3.9.2.jar", FileContent(left, 0o644, 0, 0))
+    outcome = await rolled(cluster, scene)
+    assert f"{node.kafka_home}/libs/kafka-raft-3.9.2.jar is empty, or no jar" in (outcome.blocked or "")
+    assert (await driver.process()).is_running
 
 
 @pytest.mark.parametrize(("replaced", "told"), [("broker.id=", "the id 9"), ("log.dirs=", "/var/lib/broker-1 of broker-1")])

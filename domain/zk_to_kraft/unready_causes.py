@@ -1,0 +1,108 @@
+"""Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
+
+from datetime import timedelta
+
+from domain.cluster import Role
+from domain.decisions import WaitReason
+from domain.observation import NodeView
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints
+from domain.zk_to_kraft.log_lines import REFUSALS, found_in, silence_in
+
+EXPLAINED_BY = {
+    Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
+    Role.CONTROLLER: (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_TOO_THIN),
+}
+"""What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
+
+
+def silent(looked: Looked, view: NodeView) -> Cause:
+    """Its process, its files or its metrics did not answer: one cause, whichever of them."""
+    name = looked.name(view.id)
+    parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
+    said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
+    if view.process is not None and view.process.is_paused:
+        pid = (view.process.identity or "").partition("@")[0]
+        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
+        fix = f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+    elif view.process is not None and view.disk is None:
+        observed = said
+        fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
+    elif view.process is None:
+        observed = said
+        fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
+    elif (told := silence_in(looked.hints.logs.get(view.id, ()))) is not None:
+        observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
+        fix = told.told.fix
+    else:
+        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{complaints(looked, view.id)}"
+        fix = (
+            f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
+            "keeperless-activities, and whether the address in the cluster's specification is right."
+        )
+    explained = EXPLAINED_BY[looked.spec.role(view.id)]
+    expected = f"process, files and metrics of {name} answer"
+    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+STARTING = timedelta(seconds=60)
+"""Kafka registers the gauges of its state as it starts, before anything that takes long."""
+
+
+def has_no_gauges(looked: Looked, view: NodeView) -> bool:
+    """Its metrics endpoint answers, with what an agent has of any Java program, long after Kafka has registered its own."""
+    metrics, process = view.metrics, view.process
+    if metrics is None or process is None or process.started_at is None:
+        return False
+    is_broker = looked.spec.role(view.id) is Role.BROKER
+    gauge = metrics.broker_state if is_broker else metrics.raft_log_end
+    return gauge is None and looked.observation.ended_at - process.started_at > STARTING
+
+
+def unmeasured(looked: Looked, view: NodeView) -> Cause:
+    name, url = looked.name(view.id), looked.spec.node(view.id).metrics.url
+    is_broker = looked.spec.role(view.id) is Role.BROKER
+    gauge = "kafka.server:type=KafkaServer,name=BrokerState" if is_broker else "kafka.server:type=raft-metrics"
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {url} lacks {gauge}",
+        expected="Kafka's own gauges at the endpoint",
+        fix="Whether it serves cannot be told. Put the agent's configuration back, so that it leaves Kafka's gauges in "
+        "(includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that shows them. "
+        "The JMX exporter reads its file anew by itself. Or the endpoint in the cluster's specification is another program's.",
+    )
+
+
+SHUTTING_DOWN = frozenset({6, 7})
+"""BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
+AWAIT_SERVING = (
+    "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, ZooKeeper, or the controllers."
+)
+AWAIT_END = (
+    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
+)
+
+
+def not_ready(looked: Looked, view: NodeView) -> Cause:
+    name, metrics = looked.name(view.id), view.metrics
+    state = (
+        f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
+    )
+    said = [found.quote for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
+    fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
+    is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
+    begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
+    observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=observed,
+        expected=f"{name} serves",
+        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
+        since=view.process.started_at if view.process is not None else None,
+    )
