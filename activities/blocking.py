@@ -22,6 +22,7 @@ from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
+from activities.unwritten import unwritten
 from activities.zookeeper_view import assigned_to
 from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest
@@ -32,11 +33,11 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Looked, Serving
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Looked, Serving, Unwritten
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Situation, quorum_leader, situation_of
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader, situation_of
 
 T = TypeVar("T")
 
@@ -142,11 +143,14 @@ class Blocking:
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("replication throttles", self._throttles(cluster, observation), silent, NO_THROTTLE),
+            _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
         )
         knocked = asyncio.gather(self._serving(cluster, situation), self._shut(cluster, observation, situation))
-        (logs, assigned, strays, unreadable, slowed), (serving, shut), (unheard, set_dynamically) = await asyncio.gather(
-            asked, knocked, self._addresses(cluster, observation, situation, silent)
-        )
+        (
+            (logs, assigned, strays, unreadable, slowed, lacking),
+            (serving, shut),
+            (unheard, set_dynamically),
+        ) = await asyncio.gather(asked, knocked, self._addresses(cluster, observation, situation, silent))
         return Hints(
             logs=logs,
             assigned=assigned,
@@ -157,6 +161,7 @@ class Blocking:
             unheard=unheard,
             set_dynamically=set_dynamically,
             throttles=slowed,
+            unwritten=lacking,
             silent=tuple(silent),
         )
 
@@ -240,6 +245,12 @@ class Blocking:
             return {}
         async with session(self._ports.zookeepers, cluster) as tree:
             return await assigned_to(tree, gone)
+
+    async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
+        is_behind = situation.claim is Claim.KRAFT and situation.dual_write is not DualWrite.CURRENT
+        if situation.quorum is not QuorumState.MIGRATION or not is_behind:
+            return None
+        return await unwritten(observation, cluster, self._ports.drivers)
 
     async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What a failover would choke on, before there is one."""

@@ -237,7 +237,8 @@ class LogFacts:
 
     `end`: the offset that the next batch must have. `state`: the last migration state, written at offset `state_at` (in a
     checkpoint: before its end). `stray_configs`: resource type, resource and key of what ZooKeeper cannot hold.
-    `boundary`, `changes`: records beyond that offset which ZooKeeper should have, counted by kind.
+    `boundary`, `changes`: records beyond that offset which ZooKeeper should have, counted by kind; `configured`: those of
+    configs, counted by resource.
     """
 
     end: int = 0
@@ -246,11 +247,12 @@ class LogFacts:
     stray_configs: frozenset[tuple[int, str, str]] = frozenset()
     boundary: int = -1
     changes: Mapping[int, int] = field(default_factory=dict)
+    configured: Mapping[str, int] = field(default_factory=dict)
 
     def counting_beyond(self, offset: int) -> "LogFacts":
         """Begin to count. What has been read beyond `offset` already, in a checkpoint, counts as `UNTOLD`."""
         untold = self.end - 1 - offset
-        return replace(self, boundary=offset, changes={UNTOLD: untold} if untold > 0 else {})
+        return replace(self, boundary=offset, changes={UNTOLD: untold} if untold > 0 else {}, configured={})
 
     def after(self, batches: Iterable[Batch]) -> "LogFacts":
         """The facts with these batches of the log, which must follow without a gap. Those read before are passed over."""
@@ -275,9 +277,14 @@ class LogFacts:
         """The counted changes for people, e.g. `300 topic`."""
         return tuple(f"{count} {_name(kind)}" for kind, count in sorted(self.changes.items()))
 
+    @property
+    def most_configured(self) -> tuple[str, ...]:
+        """Whose configs are changed beyond the boundary, most often changed first, e.g. `topic orders`."""
+        return tuple(sorted(self.configured, key=lambda name: (-self.configured[name], name)))
+
     def _with_records(self, records: tuple[Record, ...]) -> "LogFacts":
         facts = self
-        changes = Counter(self.changes)
+        changes, configured = Counter(self.changes), Counter(self.configured)
         for record in records:
             if record.api_key == RecordType.ZK_MIGRATION_STATE:
                 facts = replace(facts, state=_migration_state(record), state_at=record.offset)
@@ -287,7 +294,8 @@ class LogFacts:
                 facts = replace(facts, stray_configs=facts.stray_configs | {key} if is_set else facts.stray_configs - {key})
             if record.offset > self.boundary and record.api_key not in NEVER_IN_ZOOKEEPER and stray is None:
                 changes[record.api_key] += 1
-        return replace(facts, changes=dict(changes))
+                configured.update([_configured(record)] if record.api_key == RecordType.CONFIG else [])
+        return replace(facts, changes=dict(changes), configured=dict(configured))
 
 
 def _name(kind: int) -> str:
@@ -303,6 +311,16 @@ def _migration_state(record: Record) -> MigrationGauge:
 
 
 WRITTEN_STATES = (MigrationGauge.MIGRATION, MigrationGauge.PRE_MIGRATION, MigrationGauge.POST_MIGRATION)
+
+
+CONFIGURED: Mapping[int, str] = {2: "topic", 4: "broker"}
+"""ConfigResource.java, of what ZooKeeper can hold."""
+
+
+def _configured(record: Record) -> str:
+    name, _ = _compact(record.body, 1)
+    kind = CONFIGURED.get(record.body[0], f"resource of type {record.body[0]}")
+    return f"{kind} {name or '<default>'}"
 
 
 def _stray_config(record: Record) -> tuple[tuple[int, str, str], bool] | None:

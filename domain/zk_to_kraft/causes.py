@@ -36,6 +36,17 @@ class Serving(StrEnum):
 
 
 @dataclass(frozen=True)
+class Unwritten:
+    """What ZooKeeper has not got yet of the quorum's log. `changes`: counted by kind, as `300 config`; `configured`: of configs
+    whose, most often changed first; `more`: how many came while it was read, in `seconds`."""
+
+    changes: tuple[str, ...]
+    configured: tuple[str, ...]
+    more: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Hints:
     """What is looked up only for people, because no decision needs it.
 
@@ -45,7 +56,8 @@ class Hints:
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
-    ZooKeeper in place of those in its file. `silent`: hints that were asked for and did not come, in words.
+    ZooKeeper in place of those in its file. `unwritten`: where dual write is behind. `silent`: hints that were asked for and
+    did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -58,6 +70,7 @@ class Hints:
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
+    unwritten: Unwritten | None = None
     silent: tuple[str, ...] = ()
 
 

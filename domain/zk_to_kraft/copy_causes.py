@@ -1,10 +1,10 @@
 """Causes that lie with the copy, before it and after it: what it waits for, what would kill it, and dual write."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
+from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
 from domain.zk_to_kraft.log_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
@@ -14,10 +14,23 @@ from domain.zk_to_kraft.log_lines import (
     UNKNOWN_CONFIG,
     WAITING_FOR_BROKERS,
     WRITE_REFUSED,
+    Found,
     found_in,
 )
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
+
+FLOOD = 5
+"""Changes in the seconds in which the log is read: more than an operator makes by hand. Each costs ZooKeeper a few writes."""
+STOP_CHANGING = (
+    "Somebody changes the cluster's metadata without pause, and faster than ZooKeeper takes it, which is one transaction after "
+    "the other. Find who does (what is named says whose it is; request logs of the brokers, kafka.request.logger, name the "
+    "client): an operator that reconciles in a loop, a script. Pause it until finalize, and ZooKeeper catches up by itself."
+)
+CATCHING_UP = (
+    "It may be catching up after a burst of changes, and does so by itself: look again in a moment. If the distance does not "
+    "fall, look how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime) and at the active controller's log."
+)
 
 CONTROLLER, MIGRATION = "/controller", "/migration"
 
@@ -155,7 +168,13 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2]) or complaints(looked, leader.id)
+    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2])
+    unwritten = looked.hints.unwritten
+    is_flooded = not quotes and unwritten is not None and unwritten.more >= FLOOD
+    if unwritten is not None:
+        said += _lacking(unwritten)
+    if not quotes and not is_flooded:
+        said += complaints(looked, leader.id)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
@@ -167,10 +186,22 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
-        fix=quotes[0].told.fix
-        if quotes
-        else (CHECK_OP_FAILED.fix if is_dead else WAIT_MEANS[WaitReason.DUAL_WRITE_NOT_CURRENT]),
+        fix=_mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
+
+
+def _lacking(unwritten: Unwritten) -> str:
+    of = f" ({some(unwritten.configured)})" if unwritten.configured else ""
+    lacks = f". ZooKeeper lacks {', '.join(unwritten.changes) or 'no change'}{of}"
+    return f"{lacks}; {unwritten.more} more came in {unwritten.seconds:.1f} s"
+
+
+def _mended(quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
+    if quotes:
+        return quotes[0].told.fix
+    if is_dead:
+        return CHECK_OP_FAILED.fix
+    return STOP_CHANGING if is_flooded else CATCHING_UP
 
 
 def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:

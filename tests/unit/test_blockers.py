@@ -26,7 +26,7 @@ from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked, Serving
+from domain.zk_to_kraft.causes import Hints, Looked, Serving, Unwritten
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
@@ -620,6 +620,33 @@ def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
     entries, _ = blockers_of(looked_at(unread))
     (entry,) = (entry for entry in entries if entry.object == "broker-2")
     assert (why in entry.observed, "mend what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
+
+
+def behind(**hints: object) -> Blocker:
+    """Dual write lives, and is 400 records behind."""
+    distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=390)
+    (entry,) = [e for e in blockers_of(looked_at(distant, hints=Hints(**hints)))[0] if e.object == "/migration"]
+    return entry
+
+
+def test_a_flood_of_changes_is_told_with_what_is_changed() -> None:
+    lacking = Unwritten(("390 config", "2 topic"), ("topic orders", "topic payments"), more=53, seconds=1.1)
+    entry = behind(unwritten=lacking)
+    assert "ZooKeeper lacks 390 config, 2 topic (topic orders, topic payments); 53 more came in 1.1 s" in entry.observed
+    assert "Pause it until finalize" in entry.fix
+
+
+def test_a_burst_that_is_over_needs_time_only() -> None:
+    entry = behind(unwritten=Unwritten(("390 config",), ("topic orders",), more=0, seconds=1.1))
+    assert "0 more came" in entry.observed
+    assert "look again in a moment" in entry.fix
+
+
+def test_why_dual_write_does_not_go_on_is_told_before_how_much_it_lacks() -> None:
+    said = "[2026-11-20 03:00:00,000] ERROR Check op on KRaft Migration ZNode failed. Expected zkVersion = 7"
+    entry = behind(logs={LEADER: (said,)}, unwritten=Unwritten(("390 config",), (), more=53, seconds=1.1))
+    assert "Check op on KRaft Migration ZNode failed" in entry.observed
+    assert "Pause it" not in entry.fix
 
 
 def without_gauges(seen: Observation, node_id: int, seconds_ago: float) -> Observation:

@@ -7,12 +7,13 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import blocking
+from activities import blocking, unwritten
 from activities.blocking import Blocking
 from activities.observe import Ports
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import OtherLedger
+from domain.metadata_log import RecordType
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
@@ -21,6 +22,7 @@ from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
+from playground.fakes.metadata_log import FakeLog
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
@@ -339,3 +341,19 @@ async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins(
     await provision(cluster)
     cluster.znodes["/config/users/u"] = b'{"version":1,"config":{"consumer_byte_rate":"much"}}'
     assert ("copy-cannot-finish", "/config/users/u") in keys(await found(cluster))
+
+
+async def test_what_zookeeper_lacks_is_told_where_dual_write_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unwritten, "MEANWHILE_SECONDS", 0.0)
+    cluster = await in_dual_write()
+    log = FakeLog(cluster)
+    cluster.metadata_log = log
+    assert keys(await found(cluster)) == []
+    cluster.faults.is_dual_write_stuck = True
+    orders = b"\x02" + b"\x07orders" + b"\x09flush.ms" + b"\x021" + b"\0"
+    log.stray = ((RecordType.CONFIG, orders),) * 30
+    for _ in range(30):
+        await found(cluster)
+    (entry,) = (await found(cluster)).blockers
+    assert entry.object == "/migration"
+    assert "config (topic orders)" in entry.observed

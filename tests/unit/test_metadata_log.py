@@ -81,6 +81,14 @@ def test_offsets_states_and_changes_beyond_an_offset() -> None:
     assert facts.change_names == ("1 topic", "2 partition", "1 record of unknown kind 99")
 
 
+def test_whose_configs_are_changed_beyond_an_offset() -> None:
+    orders, broker = config(2, "orders", "flush.ms", "1"), config(4, "", "log.cleaner.threads", None)
+    facts = facts_of(batch(0, [config(2, "old", "flush.ms", "1")]), batch(1, [orders, broker, orders]), beyond=0)
+    assert facts.change_names == ("3 config",)
+    assert facts.most_configured == ("topic orders", "broker <default>")
+    assert facts.counting_beyond(3).most_configured == ()
+
+
 def test_housekeeping_of_the_quorum_is_no_change() -> None:
     facts = facts_of(batch(0, [(kind, b"\0\0") for kind in NEVER_IN_ZOOKEEPER]))
     assert facts.changes == {}
