@@ -1,12 +1,12 @@
 """What the ledger refuses, and why.
 
     Transient
-    └── LedgerUnavailable     the database does not answer, or is too busy: try again
+    ├── LedgerUnavailable     the database does not answer, or is too busy: try again
+    └── NotFound              no such row: yet, or in another ledger than the one that is meant
+        ├── NoSuchCluster
+        ├── NoSuchMigration
+        └── NoSuchCommand
     Permanent
-    ├── NotFound              no such row
-    │   ├── NoSuchCluster
-    │   ├── NoSuchMigration
-    │   └── NoSuchCommand
     ├── Conflict              the ledger's state forbids it: the same call may be right at another time
     │   ├── ActiveMigration   carries the id of the migration that is in the way
     │   ├── ClusterIdTaken    carries the name that holds the same Kafka cluster
@@ -29,19 +29,23 @@ class LedgerMisuse(Permanent):
     """The call can never work: a malformed value, or a database whose schema is not at the newest version."""
 
 
-class NotFound(Permanent):
-    """There is no such row."""
+class NotFound(Transient):
+    """There is no such row. Who works for a migration has been started with another ledger then, which can be corrected."""
 
 
 class NoSuchCluster(NotFound):
     def __init__(self, name: str) -> None:
-        super().__init__(f"cluster {name} is not registered: register it first")
+        super().__init__(
+            f"cluster {name} is not in this ledger: register it first, or take the one that has it (KEEPERLESS_LEDGER_URL)"
+        )
         self.name = name
 
 
 class NoSuchMigration(NotFound):
     def __init__(self, migration_id: str) -> None:
-        super().__init__(f"there is no migration {migration_id}")
+        super().__init__(
+            f"there is no migration {migration_id} in this ledger: is it the one of the API (KEEPERLESS_LEDGER_URL)?"
+        )
         self.migration_id = migration_id
 
 
