@@ -14,6 +14,7 @@ from temporalio import activity
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.assessing import registered, ruling_of
+from activities.forgotten_topics import forgotten_topics
 from activities.heartbeat import heartbeating
 from activities.observe import Ports, observe
 from activities.poison import unreadable_znodes
@@ -42,7 +43,7 @@ from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registra
 T = TypeVar("T")
 
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
-NO_THROTTLE: tuple[str, ...] = ()
+NOTHING: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
 
 LOG_LINES = 2000
@@ -142,15 +143,21 @@ class Blocking:
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
-            _in_time("replication throttles", self._throttles(cluster, observation), silent, NO_THROTTLE),
+        )
+        further = asyncio.gather(
+            _in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
+            _in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
             _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
         )
-        knocked = asyncio.gather(self._serving(cluster, situation), self._shut(cluster, observation, situation))
-        (
-            (logs, assigned, strays, unreadable, slowed, lacking),
-            (serving, shut),
-            (unheard, set_dynamically),
-        ) = await asyncio.gather(asked, knocked, self._addresses(cluster, observation, situation, silent))
+        knocked = asyncio.gather(
+            self._serving(cluster, situation),
+            self._shut(cluster, observation, situation),
+            self._addresses(cluster, observation, situation, silent),
+        )
+        found, more, knocks = await asyncio.gather(asked, further, knocked)
+        logs, assigned, strays, unreadable = found
+        throttled, forgotten, lacking = more
+        serving, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
             assigned=assigned,
@@ -160,7 +167,8 @@ class Blocking:
             shut=shut,
             unheard=unheard,
             set_dynamically=set_dynamically,
-            throttles=slowed,
+            throttles=throttled,
+            forgotten=forgotten,
             unwritten=lacking,
             silent=tuple(silent),
         )
@@ -245,6 +253,12 @@ class Blocking:
             return {}
         async with session(self._ports.zookeepers, cluster) as tree:
             return await assigned_to(tree, gone)
+
+    async def _forgotten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
+        has_the_metadata = situation.quorum in {QuorumState.ABSENT, QuorumState.PRE_MIGRATION}
+        if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
+            return ()
+        return await forgotten_topics(cluster, self._ports)
 
     async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
         is_behind = situation.claim is Claim.KRAFT and situation.dual_write is not DualWrite.CURRENT

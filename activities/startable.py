@@ -4,6 +4,7 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 
 from collections.abc import Sequence
 
+from activities.forgotten_topics import forgotten_topics
 from activities.observe import Ports, installed_jars
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
@@ -14,6 +15,7 @@ from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.own_file import whose_else
 
 ZIP = b"PK"
@@ -31,6 +33,8 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
+        if stage is NodeStage.MIGRATION and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
+            whys.append(await _why_topics_would_go(cluster, names, ports))
     except KeeperlessError as error:
         return f"{names}: whether it could start again is not known: {error}"
     return next((why for why in whys if why is not None), None)
@@ -70,6 +74,16 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
     return (
         f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Put its own "
         "back, from your configuration management or from its original in .keeperless."
+    )
+
+
+async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:
+    found = await forgotten_topics(cluster, ports)
+    if not found:
+        return None
+    return (
+        f"{names}: brokers serve {some(found)}, and ZooKeeper has no such topic in /brokers/topics: somebody has deleted its "
+        "znodes. Nothing was stopped: who restarts takes its replicas for strays. GET blockers says what to do."
     )
 
 

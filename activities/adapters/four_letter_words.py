@@ -44,4 +44,6 @@ def _meaning(answer: bytes) -> Serving:
     """A port that speaks TLS closes without a word; a server that forbids `srvr` says so. Neither is a fault."""
     if b"not currently serving requests" in answer:
         return Serving.NO
+    if b"Mode: standalone" in answer:
+        return Serving.ALONE
     return Serving.YES if b"Mode:" in answer else Serving.UNKNOWN

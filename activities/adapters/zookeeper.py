@@ -28,7 +28,7 @@ from kazoo.security import ACL, Permissions
 
 from activities.ports.stores import SecretStore
 from activities.ports.zookeeper import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
-from domain.cluster import ZooKeeperSpec, host_and_port
+from domain.cluster import ZooKeeperSpec, host_and_port, servers_in
 from domain.errors import Permanent, Transient
 from domain.records import ClusterRecord
 
@@ -157,6 +157,7 @@ class KazooEnsembles:
         client = self._client(spec)
         try:
             await asyncio.to_thread(_start, client, spec.connect, self._connect_seconds)
+            await asyncio.to_thread(_refuse_standalone, client, spec)
             tree = KazooTree(client, spec.connect, self._call_seconds)
             await tree.sync()
         except BaseException:
@@ -193,6 +194,22 @@ def _start(client: KazooClient, ensemble: str, seconds: float) -> None:
     client.start_async().wait(timeout=seconds)
     if not client.connected:
         raise Transient(f"ZooKeeper {ensemble}: no session in {seconds:g} s")
+
+
+def _refuse_standalone(client: KazooClient, spec: ZooKeeperSpec) -> None:
+    """A member that has lost its ensemble serves a tree of its own: nothing is believed of that, and nothing written to it.
+    Where it does not let itself be asked nothing is known, as of any other."""
+    if len(servers_in(spec.connect)) < 2:
+        return
+    try:
+        answer = client.command(b"srvr")
+    except (KazooException, OSError):
+        return
+    if "Mode: standalone" in answer:
+        raise Transient(
+            f"ZooKeeper {spec.connect}: a server of it is standalone, and has a tree of its own (`echo srvr | nc` each). "
+            "Stop that one, correct its zoo.cfg, and start it with an empty version-2 directory"
+        )
 
 
 def _close(client: KazooClient) -> None:

@@ -29,6 +29,7 @@ class Serving(StrEnum):
     """What one ZooKeeper server says when it is asked whether it serves."""
 
     YES = "serves"
+    ALONE = "is standalone: it serves a tree of its own, and answers who asks it as if that were the cluster's"
     NO = "answers, and serves nobody: it has no quorum"
     SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
     REFUSED = "accepts no connection"
@@ -56,7 +57,8 @@ class Hints:
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
-    ZooKeeper in place of those in its file. `unwritten`: where dual write is behind. `silent`: hints that were asked for and
+    ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
+    not got. `unwritten`: where dual write is behind. `silent`: hints that were asked for and
     did not come, in words.
     """
 
@@ -70,6 +72,7 @@ class Hints:
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
     silent: tuple[str, ...] = ()
 

@@ -15,13 +15,16 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
         return
     yield from _cluster_id(looked)
     servers = looked.hints.servers
+    for address in (a for a, serving in servers.items() if serving is Serving.ALONE and len(servers) > 1):
+        yield _alone(looked, address)
     gone = [address for address, serving in servers.items() if serving in {Serving.SILENT, Serving.REFUSED}]
     idle = [address for address, serving in servers.items() if serving is Serving.NO]
     is_lost = looked.observation.zookeeper is None
     explained_idle = 2 * len(gone) >= len(servers)
     for address in gone + ([] if explained_idle else idle):
         yield _server(looked, address, is_lost=is_lost)
-    if is_lost and not gone and (explained_idle or not idle):
+    is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
+    if is_lost and not is_torn and not gone and (explained_idle or not idle):
         why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
         yield cause(
             looked,
@@ -53,6 +56,22 @@ def _cluster_id(looked: Looked) -> Iterator[Cause]:
     )
 
 
+def _alone(looked: Looked, address: str) -> Cause:
+    """Split brain: brokers whose session it has are registered with it only."""
+    return cause(
+        looked,
+        "GF11",
+        f"zookeeper {address}",
+        WaitReason.PART_UNKNOWN,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        observed=f"it {looked.hints.servers[address]}",
+        expected="every member of the ensemble follows its leader, or leads it",
+        fix="Stop it now: brokers and clients whose session it has are cut off from the others. Its zoo.cfg has lost its "
+        "server.N lines, or it was started with another file: put that right, set its version-2 directory aside (it has what "
+        "nobody else knows of), and start it: it copies the tree from the leader.",
+    )
+
+
 def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     serving = looked.hints.servers[address]
     risk = "The ensemble has no quorum" if is_lost else "The ensemble still has its quorum"
@@ -80,6 +99,28 @@ AWAIT_DELETION = (
     "directory that is gone, or delete.topic.enable is false at the controller."
 )
 AWAIT_ELECTION = "Let it finish. One that does not end was begun while no controller was there: delete its znode once one is."
+
+
+RESTORE_TOPIC = (
+    "Deleting its znodes deletes no topic: brokers serve it until each restarts, and then take its replicas for strays. "
+    "Restart none. If it is wanted, write /brokers/topics/NAME and /brokers/topics/NAME/partitions/N/state again: topic_id "
+    "stands in partition.metadata of its directories, replicas and leaders are what kafka-topics.sh --describe shows now. Then "
+    "delete /controller, so that a controller reads them. If it is not wanted, write them all the same, and delete it with "
+    "kafka-topics.sh."
+)
+
+
+def forgotten_causes(looked: Looked) -> Iterator[Cause]:
+    """GF02: what a restart, and the copy, would lose."""
+    if looked.hints.forgotten:
+        yield cause(
+            looked,
+            "GF02",
+            f"topic {some(looked.hints.forgotten)}",
+            observed="brokers serve it, and ZooKeeper has nothing of it: somebody has deleted its znodes in /brokers/topics",
+            expected="every topic that brokers serve is in ZooKeeper",
+            fix=RESTORE_TOPIC,
+        )
 
 
 def pending_causes(looked: Looked) -> Iterator[Cause]:

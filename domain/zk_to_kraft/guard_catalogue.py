@@ -40,7 +40,8 @@ CATALOGUE: tuple[Guard, ...] = (
         "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
-        "Kafka's jar is in `kafka_home`, and `/cluster/id` in ZooKeeper is the cluster's.",
+        "Kafka's jars are in `kafka_home`, its file is its own, `/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has "
+        "every topic that brokers serve.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -130,11 +131,13 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF11",
         "ZooKeeper is healthy until finalize",
         "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
-        "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does.",
+        "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does. A "
+        "member that is standalone, with a tree of its own, is not believed.",
         (
             f"{GUARDS}:unknown",
             "domain.zk_to_kraft.cluster_causes:zookeeper_causes",
             "activities.adapters.four_letter_words:FourLetterWords.serving",
+            "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
         "A single member that is lost is told by `GET /migrations/{id}/blockers` only: no event, and nothing waits for it.",

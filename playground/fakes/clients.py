@@ -53,7 +53,7 @@ class FakeClient:
 
     async def topics(self, broker: int) -> tuple[str, ...]:
         self._ensure(broker)
-        return tuple(sorted(topic.name for topic in self._cluster.topics))
+        return tuple(sorted({topic.name for topic in self._cluster.topics} | self._cluster.faults.remembered_topics))
 
     async def led(self, topic: str, broker: int | None = None) -> Led | None:
         self._ensure(broker)

@@ -43,6 +43,8 @@ class Faults:
     """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4). Ends with a failover."""
     failover_does_not_cure: bool = False
     """As with a CLIENT_METRICS config: the next leader's dual write is as stuck as the last one's."""
+    remembered_topics: set[str] = field(default_factory=set)
+    """Brokers serve them, and somebody has deleted their znodes."""
     failing_canaries: set[str] = field(default_factory=set)
     """What clients cannot do: `topic`, `messages`, `config`, `acl`, `scram`, `removal`."""
     forbidden_canaries: set[str] = field(default_factory=set)

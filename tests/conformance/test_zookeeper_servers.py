@@ -40,8 +40,14 @@ def ask(port: int) -> Awaitable[Serving]:
 
 @pytest.mark.parametrize(
     ("said", "serving"),
-    [(SERVES, Serving.YES), (IDLE, Serving.NO), (FORBIDDEN, Serving.UNKNOWN), (b"", Serving.UNKNOWN)],
-    ids=["serves", "has no quorum", "forbids the word", "closes without a word"],
+    [
+        (SERVES, Serving.YES),
+        (SERVES.replace(b"follower", b"standalone"), Serving.ALONE),
+        (IDLE, Serving.NO),
+        (FORBIDDEN, Serving.UNKNOWN),
+        (b"", Serving.UNKNOWN),
+    ],
+    ids=["serves", "serves alone", "has no quorum", "forbids the word", "closes without a word"],
 )
 async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
     async with answering(said) as port:

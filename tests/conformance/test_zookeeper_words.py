@@ -108,6 +108,16 @@ async def test_a_word_that_is_not_whitelisted_is_no_answer_and_no_error(tight: S
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize("tight", ["server"], indirect=True)
+async def test_a_server_of_several_that_is_standalone_is_not_believed(tight: Subject) -> None:
+    """It has a tree of its own. A cluster that has but one server may be so."""
+    tree = await kazoo().connect_to(ZooKeeperSpec(connect=tight.connect))
+    await tree.close()
+    with pytest.raises(Transient, match="standalone"):
+        await kazoo().connect_to(ZooKeeperSpec(connect=f"{tight.connect},127.0.0.1:1"))
+
+
+@pytest.mark.cluster
 async def test_access_lists_of_a_real_tree(ensemble: Ensemble, as_record: AsRecord) -> None:
     chroot = f"/words/{uuid4().hex}"
     client = KazooClient(ensemble.connect(""))

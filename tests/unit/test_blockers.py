@@ -622,6 +622,16 @@ def test_files_that_cannot_be_used_are_no_reason_to_look_for_the_host() -> None:
     assert (why in entry.observed, "mend what is named" in entry.fix, "reachable" in entry.fix) == (True, True, False)
 
 
+def test_a_member_that_is_standalone_is_split_brain_whoever_asks() -> None:
+    torn = dict(zip(SERVERS, (Serving.ALONE, Serving.YES, Serving.YES), strict=True))
+    lost = DUAL.model_copy(update={"zookeeper": None})
+    for seen in (DUAL, lost):
+        (entry,) = [e for e in blockers_of(looked_at(seen, hints=Hints(servers=torn)))[0] if e.code == "GF11"]
+        assert (entry.object, "version-2" in entry.fix) == (f"zookeeper {SERVERS[0]}", True)
+    single = {SERVERS[0]: Serving.ALONE}
+    assert blockers_of(looked_at(DUAL, hints=Hints(servers=single)))[0] == ()
+
+
 def behind(**hints: object) -> Blocker:
     """Dual write lives, and is 400 records behind."""
     distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=390)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import blocking, unwritten
+from activities import blocking, forgotten_topics, unwritten
 from activities.blocking import Blocking
 from activities.observe import Ports
 from domain.contracts import workflow_id
@@ -320,6 +320,19 @@ async def lagging(leader: int) -> FakeCluster:
     cluster.advance(5)
     cluster.leaders.of.update(dict.fromkeys(cluster.leaders.of, leader))
     return cluster
+
+
+async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_until_the_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgotten_topics, "SETTLED_SECONDS", 0.0)
+    cluster = FakeCluster()
+    cluster.faults.remembered_topics = {"refunds"}
+    (entry,) = [e for e in (await found(cluster)).blockers if e.code == "GF02"]
+    assert entry.object == "topic refunds"
+    cluster = await in_dual_write()
+    cluster.faults.remembered_topics = {"refunds"}
+    assert keys(await found(cluster)) == []
 
 
 async def test_throttles_are_looked_for_where_replicas_lag() -> None:

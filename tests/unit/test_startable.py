@@ -41,6 +41,17 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert cluster.restarts[name] == before
 
 
+async def test_nobody_restarts_who_would_forget_a_topic() -> None:
+    """Somebody has deleted its znodes, and the brokers that run serve it."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    cluster.faults.remembered_topics = {"refunds"}
+    driver = cluster.driver(cluster.spec.node(scene.request.step.node))
+    outcome = await rolled(cluster, scene)
+    assert "brokers serve refunds, and ZooKeeper has no such topic" in (outcome.blocked or "")
+    assert (await driver.process()).is_running
+
+
 @pytest.mark.parametrize("left", [b"", b"\0\0\0\0"])
 async def test_a_node_whose_upgrade_was_cut_off_runs_on(left: bytes) -> None:
     scene = await scene_of_a_roll()
