@@ -14,6 +14,7 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     if looked.situation.quorum is QuorumState.POST_MIGRATION:
         return
     yield from _cluster_id(looked)
+    yield from _controller_epoch(looked)
     servers = looked.hints.servers
     for address in (a for a, serving in servers.items() if serving is Serving.ALONE and len(servers) > 1):
         yield _alone(looked, address)
@@ -53,6 +54,30 @@ def _cluster_id(looked: Looked) -> Iterator[Cause]:
         expected=wanted,
         fix=f'Put {{"version":"1","id":"{wanted}"}} there before a broker restarts: with another id, or with none, it would '
         "not come back.",
+    )
+
+
+def _controller_epoch(looked: Looked) -> Iterator[Cause]:
+    """What every claim of a controller, of ZooKeeper's or of KRaft's, begins with (PF11). Who rules goes on until it moves."""
+    zookeeper = looked.observation.zookeeper
+    if zookeeper is None or zookeeper.controller_epoch is not None:
+        return
+    claim = zookeeper.controller.kraft_epoch if zookeeper.controller is not None else None
+    number = (
+        f"{claim}, the epoch of KRaft's claim"
+        if claim is not None
+        else "the number of the controller that rules (`epoch` in its log, the largest controller_epoch of partitions' states) "
+        "or a larger one: below it brokers take no word of a controller"
+    )
+    yield cause(
+        looked,
+        "PF11",
+        "/controller_epoch",
+        WaitReason.PREFLIGHT_BLOCKERS,
+        observed="it does not exist, or is no number: somebody has deleted or written it",
+        expected="the epoch of the last controller",
+        fix=f"Write it again, before another controller is elected, which could not claim the cluster: {number}. In zkCli.sh: "
+        "create /controller_epoch NUMBER.",
     )
 
 

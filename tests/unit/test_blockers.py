@@ -632,6 +632,13 @@ def test_a_member_that_is_standalone_is_split_brain_whoever_asks() -> None:
     assert blockers_of(looked_at(DUAL, hints=Hints(servers=single)))[0] == ()
 
 
+@pytest.mark.parametrize(("seen", "number"), [(DUAL, "the epoch of KRaft's claim"), (HYBRID, "or a larger one")])
+def test_a_controller_epoch_that_is_gone_is_told_before_the_next_election(seen: Observation, number: str) -> None:
+    gone = with_zookeeper(seen, controller_epoch=None)
+    (entry,) = [e for e in blockers_of(looked_at(gone))[0] if e.object == "/controller_epoch"]
+    assert (entry.code, number in entry.fix) == ("PF11", True)
+
+
 def behind(**hints: object) -> Blocker:
     """Dual write lives, and is 400 records behind."""
     distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=390)
