@@ -24,7 +24,7 @@ from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.unwritten import unwritten
-from activities.zookeeper_view import assigned_to
+from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
@@ -147,6 +147,7 @@ class Blocking:
         further = asyncio.gather(
             _in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
             _in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
+            _in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
             _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
         )
         knocked = asyncio.gather(
@@ -156,7 +157,7 @@ class Blocking:
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
         logs, assigned, strays, unreadable = found
-        throttled, forgotten, lacking = more
+        throttled, forgotten, missing, lacking = more
         serving, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
@@ -169,6 +170,7 @@ class Blocking:
             set_dynamically=set_dynamically,
             throttles=throttled,
             forgotten=forgotten,
+            missing=missing,
             unwritten=lacking,
             silent=tuple(silent),
         )
@@ -259,6 +261,12 @@ class Blocking:
         if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
             return ()
         return await forgotten_topics(cluster, self._ports)
+
+    async def _missing(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
+        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
+            return ()
+        async with session(self._ports.zookeepers, cluster) as tree:
+            return await missing_paths(tree)
 
     async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
         is_behind = situation.claim is Claim.KRAFT and situation.dual_write is not DualWrite.CURRENT

@@ -22,6 +22,21 @@ PREFERRED_ELECTION = "/admin/preferred_replica_election"
 BROKER_IDS = "/brokers/ids"
 DELETE_TOPICS = "/admin/delete_topics"
 TOPICS = "/brokers/topics"
+KEPT_PATHS = (
+    "/brokers/ids",
+    TOPICS,
+    "/brokers/seqid",
+    "/config/changes",
+    "/config/brokers",
+    "/config/clients",
+    "/config/topics",
+    "/config/users",
+    DELETE_TOPICS,
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+)
+"""Of what every broker makes as it starts (ZkData.PersistentZkPaths), that without which something does not work any more:
+watches are set there, and what is made below cannot be made without its parent."""
 
 
 async def view_of(tree: ZooKeeperTree) -> ZooKeeperView:
@@ -169,3 +184,9 @@ def _assigned(topics: Iterable[dict[str, Any]]) -> tuple[int, ...]:
 
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+async def missing_paths(tree: ZooKeeperTree) -> tuple[str, ...]:
+    """Parents that Kafka keeps, and that somebody has deleted."""
+    found = await tree.get_many(KEPT_PATHS)
+    return tuple(path for path, znode in zip(KEPT_PATHS, found, strict=True) if znode is None)

@@ -58,8 +58,8 @@ class Hints:
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
     ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
-    not got. `unwritten`: where dual write is behind. `silent`: hints that were asked for and
-    did not come, in words.
+    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `silent`: hints that
+    were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -73,6 +73,7 @@ class Hints:
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
     silent: tuple[str, ...] = ()
 

@@ -15,6 +15,7 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
         return
     yield from _cluster_id(looked)
     yield from _controller_epoch(looked)
+    yield from _missing(looked)
     servers = looked.hints.servers
     for address in (a for a, serving in servers.items() if serving is Serving.ALONE and len(servers) > 1):
         yield _alone(looked, address)
@@ -79,6 +80,20 @@ def _controller_epoch(looked: Looked) -> Iterator[Cause]:
         fix=f"Write it again, before another controller is elected, which could not claim the cluster: {number}. In zkCli.sh: "
         "create /controller_epoch NUMBER.",
     )
+
+
+def _missing(looked: Looked) -> Iterator[Cause]:
+    for path in looked.hints.missing:
+        yield cause(
+            looked,
+            "GF11",
+            path,
+            observed="it does not exist: somebody has deleted it, with all that was below it",
+            expected="the znodes that brokers make as they start, and count on while they run",
+            fix=f"In zkCli.sh: create {path}, with nothing in it; a broker that starts makes it as well. Then put back what "
+            "was below it, from a backup, and elect another controller (delete /controller while ZooKeeper has the metadata): "
+            "who watched the old one hears nothing of the new.",
+        )
 
 
 def _alone(looked: Looked, address: str) -> Cause:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from activities.zookeeper_view import KEPT_PATHS
 from playground.fakes.topics import FakeTopic
 from playground.fakes.tree import Znodes
 from playground.fakes.znodes import (
@@ -10,7 +11,6 @@ from playground.fakes.znodes import (
     CLUSTER_ID,
     CONTROLLER,
     CONTROLLER_EPOCH,
-    DELETE_TOPICS,
     TOPICS,
     claim_record,
     encoded,
@@ -29,7 +29,7 @@ class ZooKeeperSide:
         self.znodes = Znodes()
         self.znodes[CLUSTER_ID] = encoded({"version": "1", "id": cluster_id})
         self.znodes[CONTROLLER_EPOCH] = b"0"
-        for path in (BROKER_IDS, TOPICS, DELETE_TOPICS):
+        for path in KEPT_PATHS:
             self.znodes[path] = b""
 
     def answer(self, word: str, is_leader: bool, others: Mapping[int, str]) -> str:

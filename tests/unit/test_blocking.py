@@ -335,6 +335,12 @@ async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_un
     assert keys(await found(cluster)) == []
 
 
+async def test_a_parent_that_somebody_has_deleted_is_told() -> None:
+    cluster = await in_dual_write()
+    del cluster.znodes["/config/changes"]
+    assert keys(await found(cluster)) == [("GF11", "/config/changes")]
+
+
 async def test_throttles_are_looked_for_where_replicas_lag() -> None:
     cluster = await in_dual_write()
     cluster.znodes["/config/brokers/1"] = b'{"version":1,"config":{"follower.replication.throttled.rate":"10"}}'
