@@ -43,6 +43,9 @@ class DiesOnce:
             self._cluster.kill(self._victim, "out of memory")
         return await self._cluster.view(record)  # type: ignore[arg-type]
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cluster, name)
+
 
 async def roll(walk: Walk, point: str, victim: int) -> tuple[StepOutcome, Walk, float]:
     cluster, request, _ = walk.found[point]
