@@ -41,6 +41,8 @@ AT_ONCE = RetryPolicy(
 """For what must not be left half done: in the revert window the cluster may be without a controller."""
 
 LOOK_TIMEOUT = timedelta(minutes=2)
+RECORD_TIMEOUT = timedelta(seconds=20)
+"""For the ledger, which answers or gives up within five: a worker that was killed with the task in its hands is missed soon."""
 HEARTBEAT = timedelta(seconds=20)
 """How long a worker may be silent before another takes over: short, so that a killed one is missed soon."""
 WINDOW_HEARTBEAT = timedelta(seconds=5)
@@ -193,7 +195,7 @@ class Calls:
                 progress=progress,
             ),
             task_queue=TaskQueue.CLUSTER,
-            start_to_close_timeout=LOOK_TIMEOUT,
+            start_to_close_timeout=RECORD_TIMEOUT,
             retry_policy=FOREVER,
             summary=summary_of_record(events),
         )
