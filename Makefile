@@ -26,12 +26,13 @@ demo-stop: ## Stop what `make demo KEEP=1` or `STORY=none` left running
 	@$(RUN) playground.demo stop
 
 .PHONY: test
-test: setup-checks ## The whole suite, real clusters and Spark included (ARGS="-k name" for a part of it)
-	@$(RUN) pytest $(ARGS)
+test: setup-checks ## The whole suite, real clusters and Spark included (ARGS="-k name" for a part of it; WORKERS=2 two files at a time)
+	@$(RUN) pytest $(if $(WORKERS),-n $(WORKERS) --dist loadfile) $(ARGS)
 
 .PHONY: chaos
-chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them; LANES=1 one at a time)
-	@$(RUN) playground.lanes $(if $(LANES),--lanes $(LANES)) $(or $(TESTS),tests/cluster tests/spark tests/unit/test_model.py) -- $(ARGS)
+chaos: WORKERS ?= 2
+chaos: setup-checks ## The slow tests, two at a time: every way back and every bad day on real clusters, Spark's kills, the model's largest walks (TESTS="ids", ARGS="-k name" for a part of them; WORKERS=0 one at a time)
+	@$(RUN) pytest -m chaos -rA -n $(WORKERS) --dist loadgroup --maxschedchunk 1 $(or $(TESTS),tests/cluster tests/spark tests/unit/test_model.py) $(ARGS)
 
 .PHONY: check
 check: lint types layers dependencies ## All checks that start nothing

@@ -14,16 +14,26 @@ CLUSTER_TESTS_PASSED = pytest.StashKey[int]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[CLUSTER_TESTS_PASSED] = 0
+    config.pluginmanager.register(_Count(config))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if IS_ALL_REQUIRED:
         _forbid_skip(report)
-    if report.when == "call" and report.passed and item.get_closest_marker("cluster"):
-        item.config.stash[CLUSTER_TESTS_PASSED] += 1
     return report
+
+
+class _Count:
+    """Counts what is told: with several workers (pytest-xdist) only whoever distributes the tests is told of all."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed and "cluster" in report.keywords:
+            self._config.stash[CLUSTER_TESTS_PASSED] += 1
 
 
 @pytest.hookimpl(wrapper=True)
@@ -47,7 +57,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _lacks_cluster_tests(config: pytest.Config) -> bool:
-    return IS_ALL_REQUIRED and not config.option.collectonly and not config.stash[CLUSTER_TESTS_PASSED]
+    is_worker = hasattr(config, "workerinput")
+    return IS_ALL_REQUIRED and not is_worker and not config.option.collectonly and not config.stash[CLUSTER_TESTS_PASSED]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -20,7 +20,7 @@ from playground.cluster import PlaygroundCluster
 from playground.field import Field, Killed, is_in_dual_write, once
 from playground.seed import seed
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400), pytest.mark.xdist_group("window")]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.spark.slow_jobs import plan
 from tests.spark.standalone import StandaloneCluster, standalone_cluster
 from tests.unit.generated_clusters import generate, stage, tolerations
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("standalone")]
 
 
 @pytest.fixture(scope="module")

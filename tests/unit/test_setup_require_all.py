@@ -56,6 +56,16 @@ def test_a_run_without_a_cluster_test_fails(run: Run) -> None:
     assert "no test on a real cluster has passed" in done.stdout
 
 
+@pytest.mark.parametrize("skipped", [SKIPPED, MODULE_SKIPPED])
+def test_several_workers_are_one_run(run: Run, skipped: str) -> None:
+    workers = ("-p", "xdist.plugin", "-n", "2")
+    done = run(PLAIN, CLUSTER, options=workers)
+    assert done.returncode == 0, done.stdout
+    assert "on real clusters: 1 tests passed" in done.stdout
+    assert run(PLAIN, options=workers).returncode == 1
+    assert run(CLUSTER, skipped, options=workers).returncode not in {0, 5}
+
+
 def test_an_expected_failure_is_no_skip(run: Run) -> None:
     assert run(CLUSTER, "@pytest.mark.xfail\ndef test_known(): assert False\n").returncode == 0
 
