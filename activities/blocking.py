@@ -4,56 +4,29 @@ Looks only, and within the time in which somebody waits for an answer: what does
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
-from urllib.parse import urlsplit
 
 from temporalio import activity
 
-from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.assessing import registered, ruling_of
-from activities.forgotten_topics import forgotten_topics
 from activities.heartbeat import heartbeating
+from activities.hints import Hinting
 from activities.observe import Ports, observe
-from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperServers
-from activities.sessions import session
-from activities.suspects import stray_configs
-from activities.throttles import throttles
-from activities.unwritten import unwritten
-from activities.zookeeper_view import assigned_to, missing_paths
-from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
-from domain.errors import KeeperlessError, OtherLedger
-from domain.observation import Observation, Suspect
+from domain.errors import OtherLedger
+from domain.observation import Observation
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Looked, Serving, Unwritten
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader, situation_of
-
-T = TypeVar("T")
-
-NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
-NOTHING: tuple[str, ...] = ()
-NO_SUSPECT: tuple[Suspect, ...] = ()
-
-LOG_LINES = 2000
-"""Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
-
-MOST_LAGGING = 6
-"""Followers whose log is read where replicas lag, leaders, and brokers that do not answer: what one says holds for others."""
-
-HINT_SECONDS = 3.5
-"""For each thing that is looked up besides the look itself."""
+from domain.zk_to_kraft.situation import situation_of
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
@@ -66,7 +39,7 @@ class Blocking:
     """The activity that answers why nothing happens."""
 
     def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners) -> None:
-        self._ports, self._servers, self._listeners = ports, servers, listeners
+        self._ports, self._hinting = ports, Hinting(ports, servers, listeners)
 
     @activity.defn(name=ActivityName.FIND_BLOCKERS)
     async def find_blockers(self, request: BlockersRequest) -> BlockersSeen:
@@ -78,10 +51,10 @@ class Blocking:
                 raise OtherLedger(f"migration {request.migration_id}", self._ports.ledger.place)
             ruling = await self._ruling(request, record)
             observation, servers = await asyncio.gather(
-                observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._ask_servers(cluster)
+                observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._hinting.ask_servers(cluster)
             )
             situation = situation_of(observation, cluster.spec, request.policy)
-            hints = replace(await self._hints(cluster, observation, situation), servers=servers)
+            hints = replace(await self._hinting.hints(cluster, observation, situation, request.in_hand), servers=servers)
             return self._told(request, record, ruling, cluster, observation, hints)
 
     def _told(
@@ -131,155 +104,6 @@ class Blocking:
         accepted = {name for c in commands if c.kind is CommandKind.ROLLBACK for name in c.accept_loss}
         return replace(ruling, accepted_losses=tuple(sorted(accepted))) if is_back else ruling
 
-    async def _ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
-        addresses = servers_in(cluster.spec.zookeeper.connect)
-        answers = await asyncio.gather(*(self._servers.serving(*host_and_port(address)) for address in addresses))
-        return dict(zip(addresses, answers, strict=True))
-
-    async def _hints(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Hints:
-        silent: list[str] = []
-        asked = asyncio.gather(
-            self._logs(cluster, worth_reading(cluster.spec, observation, situation), silent),
-            _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
-            _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
-            _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
-        )
-        further = asyncio.gather(
-            _in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
-            _in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
-            _in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
-            _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
-        )
-        knocked = asyncio.gather(
-            self._serving(cluster, situation),
-            self._shut(cluster, observation, situation),
-            self._addresses(cluster, observation, situation, silent),
-        )
-        found, more, knocks = await asyncio.gather(asked, further, knocked)
-        logs, assigned, strays, unreadable = found
-        throttled, forgotten, missing, lacking = more
-        serving, shut, (unheard, set_dynamically) = knocks
-        return Hints(
-            logs=logs,
-            assigned=assigned,
-            strays=strays,
-            unreadable=unreadable,
-            serving=serving,
-            shut=shut,
-            unheard=unheard,
-            set_dynamically=set_dynamically,
-            throttles=throttled,
-            forgotten=forgotten,
-            missing=missing,
-            unwritten=lacking,
-            silent=tuple(silent),
-        )
-
-    async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
-        """Who answers at its metrics endpoint though its pid file names no process."""
-
-        async def is_serving(node_id: int) -> bool:
-            url = urlsplit(cluster.spec.node(node_id).metrics.url)
-            port = url.port or (443 if url.scheme == "https" else 80)
-            return await self._listeners.is_answering(url.hostname or "", port)
-
-        dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
-        answers = await asyncio.gather(*map(is_serving, dead))
-        return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
-
-    async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
-        """What keeps replicas from catching up, where some have to."""
-        if observation.zookeeper is None or observation.kafka is None or not observation.kafka.under_replicated:
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await throttles(tree)
-
-    async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
-        """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
-        running = {c.id for c in situation.controllers if c.mode in {ControllerMode.MIGRATING, ControllerMode.FINAL}}
-        asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
-        asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
-        answers = await asyncio.gather(*(self._listeners.is_answering(*host_and_port(address)) for address in asked))
-        return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
-
-    async def _addresses(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]]:
-        """Where Kafka is silent or replicas lag: at which of their addresses nobody reaches brokers that run, and which of
-        them somebody has set in ZooKeeper."""
-        kafka = observation.kafka
-        if kafka is not None and not kafka.under_replicated:
-            return {}, {}
-        running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
-        given = Given()
-        if observation.zookeeper is not None:
-            asked = self._given(cluster, running)
-            given = await _in_time("addresses of brokers in ZooKeeper", asked, silent, given)
-        addresses = {
-            broker_id: given.registered.get(broker_id)
-            or written_addresses(cluster.spec.node(broker_id), observation.node(broker_id))
-            for broker_id in running
-        }
-        set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        return await unheard_addresses(addresses, self._listeners), set_there
-
-    async def _given(self, cluster: ClusterRecord, broker_ids: list[int]) -> Given:
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await given_addresses(tree, broker_ids)
-
-    async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
-        """What would kill the copy, or be lost in it, as long as it has not begun."""
-        is_claimed = observation.zookeeper is None or situation.claim is not Claim.ZOOKEEPER
-        if is_claimed or situation.quorum is not QuorumState.PRE_MIGRATION:
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await unreadable_znodes(tree)
-
-    async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
-        async def read(node_id: int) -> tuple[str, ...]:
-            tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
-            return await _in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
-
-        wanted = list(nodes)
-        return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
-
-    async def _assigned(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation
-    ) -> dict[int, tuple[str, ...]]:
-        """Where ids are assigned that nobody is registered with, before the copy: Kafka waits for them for ever."""
-        zookeeper = observation.zookeeper
-        if zookeeper is None or situation.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.ABSENT}:
-            return {}
-        gone = set(zookeeper.assigned_broker_ids) - set(zookeeper.broker_ids) - {b.id for b in cluster.spec.brokers}
-        if not gone:
-            return {}
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await assigned_to(tree, gone)
-
-    async def _forgotten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
-        has_the_metadata = situation.quorum in {QuorumState.ABSENT, QuorumState.PRE_MIGRATION}
-        if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
-            return ()
-        return await forgotten_topics(cluster, self._ports)
-
-    async def _missing(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
-        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await missing_paths(tree)
-
-    async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
-        is_behind = situation.claim is Claim.KRAFT and situation.dual_write is not DualWrite.CURRENT
-        if situation.quorum is not QuorumState.MIGRATION or not is_behind:
-            return None
-        return await unwritten(observation, cluster, self._ports.drivers)
-
-    async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
-        """What a failover would choke on, before there is one."""
-        if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
-            return ()
-        return await stray_configs(observation, cluster, self._ports.drivers)
-
 
 def _is_doubtful(decision: Decision | None, record: MigrationRecord) -> bool:
     """On the way back: a wait for a loss that may have been accepted by a preview's hash, of which only the migration knows."""
@@ -289,44 +113,6 @@ def _is_doubtful(decision: Decision | None, record: MigrationRecord) -> bool:
     return record.progress.intent is Intent.REVERT and is_of_loss and not is_waited_for
 
 
-async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T) -> T:
-    """The answer, or `default` with the reason noted."""
-    try:
-        async with asyncio.timeout(HINT_SECONDS):
-            return await asked
-    except TimeoutError:
-        silent.append(f"{what}: no answer within {HINT_SECONDS:g} s")
-    except KeeperlessError as error:
-        silent.append(f"{what}: {error}")
-    return default
-
-
 def _approvals(commands: Iterable[Command]) -> dict[GateName, str]:
     """The newest of each gate, as the workflow has accepted it."""
     return {c.gate: c.id for c in commands if c.kind is CommandKind.APPROVE and c.gate is not None}
-
-
-def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:
-    """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
-    unready, behind, or not registered, of brokers between which replicas lag, and of some where Kafka as a whole does not
-    answer."""
-    leader = quorum_leader(observation, spec)
-    unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
-    wanted = [node.id for node in situation.nodes if node.mode in unready]
-    made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
-    wanted += [leader.id] if leader is not None else made
-    wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
-    if situation.registration is Registration.DIFFERS:
-        wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    if observation.kafka is None:
-        wanted += [node.id for node in situation.brokers][:MOST_LAGGING]
-    return list(dict.fromkeys([*wanted, *_lagging(spec, observation)]))
-
-
-def _lagging(spec: ClusterSpec, observation: Observation) -> list[int]:
-    """Brokers at which replicas lag, and their leaders, those first in which most partitions meet."""
-    faults = observation.kafka.under_replicated if observation.kafka is not None else ()
-    known = {b.id for b in spec.brokers}
-    followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
-    leaders = Counter(fault.leader for fault in faults if fault.leader in known)
-    return [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]

@@ -6,6 +6,7 @@ The program is handed over as an argument of `python3 -c`, so that nothing has t
 import asyncio
 import hmac
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,10 +20,11 @@ from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 PROGRAM = Path(__file__).parent / "on_node" / "look_at_node.py"
-LOOK_TIME = timedelta(seconds=60)
+LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
 """Classes of others that a controller has to load, because it takes these settings over from the brokers."""
@@ -89,9 +91,17 @@ def _topic_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0]
 
 
-async def _run(driver: NodeDriver, arguments: Sequence[str]) -> str:
+async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
+    """Takes a second and a half. Raises `CannotLook`, `Transient`."""
+    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
+    asked = {"watch": pid, "log_dirs": node.log_dirs}
+    answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))
+    return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
+
+
+async def _run(driver: NodeDriver, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:
     try:
-        ran = await driver.run(arguments, {}, LOOK_TIME)
+        ran = await driver.run(arguments, {}, timeout)
     except Permanent as error:
         raise CannotLook(f"python3 cannot be run there: {error}") from error
     if ran.exit_code:

@@ -13,7 +13,7 @@ from domain.records import Command, Event, MigrationRecord, MigrationState, Wait
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
-LEDGER_UNAVAILABLE, PAUSED = "ledger-unavailable", "paused"
+LEDGER_UNAVAILABLE, PAUSED, MACHINE = "ledger-unavailable", "paused", "machine"
 
 CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
@@ -24,6 +24,7 @@ CODES: dict[str, str] = {
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
     LEDGER_UNAVAILABLE: "The ledger can be read, and not written: nothing that is done could be written down, so nothing is.",
     OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
+    MACHINE: "A node's process is kept from its work by its machine, or by the network there.",
     COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
 }
 """Codes that are neither a wait's reason, nor a guard, nor a check."""

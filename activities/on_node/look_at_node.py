@@ -1,8 +1,10 @@
-"""Runs on a node's machine, before a migration: says what only the machine itself knows. Writes nothing.
+"""Runs on a node's machine: says what only the machine itself knows. Writes nothing.
 
     python3 -c PROGRAM '{"log_dirs": […], "archive": "/etc/kafka", "kafka_home": "/opt/kafka", "pid": 4711, …}'
+    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […]}'
 
-The answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later, one file.
+The first before a migration, the second of a process that is in trouble, for a second and a half (proc(5), cgroups(7)). The
+answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import socket
 import ssl
 import sys
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +25,13 @@ PARTITION = re.compile(r"(.+)-\d+")
 """Not one that is being deleted, moved or found astray: those have a suffix (LocalLog.scala)."""
 METADATA_LOG = "__cluster_metadata-0"
 PROBE_SECONDS = 2.0
-ESTABLISHED = "01"
+ESTABLISHED, CONNECTING = "01", "02"
+LOOKS, SECONDS_BETWEEN = 4, 0.5
+STUCK = "D"
+"""Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
+TICKS_PER_SECOND = 100.0
+COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
+"""How names of a JVM's threads begin that collect garbage."""
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -45,6 +54,96 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "is_port_taken": is_taken(*request["own_port"]) if request["own_port"] else None,
         "reached": reached,
     }
+
+
+def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
+    process, glances = f"/proc/{pid}", []
+    for number in range(LOOKS):
+        time.sleep(SECONDS_BETWEEN if number else 0)
+        glances.append(glance(process))
+    first, last = glances[0], glances[-1]
+
+    def rate(name: str) -> float | None:
+        known = first[name] is not None and last[name] is not None
+        return max(last[name] - first[name], 0) / (last["at"] - first["at"]) if known else None
+
+    stuck = set.intersection(*(one["stuck"] for one in glances))
+    unheard = [where for one in glances for where in one["unheard"]]
+    most, own = (limits(pid)[name] for name in ("most_open_files", "open_files"))
+    return {
+        "clock": time.time(),
+        "stuck_threads": len(stuck),
+        "stuck_in": sorted({text(f"{process}/task/{tid}/wchan") or "" for tid, _ in stuck} - {"", "0"}),
+        "open_files": own,
+        "most_open_files": most,
+        "throttled": rate("throttled"),
+        "collecting": rate("collecting"),
+        "major_faults": rate("faults"),
+        "memory_available": memory_available(),
+        "unheard": sorted(where for where in set(unheard) if unheard.count(where) > 1),
+        "read_only": [path for path in log_dirs if is_read_only(path)],
+    }
+
+
+def glance(process: str) -> dict[str, Any]:
+    told = {tid: text(f"{process}/task/{tid}/stat") for tid in names(f"{process}/task")}
+    stats = {tid: stat.rpartition(")")[2].split() for tid, stat in told.items() if stat}
+    own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
+    collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
+    return {
+        "at": time.monotonic(),
+        # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
+        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
+        "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
+        "faults": int(own[9]) if own else None,
+        "throttled": throttled(process),
+        "unheard": unheard(process),
+    }
+
+
+def sleeps(thread: str) -> str:
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def throttled(process: str) -> float | None:
+    """Seconds for which a quota has kept it from its CPUs: that of its own control group, or of the next above that counts."""
+    seconds = None
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        while True:
+            told = text(f"/sys/fs/cgroup/{controllers}{path.rstrip('/')}/cpu.stat") or ""
+            found = re.search(r"^throttled_(usec|time) (\d+)", told, re.MULTILINE)
+            if found:
+                seconds = int(found.group(2)) / (1e6 if found.group(1) == "usec" else 1e9)
+            if seconds or path.strip("/") == "":
+                break
+            path = os.path.dirname(path)  # noqa: PTH120
+    return seconds
+
+
+def unheard(process: str) -> list[str]:
+    """Where connections of the process lead to from which nothing comes back: it sends again and again."""
+    inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
+    most = {CONNECTING: 1, ESTABLISHED: 2}
+    lost = [f for f in lines if f[9] in inodes and f[3] in most and int(f[6], 16) >= most[f[3]]]
+    return sorted({address(fields[2]) for fields in lost})
+
+
+def memory_available() -> float | None:
+    """The share of the machine's memory that programs could still have."""
+    told = dict(re.findall(r"^(MemAvailable|MemTotal):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE))
+    return int(told["MemAvailable"]) / int(told["MemTotal"]) if len(told) == 2 else None
+
+
+def is_read_only(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def text(path: str) -> str | None:
@@ -252,4 +351,5 @@ def children(data: bytes) -> list[tuple[int, bytes]]:
 
 
 if __name__ == "__main__":
-    json.dump(look(json.loads(sys.argv[1])), sys.stdout)
+    asked = json.loads(sys.argv[1])
+    json.dump(watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked), sys.stdout)

@@ -16,6 +16,7 @@ from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.kafka_causes import kafka_causes
+from domain.zk_to_kraft.machine_signs import with_signs
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
@@ -34,7 +35,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
             causes += list(_findings(looked))
         elif wait.reason not in explained:
             causes += _of_wait(looked, wait)
-    found = list(_unique(causes))
+    found = with_signs(looked, list(_unique(causes)))
     reasons = {str(reason) for entry in found for reason in entry.explains}
     return tuple(entry.blocker for entry in found), frozenset(reasons)
 

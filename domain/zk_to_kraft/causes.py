@@ -11,6 +11,7 @@ from domain.decisions import WaitReason
 from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
+from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.said import complaint_in
 from domain.zk_to_kraft.situation import QuorumState, Situation
@@ -58,8 +59,8 @@ class Hints:
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
     ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
-    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `silent`: hints that
-    were asked for and did not come, in words.
+    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `signs`: by node id,
+    of processes in trouble, what their machines say. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Hints:
     forgotten: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
+    signs: Mapping[int, VitalSigns] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
 
 

@@ -45,6 +45,7 @@ from domain.observation import (
     ZooKeeperView,
 )
 from domain.properties import parse
+from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.broker_properties import BrokerAddresses, render
@@ -323,3 +324,21 @@ def report_of(
         "content_hash": f"content of {verdict}",
     }
     return DriftReport.model_validate(given | fields)
+
+
+def signs_of(**changes: object) -> VitalSigns:
+    """Of a process that is well, but for the changes."""
+    well = VitalSigns(
+        skew=0,
+        stuck_threads=0,
+        stuck_in=(),
+        open_files=None,
+        most_open_files=None,
+        throttled=None,
+        collecting=None,
+        major_faults=None,
+        memory_available=None,
+        unheard=(),
+        read_only=(),
+    )
+    return well.model_copy(update=changes)

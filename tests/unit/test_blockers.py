@@ -39,6 +39,7 @@ from tests.unit.conftest import (
     mark_of,
     observation,
     report_of,
+    signs_of,
     stopped,
     with_file,
     with_kafka,
@@ -685,3 +686,22 @@ def test_an_agent_that_leaves_kafkas_gauges_out_is_no_node_that_does_not_serve(n
 def test_a_node_that_has_just_started_may_not_have_its_gauges_yet() -> None:
     (entry,) = blockers_of(looked_at(without_gauges(DUAL, 2, 20)))[0]
     assert "does not serve yet" in entry.observed
+
+
+def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
+    seen = silent(BEFORE, 1)
+    signs = {1: signs_of(stuck_threads=4), 2: signs_of()}
+    (entry,) = found(seen, hints=Hints(signs=signs))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-1")
+    assert "gives no answer" in entry.observed
+    assert "4 of its threads wait in the kernel" in entry.observed
+    assert entry.fix.startswith("Look at the disk of its data")
+
+
+def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> None:
+    seen = BEFORE
+    signs = {2: signs_of(unheard=(SERVERS[0], "10.9.9.9:1"))}
+    (entry,) = found(seen, hints=Hints(signs=signs))
+    assert (entry.code, entry.object) == ("machine", "broker-2")
+    assert entry.docs.endswith("blockers.md#machine")
+    assert "not acknowledged" in entry.observed

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import blocking, forgotten_topics, unwritten
+from activities import forgotten_topics, hints, unwritten
 from activities.blocking import Blocking
 from activities.observe import Ports
 from domain.contracts import workflow_id
@@ -158,7 +158,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
             return getattr(self._driver, name)
 
         async def output_tail(self, lines: int) -> tuple[str, ...]:
-            if lines == blocking.LOG_LINES:
+            if lines == hints.LOG_LINES:
                 await asyncio.sleep(60)
             return tuple(await self._driver.output_tail(lines))
 
@@ -166,7 +166,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
         def driver(self, node: Any) -> Any:
             return Slow(cluster.driver(node))
 
-    monkeypatch.setattr(blocking, "HINT_SECONDS", 0.05)
+    monkeypatch.setattr(hints, "HINT_SECONDS", 0.05)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)

@@ -1,0 +1,103 @@
+"""`VitalSigns`: what the kernel of a node's machine says of the node's process, and what of that keeps a process from its work.
+
+Looked at only where something is wrong, for people: no decision needs it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from domain.observed import ObservedPart
+
+MOST_SKEW = 5.0
+"""Seconds between two machines' clocks. What takes time between asking and answering is far less."""
+MOST_THROTTLED = 0.3
+MOST_COLLECTING = 0.5
+LEAST_MEMORY, LITTLE_MEMORY, MOST_MAJOR_FAULTS = 0.02, 0.1, 100.0
+"""Much that is read is no sign by itself: a program that starts reads its libraries so."""
+MOST_OPEN = 0.95
+"""Of the limit. Kafka dies of none of its open files, and can take no connection more."""
+
+
+class VitalSigns(ObservedPart):
+    """What was seen in a second and a half. `None`: this machine does not tell.
+
+    `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with the
+    names of the functions in which (`stuck_in`). `throttled`: the share of the time in which a quota kept it from its CPUs.
+    `collecting`: CPUs that its JVM's collection of garbage used. `major_faults`: pages a second that it had to wait for a disk
+    for. `memory_available`: share of the machine's. `unheard`: addresses, as `host:port`, that its connections lead to and
+    from which nothing comes back. `read_only`: directories of its data that nothing can be written into.
+    """
+
+    skew: float
+    stuck_threads: int
+    stuck_in: tuple[str, ...]
+    open_files: int | None
+    most_open_files: int | None
+    throttled: float | None
+    collecting: float | None
+    major_faults: float | None
+    memory_available: float | None
+    unheard: tuple[str, ...]
+    read_only: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What keeps a process from its work, and what to do."""
+
+    observed: str
+    fix: str
+
+
+def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    """The gravest first. `names`: of nodes, by addresses at which they listen."""
+    if signs.read_only:
+        yield Sign(
+            f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
+            "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
+        )
+    if signs.stuck_threads:
+        where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
+        yield Sign(
+            f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: mostly a disk, or a file system, "
+            "that does not answer",
+            "Look at the disk of its data: dmesg, iostat -x 1; whether its file system is frozen (fsfreeze), or on a network "
+            "that is gone. It goes on by itself once the disk answers.",
+        )
+    if signs.unheard:
+        found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
+        yield Sign(
+            f"what it sends to {', '.join(found[:4])} is not acknowledged",
+            "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
+        )
+    if signs.open_files and signs.most_open_files and signs.open_files >= MOST_OPEN * signs.most_open_files:
+        yield Sign(
+            f"it has {signs.open_files} files open, of at most {signs.most_open_files}",
+            "Raise its limit of open files (LimitNOFILE, ulimit -n), which takes a restart; a running process's: prlimit.",
+        )
+    yield from _of_load(signs)
+    if abs(signs.skew) > MOST_SKEW:
+        yield Sign(
+            f"its clock is {abs(signs.skew):.0f} s {'ahead of' if signs.skew > 0 else 'behind'} that of keeperless-activities",
+            "Set the clocks right (chronyc tracking).",
+        )
+
+
+def _of_load(signs: VitalSigns) -> Iterator[Sign]:
+    if (signs.throttled or 0) >= MOST_THROTTLED:
+        yield Sign(
+            f"a quota of CPU time keeps it waiting {signs.throttled:.0%} of the time",
+            "Raise the quota of its control group (CPUQuota=, cpu.max, cpu.cfs_quota_us).",
+        )
+    if (signs.collecting or 0) >= MOST_COLLECTING:
+        yield Sign(
+            f"its JVM uses {signs.collecting:.1f} CPUs to collect garbage: its heap is nearly full",
+            "Give it a larger heap (KAFKA_HEAP_OPTS), which takes a restart, or take away what fills it.",
+        )
+    left = signs.memory_available if signs.memory_available is not None else 1.0
+    if left < LEAST_MEMORY or (left < LITTLE_MEMORY and (signs.major_faults or 0) >= MOST_MAJOR_FAULTS):
+        yield Sign(
+            f"{left:.0%} of its machine's memory is left, and it waits {signs.major_faults or 0:.0f} times a second for "
+            "memory of its own to be read from a disk",
+            "The machine has too little memory: look what uses it (free -m, top), and whether it swaps.",
+        )

@@ -1,0 +1,49 @@
+"""What a node's machine says of its process, told with the entry that the node has already, or as one of its own. Pure."""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlsplit
+
+from domain.cluster import servers_in
+from domain.standing import MACHINE
+from domain.vital_signs import Sign, bad_signs
+from domain.zk_to_kraft.causes import Cause, Looked, cause
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
+
+LISTENERS = ("advertised.listeners", "listeners")
+
+
+def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
+    """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
+    names = dict(_addresses(looked))
+    signs = {looked.name(i): tuple(bad_signs(found, names)) for i, found in looked.hints.signs.items()}
+    told = {found.blocker.object for found in causes}
+    own = [_own(looked, i) for i in looked.hints.signs if signs[looked.name(i)] and looked.name(i) not in told]
+    return [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
+
+
+def _own(looked: Looked, node_id: int) -> Cause:
+    """Its signs are added as to any other."""
+    name = looked.name(node_id)
+    explained = EXPLAINED_BY[looked.spec.role(node_id)]
+    return cause(looked, MACHINE, name, *explained, observed="", expected=f"nothing keeps {name} from its work", fix="")
+
+
+def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
+    if not signs:
+        return found
+    entry = found.blocker
+    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
+    fix = " ".join(filter(None, [*(sign.fix for sign in signs), entry.fix]))
+    return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
+
+
+def _addresses(looked: Looked) -> Iterator[tuple[str, str]]:
+    """`host:port` of nodes and of ZooKeeper's servers, with their names; a kernel knows only those that are numbers."""
+    for server in servers_in(looked.spec.zookeeper.connect):
+        yield server, "ZooKeeper"
+    for controller in looked.spec.controllers:
+        yield f"{controller.host}:{controller.port}", looked.name(controller.id)
+    for broker in looked.spec.brokers:
+        kept = looked.properties(broker.id)
+        for listener in ",".join(kept.get(name, "") for name in LISTENERS).split(","):
+            yield urlsplit(listener.strip()).netloc, looked.name(broker.id)

@@ -1,0 +1,178 @@
+"""What a machine says of a process in trouble: real processes that are, and what people are told of it."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.on_node import look_at_node
+from domain.vital_signs import VitalSigns, bad_signs
+from tests.unit.conftest import signs_of
+
+PROGRAM = Path(look_at_node.__file__)
+
+STUCK = """
+import os, sys
+# Until its child has opened the pipe, the parent waits in the kernel, where no signal reaches it (vfork(2)).
+print("begun", flush=True)
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])
+"""
+COLLECTING = """
+import pathlib, threading
+def collect():
+    pathlib.Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text("GC Thread#0")
+    print("begun", flush=True)
+    while True:
+        pass
+threading.Thread(target=collect).start()
+"""
+OPEN_FILES = """
+import time
+kept = [open("/dev/null") for _ in range(60)]
+print("begun", flush=True)
+time.sleep(60)
+"""
+CONNECTING = """
+import socket, sys, time
+kept = []
+for _ in range(6):
+    one = socket.socket()
+    one.setblocking(False)
+    one.connect_ex(("127.0.0.1", int(sys.argv[1])))
+    kept.append(one)
+time.sleep(1.5)
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def started() -> Iterator[list["subprocess.Popen[str]"]]:
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def start(started: list["subprocess.Popen[str]"], program: str, *arguments: str, files: int | None = None) -> int:
+    """Runs it until it says that it has begun."""
+
+    def limit() -> None:
+        if files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    command = [sys.executable, "-I", "-c", program, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=limit)
+    started.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process.pid
+
+
+def watch(pid: int) -> dict[str, Any]:
+    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps({"watch": pid, "log_dirs": ["/"]})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[str]:
+    """What is said of the process itself, whatever else is wrong with the machine of this test."""
+    about_machine = {"memory_available": 0.5, "major_faults": 0.0, "throttled": 0.0, "skew": 0.0, "read_only": ()}
+    signs = VitalSigns.model_validate({**answer, **about_machine})
+    return [sign.observed for sign in bad_signs(signs, names or {})]
+
+
+def test_a_process_that_is_well(started: list["subprocess.Popen[str]"]) -> None:
+    assert told(watch(start(started, "print('begun', flush=True); input()"))) == []
+
+
+def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pid = start(started, STUCK, str(pipe))
+    try:
+        found = watch(pid)
+    finally:
+        os.close(os.open(pipe, os.O_RDWR))
+        with pipe.open("r+b", buffering=0):
+            started[0].wait(30)
+    assert found["stuck_threads"] == 1
+    assert told(found)[0].startswith("1 of its threads wait in the kernel without an end")
+
+
+def test_a_heap_that_is_full(started: list["subprocess.Popen[str]"]) -> None:
+    found = watch(start(started, COLLECTING))
+    assert found["collecting"] > 0.1, "of a CPU, where others want it too"
+    assert told({**found, "collecting": 0.9}) == ["its JVM uses 0.9 CPUs to collect garbage: its heap is nearly full"]
+
+
+def test_open_files_that_come_to_their_limit(started: list["subprocess.Popen[str]"]) -> None:
+    found = watch(start(started, OPEN_FILES, files=64))
+    assert found["most_open_files"] == 64
+    assert told(found) == [f"it has {found['open_files']} files open, of at most 64"]
+
+
+def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None:
+    """A queue of connections that is full: the kernel lets whoever else knocks wait, as a firewall does."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        found = watch(start(started, CONNECTING, str(port)))
+    assert found["unheard"] == [f"127.0.0.1:{port}"]
+    assert told(found, {f"127.0.0.1:{port}": "controller-3000"}) == [
+        f"what it sends to controller-3000 at 127.0.0.1:{port} is not acknowledged"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "seconds"),
+    [
+        ({"/proc/1/cgroup": "0::/kafka.slice/one.service\n", "kafka.slice/one.service": "throttled_usec 1500000"}, 1.5),
+        ({"/proc/1/cgroup": "0::/kafka.slice/one.service\n", "kafka.slice": "nr_throttled 9\nthrottled_usec 500000"}, 0.5),
+        ({"/proc/1/cgroup": "5:cpu,cpuacct:/one\n2:memory:/one\n", "cpu,cpuacct/one": "throttled_time 2500000000"}, 2.5),
+        ({"/proc/1/cgroup": "0::/\n", "": "usage_usec 5"}, None),
+    ],
+)
+def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def text(path: str) -> str | None:
+        return files.get(path.removeprefix("/sys/fs/cgroup").removesuffix("/cpu.stat").strip("/"), files.get(path))
+
+    monkeypatch.setattr(look_at_node, "text", text)
+    assert look_at_node.throttled("/proc/1") == seconds
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"skew": -61.0}, "its clock is 61 s behind that of keeperless-activities"),
+        ({"skew": 9.0}, "its clock is 9 s ahead of that of keeperless-activities"),
+        ({"read_only": ("/data",)}, "/data can only be read"),
+        (
+            {"stuck_threads": 3, "stuck_in": ("jbd2_log_wait_commit",)},
+            "3 of its threads wait in the kernel without an end (in jbd2",
+        ),
+        ({"throttled": 0.8}, "a quota of CPU time keeps it waiting 80% of the time"),
+        ({"major_faults": 500.0, "memory_available": 0.5}, ""),
+        (
+            {"major_faults": 500.0, "memory_available": 0.05},
+            "5% of its machine's memory is left, and it waits 500 times a second",
+        ),
+        ({"memory_available": 0.01}, "1% of its machine's memory is left"),
+        ({"unheard": ("[::1]:9", "10.0.0.1:9")}, "what it sends to [::1]:9, 10.0.0.1:9 is not acknowledged"),
+    ],
+)
+def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
+    signs = list(bad_signs(signs_of(**changes), {}))
+    assert len(signs) == bool(words)
+    assert all(sign.observed.startswith(words) and sign.fix for sign in signs)
