@@ -52,6 +52,13 @@ NOT_SERVING = frozenset({"in-transition", "interrupted", "down"})
 """Modes in which a node is known not to serve."""
 
 
+MODE_OF_STAGE: dict[NodeStage, set[BrokerMode | ControllerMode]] = {
+    NodeStage.ZOOKEEPER: {BrokerMode.ZOOKEEPER},
+    NodeStage.MIGRATION: {BrokerMode.HYBRID, ControllerMode.MIGRATING},
+    NodeStage.KRAFT: {BrokerMode.KRAFT, ControllerMode.FINAL},
+}
+
+
 class Restoration(StrEnum):
     """How the file of a node that we changed can be brought back."""
 
@@ -75,6 +82,8 @@ def broker_mode(node: NodeView) -> BrokerMode:
         return BrokerMode.UNKNOWN
     if metrics.broker_state != BROKER_STATE_RUNNING:
         return BrokerMode.IN_TRANSITION
+    if left_out(node):
+        return BrokerMode.UNKNOWN
     if metrics.raft_epoch is None:
         return BrokerMode.ZOOKEEPER
     return BrokerMode.HYBRID if metrics.migration_gauge is MigrationGauge.ZK else BrokerMode.KRAFT
@@ -92,9 +101,32 @@ def controller_mode(node: NodeView) -> ControllerMode:
         return ControllerMode.IN_TRANSITION
     if node.metrics.write_behind_lag is not None:
         return ControllerMode.MIGRATING
+    if left_out(node):
+        return ControllerMode.UNKNOWN
     # A controller that is booting registers its gauges one after the other: not yet there is not without the flag.
     is_booting = node.metrics.migration_gauge in {None, MigrationGauge.BOOTING}
     return ControllerMode.IN_TRANSITION if is_booting else ControllerMode.FINAL
+
+
+def left_out(node: NodeView) -> str:
+    """An MBean that this process had when it was proven and that is not shown to us any more, by its JMX name; else empty.
+
+    No process loses one. Without it the node would be taken for what it is not: a hybrid broker for one in KRaft mode.
+    """
+    file = node.disk.file if node.disk is not None else None
+    mark, metrics = file.mark if file is not None else None, node.metrics
+    if mark is None or metrics is None or node.process is None or mark.proven_identity is None:
+        return ""
+    if node.process.identity != mark.proven_identity:
+        return ""
+    is_broker, is_hybrid = metrics.broker_state is not None, mark.stage == NodeStage.MIGRATION
+    if is_broker and mark.stage != NodeStage.ZOOKEEPER and metrics.raft_epoch is None:
+        return "kafka.server:type=raft-metrics"
+    if is_broker and is_hybrid and metrics.migration_gauge is None:
+        return "kafka.controller:type=KafkaController,name=ZkMigrationState"
+    if not is_broker and is_hybrid and metrics.active_controller_count is not None and metrics.write_behind_lag is None:
+        return "kafka.controller:type=KafkaController,name=ZkWriteBehindLag"
+    return ""
 
 
 def _mode_of_stopped_controller(node: NodeView) -> ControllerMode:

@@ -28,7 +28,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, has_no_gauges, not_ready, silent, unmeasured
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, not_ready, not_shown, silent, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -59,8 +59,8 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield _down(looked, view)
         elif node.mode in UNKNOWN_MODES:
             yield silent(looked, view)
-        elif has_no_gauges(looked, view):
-            yield unmeasured(looked, view)
+        elif missing := not_shown(looked, view):
+            yield unmeasured(looked, view, missing)
         elif node.mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}:
             yield not_ready(looked, view)
         elif isinstance(node, ControllerSituation):

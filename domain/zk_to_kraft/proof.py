@@ -6,14 +6,8 @@ from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation, situation_of
-
-MODE_OF_STAGE: dict[NodeStage, set[BrokerMode | ControllerMode]] = {
-    NodeStage.ZOOKEEPER: {BrokerMode.ZOOKEEPER},
-    NodeStage.MIGRATION: {BrokerMode.HYBRID, ControllerMode.MIGRATING},
-    NodeStage.KRAFT: {BrokerMode.KRAFT, ControllerMode.FINAL},
-}
 
 
 def why_not_proven(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage) -> str:

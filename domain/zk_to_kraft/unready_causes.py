@@ -7,6 +7,7 @@ from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints
 from domain.zk_to_kraft.log_lines import REFUSALS, found_in, silence_in
+from domain.zk_to_kraft.modes import left_out
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
@@ -16,7 +17,9 @@ EXPLAINED_BY = {
 
 
 def silent(looked: Looked, view: NodeView) -> Cause:
-    """Its process, its files or its metrics did not answer: one cause, whichever of them."""
+    """Its process, its files or its metrics did not answer, or not with all: one cause, whichever of them."""
+    if missing := left_out(view):
+        return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
     name = looked.name(view.id)
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
@@ -48,30 +51,37 @@ STARTING = timedelta(seconds=60)
 """Kafka registers the gauges of its state as it starts, before anything that takes long."""
 
 
-def has_no_gauges(looked: Looked, view: NodeView) -> bool:
-    """Its metrics endpoint answers, with what an agent has of any Java program, long after Kafka has registered its own."""
+OF_BROKERS = {"broker_state": "kafka.server:type=KafkaServer,name=BrokerState"}
+OF_CONTROLLERS = {
+    "raft_log_end": "kafka.server:type=raft-metrics",
+    "active_controller_count": "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+}
+"""By field of `NodeMetrics`: the MBeans that say whether a node serves."""
+
+
+def not_shown(looked: Looked, view: NodeView) -> str:
+    """An MBean that Kafka has registered long since, and that its metrics endpoint answers without; else empty."""
     metrics, process = view.metrics, view.process
     if metrics is None or process is None or process.started_at is None:
-        return False
-    is_broker = looked.spec.role(view.id) is Role.BROKER
-    gauge = metrics.broker_state if is_broker else metrics.raft_log_end
-    return gauge is None and looked.observation.ended_at - process.started_at > STARTING
+        return ""
+    wanted = OF_BROKERS if looked.spec.role(view.id) is Role.BROKER else OF_CONTROLLERS
+    missing = [name for field, name in wanted.items() if getattr(metrics, field) is None]
+    return missing[0] if missing and looked.observation.ended_at - process.started_at > STARTING else ""
 
 
-def unmeasured(looked: Looked, view: NodeView) -> Cause:
+def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = WaitReason.NODE_NOT_READY) -> Cause:
     name, url = looked.name(view.id), looked.spec.node(view.id).metrics.url
-    is_broker = looked.spec.role(view.id) is Role.BROKER
-    gauge = "kafka.server:type=KafkaServer,name=BrokerState" if is_broker else "kafka.server:type=raft-metrics"
     return cause(
         looked,
-        WaitReason.NODE_NOT_READY,
+        code,
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {url} lacks {gauge}",
+        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {url} lacks {missing}",
         expected="Kafka's own gauges at the endpoint",
-        fix="Whether it serves cannot be told. Put the agent's configuration back, so that it leaves Kafka's gauges in "
-        "(includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that shows them. "
-        "The JMX exporter reads its file anew by itself. Or the endpoint in the cluster's specification is another program's.",
+        fix="What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
+        "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
+        "shows them. The JMX exporter reads its file anew by itself. Or the endpoint in the cluster's specification is "
+        "another program's.",
     )
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from domain.blocker import Blocker
-from domain.decisions import Wait, WaitReason
+from domain.decisions import NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict
 from domain.observation import (
     ControllerZnode,
@@ -686,6 +686,35 @@ def test_an_agent_that_leaves_kafkas_gauges_out_is_no_node_that_does_not_serve(n
 def test_a_node_that_has_just_started_may_not_have_its_gauges_yet() -> None:
     (entry,) = blockers_of(looked_at(without_gauges(DUAL, 2, 20)))[0]
     assert "does not serve yet" in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("seen", "node_id", "stage", "gauges", "lacks"),
+    [
+        (DUAL, 1, NodeStage.MIGRATION, {"migration_gauge": None}, "name=ZkMigrationState"),
+        (DUAL, 1, NodeStage.MIGRATION, {"raft_epoch": None}, "type=raft-metrics"),
+        (SOAK, 1, NodeStage.KRAFT, {"raft_epoch": None}, "type=raft-metrics"),
+        (DUAL, STANDBY, NodeStage.MIGRATION, {"write_behind_lag": None}, "name=ZkWriteBehindLag"),
+    ],
+)
+def test_a_proven_process_of_which_a_gauge_is_not_shown_any_more_is_not_taken_for_another(
+    seen: Observation, node_id: int, stage: NodeStage, gauges: dict[str, None], lacks: str
+) -> None:
+    """Without the mark it would be a broker in KRaft or ZooKeeper mode, and a controller that has lost its flag."""
+    view = seen.node(node_id)
+    assert view.process is not None
+    assert view.disk is not None
+    assert view.disk.file is not None
+    marked = mark_of(view.disk.file.sha256, is_proven=True).model_copy(
+        update={"stage": stage, "proven_identity": view.process.identity}
+    )
+    disk = view.disk.model_copy(update={"file": view.disk.file.model_copy(update={"mark": marked})})
+    seen = with_part(seen, node_id, disk=disk)
+    assert keys(found(seen)) == keys(found(observation(Point.DUAL_WRITE if stage is NodeStage.MIGRATION else Point.SOAK)))
+    entries = found(with_metrics(seen, node_id, **gauges))
+    assert keys(entries) == [("part-unknown", SPEC.node_name(node_id))]
+    assert lacks in entries[0].observed
+    assert "JMX exporter" in entries[0].fix
 
 
 def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
