@@ -47,6 +47,13 @@ TEMPORALS_OWN = timedelta(seconds=1)
 """For Temporal itself to find out that a limit is over."""
 
 
+OTHER_ACTIVITIES = "the worker that took it runs another release's code, and does not know this activity, or what it is given"
+OTHER_ACTIVITIES_FIX = (
+    "Stop that worker, and start keeperless-activities and keeperless-checks of the release that the API and "
+    "keeperless-workflows run. Nothing was begun; it is tried again by itself."
+)
+
+
 class NoWorker(Transient):
     """No activity worker took the task in time, or the one that did is gone (`was_taken`)."""
 
@@ -141,9 +148,18 @@ def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
+def is_of_another_release(kind: str | None, message: str) -> bool:
+    """Whether an activity failed before it began, because its worker does not know it, or not what it is given. `temporalio`
+    says so (its worker's `_activity.py`), in words that tell no value."""
+    is_unknown = kind == "NotFoundError" and "is not registered on this worker" in message
+    return is_unknown or message == "Failed decoding arguments"
+
+
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
         return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
     if is_worded(cause):
         return ObservationFailed(cause.message)
+    if isinstance(cause, ApplicationError) and is_of_another_release(cause.type, cause.message):
+        return ObservationFailed(f"{OTHER_ACTIVITIES[0].upper()}{OTHER_ACTIVITIES[1:]}. {OTHER_ACTIVITIES_FIX}")
     return ObservationFailed("The activity failed in a way that nobody foresaw: the activity worker's log has the cause.")

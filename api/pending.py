@@ -19,7 +19,7 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
-from api.observing import OWN_ERRORS
+from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release
 from api.runs import described, run_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain import standing
@@ -59,6 +59,9 @@ OTHER_CODE_FIX = (
     "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
     'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
 )
+
+FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX}
+"""By error, where there is a better one than that of all."""
 
 SEARCH_ATTRIBUTES_FIX = (
     "Somebody has removed a search attribute from Temporal's namespace. Create what is named there again: `temporal operator "
@@ -170,6 +173,7 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
     is_again = activity.HasField("next_attempt_schedule_time")
     due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
     since = activity.pause_info.pause_time if activity.paused else activity.scheduled_time
+    error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return standing.PendingTask(
         what=activity.activity_type.name,
@@ -178,9 +182,9 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
         due_at=due.ToDatetime(UTC),
         taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
         attempt=activity.attempt,
-        error=_error_of(activity.last_failure) if activity.HasField("last_failure") else "",
+        error=error,
         paused=_pause_of(activity.pause_info) if activity.paused else "",
-        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else "",
+        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else FIXES.get(error, ""),
     )
 
 
@@ -206,4 +210,6 @@ def _error_of(failure: Failure) -> str:
         return ""
     if failure.application_failure_info.type in OWN_ERRORS:
         return failure.message
+    if is_of_another_release(failure.application_failure_info.type, failure.message):
+        return OTHER_ACTIVITIES
     return UNFORESEEN

@@ -18,8 +18,10 @@ from temporalio.api.workflowservice.v1 import (
 )
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from api.observing import _told
 from api.pending import RunSeen, _task, run_seen
 from domain import standing
 from domain.blocker import Blocker
@@ -196,6 +198,22 @@ async def test_a_worker_of_another_release_is_told_as_such(api: Any, temporal_cl
         assert await told(api, record, lambda found: not found) == []
 
 
+@activity.defn(name="something-else")
+async def something_else() -> None:
+    """What an older worker has in place of `watch`."""
+
+
+async def test_activities_of_another_release_are_told_as_such(api: Any, temporal_client: Client) -> None:
+    async with leading(temporal_client, Watching):
+        record = await migrating(api)
+        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[something_else]):
+            (entry,) = await told(api, record, lambda found: ("step-failing", ActivityName.WATCH) in found)
+        assert "another release" in entry.observed
+        assert "keeperless-activities" in entry.fix
+        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
+            assert await told(api, record, lambda found: not found) == []
+
+
 async def test_a_search_attribute_that_is_gone_is_told_in_the_servers_words(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Attributed):
         record = await migrating(api)
@@ -210,6 +228,13 @@ async def test_a_workflow_whose_worker_fails_is_told_without_its_words(api: Any,
         (entry,) = await told(api, record, lambda found: ("step-failing", "the migration's workflow") in found)
     assert "nobody foresaw" in entry.observed
     assert "hunter2" not in entry.model_dump_json()
+
+
+def test_a_look_by_another_release_is_told_as_such() -> None:
+    assert "another release" in str(_told(ApplicationError("Failed decoding arguments")))
+    unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: observe"
+    assert "another release" in str(_told(ApplicationError(unknown, type="NotFoundError")))
+    assert "nobody foresaw" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
 
 
 def pending_of(found: PendingActivityInfo) -> standing.PendingTask:
@@ -237,5 +262,8 @@ def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:
     failure.cause.message = "the ledger is locked; try again"
     failure.cause.application_failure_info.type = LedgerUnavailable.__name__
     assert pending_of(found).error == "the ledger is locked; try again"
-    failure.cause.application_failure_info.type = "ValueError"
+    failure.cause.application_failure_info.type = ""
+    failure.cause.message = "Failed decoding arguments"
+    assert "another release" in pending_of(found).error
+    failure.cause.application_failure_info.type, failure.cause.message = "ValueError", "secret=hunter2"
     assert "nobody foresaw" in pending_of(found).error
