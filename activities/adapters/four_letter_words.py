@@ -1,6 +1,7 @@
 """Which ZooKeeper servers serve, asked one by one with the four-letter word `srvr`, the only one that is allowed by default."""
 
 import asyncio
+import re
 from contextlib import suppress
 
 from domain.zk_to_kraft.causes import Serving
@@ -9,6 +10,10 @@ ASK_SECONDS = 2.0
 """A living server answers within milliseconds. One that stands still accepts the connection all the same: its kernel does."""
 
 MAX_ANSWER = 4096
+
+WAITING = re.compile(rb"^Outstanding: (\d+)", re.MULTILINE)
+MOST_WAITING = 100
+"""Requests that a server has taken and not answered. One that is well has a handful, for milliseconds."""
 
 
 class FourLetterWords:
@@ -23,8 +28,10 @@ class FourLetterWords:
                 reader, writer = await asyncio.open_connection(host, port)
         except ConnectionResetError:  # accepted, and closed before it was looked at
             return Serving.UNKNOWN
-        except OSError:  # refused, unreachable, unknown, and TimeoutError, which is one
+        except ConnectionRefusedError:
             return Serving.REFUSED
+        except OSError:  # no route, an unknown name, and TimeoutError, which is one
+            return Serving.UNREACHED
         try:
             async with asyncio.timeout(self._seconds):
                 writer.write(b"srvr")
@@ -46,4 +53,7 @@ def _meaning(answer: bytes) -> Serving:
         return Serving.NO
     if b"Mode: standalone" in answer:
         return Serving.ALONE
+    waiting = WAITING.search(answer)
+    if waiting is not None and int(waiting[1]) > MOST_WAITING:
+        return Serving.BUSY
     return Serving.YES if b"Mode:" in answer else Serving.UNKNOWN

@@ -33,7 +33,9 @@ class Serving(StrEnum):
     ALONE = "is standalone: it serves a tree of its own, and answers who asks it as if that were the cluster's"
     NO = "answers, and serves nobody: it has no quorum"
     SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
+    BUSY = "answers, and has over a hundred requests waiting: its disk, or the network between the members, does not keep up"
     REFUSED = "accepts no connection"
+    UNREACHED = "is not reached: a firewall, a route, a name, or its machine"
     UNKNOWN = "does not let itself be asked"
 
 

@@ -8,6 +8,8 @@ from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, 
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
 
+GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
+
 
 def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     """GF11. Of a quorum that is lost the members that are gone are the cause; who is left serves nobody because of them."""
@@ -19,11 +21,12 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     servers = looked.hints.servers
     for address in (a for a, serving in servers.items() if serving is Serving.ALONE and len(servers) > 1):
         yield _alone(looked, address)
-    gone = [address for address, serving in servers.items() if serving in {Serving.SILENT, Serving.REFUSED}]
+    gone = [address for address, serving in servers.items() if serving in GONE]
     idle = [address for address, serving in servers.items() if serving is Serving.NO]
     is_lost = looked.observation.zookeeper is None
     explained_idle = 2 * len(gone) >= len(servers)
-    for address in gone + ([] if explained_idle else idle):
+    busy = [address for address, serving in servers.items() if serving is Serving.BUSY]
+    for address in gone + busy + ([] if explained_idle else idle):
         yield _server(looked, address, is_lost=is_lost)
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
     if is_lost and not is_torn and not gone and (explained_idle or not idle):
@@ -118,6 +121,8 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     how = {
         Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
         Serving.REFUSED: "Start it; its log says why it ended.",
+        Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
+        Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
     return cause(
         looked,

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
@@ -43,11 +43,13 @@ def ask(port: int) -> Awaitable[Serving]:
     [
         (SERVES, Serving.YES),
         (SERVES.replace(b"follower", b"standalone"), Serving.ALONE),
+        (SERVES.replace(b"Zxid", b"Outstanding: 3\nZxid"), Serving.YES),
+        (SERVES.replace(b"Zxid", b"Outstanding: 1200\nZxid"), Serving.BUSY),
         (IDLE, Serving.NO),
         (FORBIDDEN, Serving.UNKNOWN),
         (b"", Serving.UNKNOWN),
     ],
-    ids=["serves", "serves alone", "has no quorum", "forbids the word", "closes without a word"],
+    ids=["serves", "serves alone", "is well", "does not keep up", "has no quorum", "forbids the word", "closes without a word"],
 )
 async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
     async with answering(said) as port:
@@ -69,5 +71,14 @@ async def test_a_process_that_stands_still_is_silent_in_time() -> None:
         assert asyncio.get_running_loop().time() - began < 10 * SECONDS
 
 
-async def test_an_unknown_host_is_refused() -> None:
-    assert await FourLetterWords(SECONDS).serving("no-such-host.invalid", 2181) is Serving.REFUSED
+async def test_a_way_that_is_shut_is_no_refusal() -> None:
+    """A name that nobody knows; and a queue of connections that is full, which lets whoever knocks wait as a firewall does."""
+    assert await FourLetterWords(SECONDS).serving("no-such-host.invalid", 2181) is Serving.UNREACHED
+    with socket.socket() as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(6):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        assert await ask(full.getsockname()[1]) is Serving.UNREACHED

@@ -368,6 +368,8 @@ def test_counts_that_differ_say_whether_a_broker_is_missing_or_still_counted(cou
         ((Serving.UNKNOWN, Serving.UNKNOWN, Serving.UNKNOWN), []),
         ((Serving.SILENT, Serving.YES, Serving.YES), [0]),
         ((Serving.YES, Serving.NO, Serving.YES), [1]),
+        ((Serving.YES, Serving.BUSY, Serving.YES), [1]),
+        ((Serving.UNREACHED, Serving.NO, Serving.UNREACHED), [0, 2]),
         ((Serving.REFUSED, Serving.SILENT, Serving.NO), [0, 1]),
         ((Serving.REFUSED, Serving.REFUSED, Serving.REFUSED), [0, 1, 2]),
     ],
