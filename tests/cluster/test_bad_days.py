@@ -43,6 +43,7 @@ def test_a_broker_that_does_not_come_up_stops_everything_else_until_it_is_mended
     assert rig.verify().lost == frozenset()
 
 
+@pytest.mark.chaos
 def test_a_node_that_does_not_answer_is_waited_for_by_name(rig: Rig) -> None:
     """A controller is stopped in its tracks (SIGSTOP): no metrics, no quorum member. Then it goes on."""
     rig.register()

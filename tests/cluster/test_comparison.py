@@ -27,6 +27,7 @@ def report_of(rig: Rig, migration_id: str, check: str = "metadata") -> dict[str,
     return dict(newest)
 
 
+@pytest.mark.chaos
 def test_a_znode_edited_behind_kafkas_back_closes_the_gate_until_it_is_repaired(rig: Rig) -> None:
     name = rig.register()
     migration_id = rig.migrate(recheck_interval="PT5S")

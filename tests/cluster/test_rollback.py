@@ -17,6 +17,7 @@ LAGGING = ("load.relaxed", "load.two-replicas")
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
+@pytest.mark.chaos
 def test_back_from_controllers_alone_and_from_the_gate_and_to_the_end_all_the_same(rig: Rig) -> None:
     """At the gate ZooKeeper has counted fewer changes of some partitions than the quorum has, and brokers know that."""
     before = rig.snapshot()

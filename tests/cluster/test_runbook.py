@@ -53,6 +53,7 @@ def follow(actions: Sequence[RunbookAction]) -> None:
     print(f"[{time.monotonic() - began:5.1f} s] done: {len(actions)} actions")
 
 
+@pytest.mark.chaos
 def test_back_with_the_runbook_alone(rig: Rig) -> None:
     """From dual write, one broker already in KRaft mode. ZooKeeper has counted fewer changes of some partitions."""
     before = rig.snapshot()
