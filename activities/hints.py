@@ -64,7 +64,7 @@ class Hinting:
         """All but `servers`. `in_hand`: the nodes that a step of ours works on."""
         silent: list[str] = []
         asked = asyncio.gather(
-            self._logs(cluster, worth_reading(cluster.spec, observation, situation), silent),
+            self._logs(cluster, worth_reading(cluster.spec, observation, situation, in_hand), silent),
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
@@ -235,7 +235,7 @@ async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T
     return default
 
 
-def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:
+def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
     unready, behind, or not registered, of brokers between which replicas lag, and of some where Kafka as a whole does not
     answer."""

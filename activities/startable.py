@@ -18,6 +18,7 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.own_file import whose_else
 
+SCRIPT, FIRST_LINE = b"#!", 256
 ZIP = b"PK"
 """How a jar begins."""
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
@@ -30,6 +31,7 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
     names = ", ".join(cluster.spec.node_name(node.id) for node in running)
     try:
         whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_not_its_program(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
@@ -62,6 +64,23 @@ async def _why_not_whole(cluster: ClusterRecord, node: NodeSpec, driver: NodeDri
         f"{cluster.spec.node_name(node.id)}: {folder}/{broken[0]} is empty, or no jar. {UNTIL} Install that version of Kafka "
         "again: an upgrade was cut off, or its volume is full."
     )
+
+
+async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+    """A script whose first line names an interpreter that is not there, as after an edit on Windows, is not found at all."""
+    driver, program = ports.drivers.driver(node), node.driver.service.start_command[0]
+    if not program.startswith("/"):
+        return None
+    first = (await driver.read_part(program, 0, FIRST_LINE) or b"").partition(b"\n")[0]
+    if not first.startswith(SCRIPT):
+        return None
+    interpreter = first.removeprefix(SCRIPT).decode(errors="replace").lstrip(" ").split(" ")[0]
+    if await driver.read_part(interpreter, 0, 1) is not None:
+        return None
+    shown = interpreter.replace("\r", "\\r")
+    is_of_windows = "\r" in interpreter
+    how = f"It has Windows' line ends: sed -i 's/\\r$//' {program}" if is_of_windows else "Put it there, or correct that line"
+    return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
 
 
 async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:

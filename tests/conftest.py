@@ -1,15 +1,12 @@
 """What holds for every test: `KEEPERLESS_REQUIRE_ALL=1` makes a run that left something out a failed run.
 
 For CI. A skip becomes a failure, and the run fails unless at least one test that starts a real cluster has passed.
-And with several workers one of them runs the tests on real clusters, one after the other, and the others all the rest.
 """
 
 import os
 from collections.abc import Generator
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 IS_ALL_REQUIRED = os.environ.get("KEEPERLESS_REQUIRE_ALL") == "1"
 CLUSTER_TESTS_PASSED = pytest.StashKey[int]()
@@ -69,16 +66,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line(f"on real clusters: {passed} tests passed")
     if _lacks_cluster_tests(config):
         terminalreporter.write_line("KEEPERLESS_REQUIRE_ALL=1: no test on a real cluster has passed, so the run has failed")
-
-
-class _OneCluster(LoadFileScheduling):
-    """A file at a time, and all files of `tests/cluster` one after the other: two clusters at once are much for two cores."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return "tests/cluster" if file.startswith("tests/cluster/") else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
-    return _OneCluster(config, log) if config.option.dist == "loadfile" else None

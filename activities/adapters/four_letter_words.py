@@ -12,6 +12,8 @@ ASK_SECONDS = 2.0
 MAX_ANSWER = 4096
 
 WAITING = re.compile(rb"^Outstanding: (\d+)", re.MULTILINE)
+ZXID = re.compile(rb"^Zxid: (0x[0-9a-f]+)", re.MULTILINE)
+MEANWHILE_SECONDS = 1.0
 MOST_WAITING = 100
 """Requests that a server has taken and not answered. One that is well has a handful, for milliseconds."""
 
@@ -23,6 +25,19 @@ class FourLetterWords:
         self._seconds = seconds
 
     async def serving(self, host: str, port: int) -> Serving:
+        """Asked once more where requests wait: a server that is well has answered those meanwhile, or others."""
+        first = await self._ask(host, port)
+        if isinstance(first, Serving) or not _waiting(first):
+            return first if isinstance(first, Serving) else _meaning(first)
+        await asyncio.sleep(MEANWHILE_SECONDS)
+        then = await self._ask(host, port)
+        if isinstance(then, Serving):
+            return then
+        is_stuck = _waiting(then) >= _waiting(first) and _zxid(then) == _zxid(first)
+        return Serving.STUCK if is_stuck and _meaning(then) in {Serving.YES, Serving.BUSY} else _meaning(then)
+
+    async def _ask(self, host: str, port: int) -> bytes | Serving:
+        """What it says to `srvr`, or why it says nothing."""
         try:
             async with asyncio.timeout(self._seconds):
                 reader, writer = await asyncio.open_connection(host, port)
@@ -36,7 +51,7 @@ class FourLetterWords:
             async with asyncio.timeout(self._seconds):
                 writer.write(b"srvr")
                 await writer.drain()
-                return _meaning(await reader.read(MAX_ANSWER))
+                return await reader.read(MAX_ANSWER)
         except TimeoutError:
             return Serving.SILENT
         except OSError:
@@ -47,13 +62,23 @@ class FourLetterWords:
                 await writer.wait_closed()
 
 
+def _waiting(answer: bytes) -> int:
+    found = WAITING.search(answer)
+    return int(found[1]) if found is not None else 0
+
+
+def _zxid(answer: bytes) -> bytes:
+    """Of the last transaction that it has applied."""
+    found = ZXID.search(answer)
+    return found[1] if found is not None else b""
+
+
 def _meaning(answer: bytes) -> Serving:
     """A port that speaks TLS closes without a word; a server that forbids `srvr` says so. Neither is a fault."""
     if b"not currently serving requests" in answer:
         return Serving.NO
     if b"Mode: standalone" in answer:
         return Serving.ALONE
-    waiting = WAITING.search(answer)
-    if waiting is not None and int(waiting[1]) > MOST_WAITING:
+    if _waiting(answer) > MOST_WAITING:
         return Serving.BUSY
     return Serving.YES if b"Mode:" in answer else Serving.UNKNOWN

@@ -25,11 +25,11 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     idle = [address for address, serving in servers.items() if serving is Serving.NO]
     is_lost = looked.observation.zookeeper is None
     explained_idle = 2 * len(gone) >= len(servers)
-    busy = [address for address, serving in servers.items() if serving is Serving.BUSY]
+    busy = [address for address, serving in servers.items() if serving in {Serving.BUSY, Serving.STUCK}]
     for address in gone + busy + ([] if explained_idle else idle):
         yield _server(looked, address, is_lost=is_lost)
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
-    if is_lost and not is_torn and not gone and (explained_idle or not idle):
+    if is_lost and not is_torn and not gone and not busy and (explained_idle or not idle):
         why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
         yield cause(
             looked,
@@ -122,6 +122,8 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
         Serving.REFUSED: "Start it; its log says why it ended.",
         Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
+        Serving.STUCK: "Look at the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or "
+        "on a network that is gone. It goes on by itself once a majority can write.",
         Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
     return cause(

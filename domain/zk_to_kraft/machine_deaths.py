@@ -89,10 +89,20 @@ JAVA = (
     ),
     Told(
         "java-gone",
-        re.compile(r"(?:java|exec): .{0,160}not found|\S{1,160}/bin/java: No such file or directory"),
+        re.compile(r"\bjava: .{0,40}not found|\S{1,160}/bin/java: No such file or directory"),
         "a Java where the node's environment and start command say",
         "Put that Java back (a package that is being upgraded, a volume that is not mounted), or correct JAVA_HOME. Then start "
         "the node.",
+    ),
+    Told(
+        "program-gone",
+        re.compile(
+            r"exec: \S{1,160}: not found|\S{1,160}: (?:cannot execute: required file not found|bad interpreter: \S{1,80})"
+        ),
+        "the program of the start command is there, and the interpreter that its first line names",
+        "Where the program is there, its first line (#!) names an interpreter that is not: mostly a script that was saved with "
+        "Windows' line ends (`file` says CRLF; sed -i 's/\\r$//' takes them away). Else put it back, or correct the start "
+        "command. Then start the node.",
     ),
     Told(
         "java-cannot-start",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from hashlib import sha256
 
+from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, some
@@ -28,7 +29,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, not_ready, not_shown, silent, unmeasured
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -54,6 +55,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
         if looked.name(node.id) in looked.in_hand:
             if view.process is not None and view.process.is_paused:
                 yield silent(looked, view)
+            yield from lingering(looked, view)
             continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)
@@ -65,6 +67,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield not_ready(looked, view)
         elif isinstance(node, ControllerSituation):
             yield from _not_caught_up(looked, node)
+            yield from _storage(looked, view) if node.mode is not ControllerMode.ABSENT else ()
         elif isinstance(node, BrokerSituation):
             yield from _left_behind(looked, node)
             yield from _not_registered(looked, node)
@@ -179,20 +182,34 @@ def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
 
 
 def _storage(looked: Looked, view: NodeView) -> Iterator[Cause]:
-    """A log directory that is not this broker's any more: it serves on, and does not survive its next restart (PF03)."""
+    """A directory that is not this node's any more: it serves on, and does not survive its next restart (PF03)."""
     dirs = view.disk.log_dirs if view.disk is not None else ()
     for found in (one for one in dirs if one.state is not StorageState.OURS):
         name, told = looked.name(view.id), f"cluster.id {found.cluster_id}, id {found.node_id}"
+        is_gone = found.state in {StorageState.EMPTY, StorageState.ABSENT}
+        if is_gone and (found.is_fenced or (looked.spec.role(view.id) is Role.CONTROLLER and len(dirs) > 1)):
+            continue
+        gone = NO_VOLUME if looked.spec.role(view.id) is Role.BROKER else _reformatted(looked, view)
         yield cause(
             looked,
             "PF03",
             f"{name} {found.path}",
             observed=f"{found.state}: its meta.properties says {told}" if found.cluster_id else f"{found.state}",
             expected=f"formatted for cluster {looked.spec.cluster_id} and {name}",
-            fix=NO_VOLUME
-            if found.state in {StorageState.EMPTY, StorageState.ABSENT}
+            fix=gone
+            if is_gone
             else f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
+
+
+def _reformatted(looked: Looked, view: NodeView) -> str:
+    """Of a controller that runs on what is not there any more: the others have all that it had (seen with 3.9)."""
+    name, node = looked.name(view.id), looked.spec.node(view.id)
+    return (
+        f"{name} runs on files that are deleted. Look whether the volume is mounted. If its data is gone, and every other "
+        f"controller is caught up: kill -9 its process, `kafka-storage.sh format --cluster-id {looked.spec.cluster_id} "
+        f"--config {node.properties_file}`, and start it: it fetches the log from the leader. One controller at a time."
+    )
 
 
 def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:

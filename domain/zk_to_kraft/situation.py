@@ -179,7 +179,7 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             is_leader=leader is not None and controller.id == leader.id,
             is_caught_up=_is_caught_up(observation.node(controller.id), leader),
             is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
-            is_startable=is_startable(observation.node(controller.id).disk),
+            is_startable=_is_startable(observation.node(controller.id)),
         )
         for controller in spec.controllers
     )
@@ -222,6 +222,14 @@ def quorum_leader(observation: Observation, spec: ClusterSpec) -> QuorumLeader |
         and metrics.raft_leader == c.id
     ]
     return max(candidates, key=lambda c: c.metrics.raft_epoch or 0, default=None)
+
+
+def _is_startable(node: NodeView) -> bool:
+    """One that runs is fenced where the window has fenced it; storage that somebody has taken away from it is no fence."""
+    is_running = node.process is not None and node.process.is_running
+    if is_running and node.disk is not None:
+        return not any(log_dir.is_fenced for log_dir in node.disk.log_dirs) or is_startable(node.disk)
+    return is_startable(node.disk)
 
 
 def _is_caught_up(node: NodeView, leader: QuorumLeader | None) -> bool:

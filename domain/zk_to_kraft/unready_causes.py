@@ -1,5 +1,7 @@
 """Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
 
+import re
+from collections.abc import Iterator
 from datetime import timedelta
 
 from domain.cluster import Role
@@ -82,6 +84,32 @@ def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = 
         "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
         "shows them. The JMX exporter reads its file anew by itself. Or the endpoint in the cluster's specification is "
         "another program's.",
+    )
+
+
+ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
+"""The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
+LAST_LINES = 20
+"""After it only those say something that keep the process."""
+
+
+def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
+    """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that."""
+    last = looked.hints.logs.get(view.id, ())[-LAST_LINES:]
+    process = view.process
+    if process is None or not process.is_running or not any(ENDED.search(line) for line in last):
+        return
+    name, pid = looked.name(view.id), (process.identity or "").partition("@")[0]
+    yield cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"Kafka has shut down, by its log, and its process {pid} has not ended",
+        expected="a process that ends once Kafka has shut down",
+        fix="Something besides Kafka keeps it: a Java agent or a plug-in with a shutdown hook that waits for somebody "
+        f"(`jstack {pid}` names it). Mend that, or end the process: kill -9 {pid} loses nothing, for Kafka has closed its "
+        "logs. The step goes on by itself. Every other node with that agent will wait likewise.",
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
+from activities.adapters import four_letter_words
 from activities.adapters.four_letter_words import FourLetterWords
 from domain.zk_to_kraft.causes import Serving
 
@@ -43,17 +44,47 @@ def ask(port: int) -> Awaitable[Serving]:
     [
         (SERVES, Serving.YES),
         (SERVES.replace(b"follower", b"standalone"), Serving.ALONE),
-        (SERVES.replace(b"Zxid", b"Outstanding: 3\nZxid"), Serving.YES),
-        (SERVES.replace(b"Zxid", b"Outstanding: 1200\nZxid"), Serving.BUSY),
+        (SERVES.replace(b"Zxid", b"Outstanding: 0\nZxid"), Serving.YES),
         (IDLE, Serving.NO),
         (FORBIDDEN, Serving.UNKNOWN),
         (b"", Serving.UNKNOWN),
     ],
-    ids=["serves", "serves alone", "is well", "does not keep up", "has no quorum", "forbids the word", "closes without a word"],
+    ids=["serves", "serves alone", "is well", "has no quorum", "forbids the word", "closes without a word"],
 )
 async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
     async with answering(said) as port:
         assert await ask(port) is serving
+
+
+@pytest.mark.parametrize(
+    ("waiting", "moves", "serving"),
+    [
+        ((3, 3), True, Serving.YES),
+        ((3, 0), False, Serving.YES),
+        ((3, 4), False, Serving.STUCK),
+        ((900, 1200), True, Serving.BUSY),
+        ((900, 1200), False, Serving.STUCK),
+    ],
+)
+async def test_requests_that_wait_are_looked_at_twice(
+    waiting: tuple[int, int], moves: bool, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once more a moment later: by then one that is well has answered them, or others."""
+    monkeypatch.setattr(four_letter_words, "MEANWHILE_SECONDS", 0.01)
+    said: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+        zxid = b"0x10000000" + (b"%d" % len(said) if moves else b"0")
+        said.append(SERVES.replace(b"Zxid: 0x100000003", b"Outstanding: %d\nZxid: %s" % (waiting[len(said)], zxid)))
+        writer.write(said[-1])
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        assert await ask(server.sockets[0].getsockname()[1]) is serving
+    assert len(said) == 2
 
 
 async def test_nobody_there_is_refused() -> None:

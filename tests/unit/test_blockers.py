@@ -27,6 +27,7 @@ from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, Serving, Unwritten
+from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
@@ -369,6 +370,7 @@ def test_counts_that_differ_say_whether_a_broker_is_missing_or_still_counted(cou
         ((Serving.SILENT, Serving.YES, Serving.YES), [0]),
         ((Serving.YES, Serving.NO, Serving.YES), [1]),
         ((Serving.YES, Serving.BUSY, Serving.YES), [1]),
+        ((Serving.YES, Serving.STUCK, Serving.NO), [1, 2]),
         ((Serving.UNREACHED, Serving.NO, Serving.UNREACHED), [0, 2]),
         ((Serving.REFUSED, Serving.SILENT, Serving.NO), [0, 1]),
         ((Serving.REFUSED, Serving.REFUSED, Serving.REFUSED), [0, 1, 2]),
@@ -717,6 +719,33 @@ def test_a_proven_process_of_which_a_gauge_is_not_shown_any_more_is_not_taken_fo
     assert keys(entries) == [("part-unknown", SPEC.node_name(node_id))]
     assert lacks in entries[0].observed
     assert "JMX exporter" in entries[0].fix
+
+
+def test_a_controller_that_runs_on_storage_that_is_gone_is_told_and_not_taken_for_fenced() -> None:
+    """Somebody has emptied its directory: it runs on, and is not to be started again and again."""
+    view = DUAL.node(STANDBY)
+    assert view.disk is not None
+    gone = tuple(one.model_copy(update={"state": StorageState.EMPTY}) for one in view.disk.log_dirs)
+    seen = with_part(DUAL, STANDBY, disk=view.disk.model_copy(update={"log_dirs": gone}))
+    assert not fenced(situation_of(seen, SPEC, POLICY))
+    entries = [entry for entry in found(seen) if entry.code == "PF03"]
+    assert [entry.object.split()[0] for entry in entries] == [SPEC.node_name(STANDBY)]
+    assert "kafka-storage.sh format --cluster-id" in entries[0].fix
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{SAID} INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",
+        f"{SAID} INFO [BrokerServer id=1] shut down completed (kafka.server.BrokerServer)",
+    ],
+)
+def test_a_process_that_outlives_kafka_is_told_while_our_step_waits_for_it(line: str) -> None:
+    hints = Hints(logs={1: (STARTED, line)})
+    (entry,) = found(BEFORE, hints=hints, in_hand=frozenset({"broker-1"}))
+    assert (entry.code, entry.object) == ("node-not-ready", "broker-1")
+    assert "jstack" in entry.fix
+    assert found(BEFORE, hints=Hints(logs={1: (line, *[STARTED] * 30)}), in_hand=frozenset({"broker-1"})) == []
 
 
 def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:

@@ -16,6 +16,7 @@ DYING = {
     "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
     "java-failed": "Error occurred during initialization of VM",
     "installation-gone": "Error opening zip file or JAR manifest missing : /opt/kafka/agents/jolokia.jar",
+    "program-gone": "start: 11: exec: /opt/bin/start-kafka.sh: not found",
     "java-gone": "/opt/kafka/bin/kafka-run-class.sh: line 353: exec: /opt/java/bin/java: not found",
     "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
     "too-many-open-files": "java.net.SocketException: Too many open files",

@@ -2,10 +2,13 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from activities.ports.nodes import FileContent
+from activities.startable import _why_not_its_program
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from playground.fakes.cluster import FakeCluster
@@ -94,3 +97,26 @@ async def test_a_broker_that_would_find_another_cluster_in_zookeeper_runs_on(lef
     outcome = await rolled(cluster, scene)
     assert "/cluster/id in ZooKeeper " + ("does not exist" if left is None else f"says {left}") in (outcome.blocked or "")
     assert (await cluster.driver(cluster.spec.node(scene.request.step.node)).process()).is_running
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (b"#!/bin/sh\nexec java", None),
+        (b"#! /bin/sh -e\nexec java", None),
+        (b"\x7fELF", None),
+        (b"#!/bin/sh\r\nexec java\r\n", "sed -i 's/\\r$//' /opt/start.sh"),
+        (b"#!/opt/bash\nexec java", "is to be run by /opt/bash, which is not there"),
+    ],
+)
+async def test_a_node_whose_start_script_nobody_can_run_is_not_stopped(first: bytes, told: str | None) -> None:
+    cluster = FakeCluster()
+    node = cluster.spec.brokers[0]
+    service = node.driver.service.model_copy(update={"start_command": ("/opt/start.sh", "{properties}")})
+    node = node.model_copy(update={"driver": node.driver.model_copy(update={"service": service})})
+    driver = cluster.driver(node)
+    await driver.write_file("/bin/sh", FileContent(b"\x7fELF", 0o755, 0, 0))
+    await driver.write_file("/opt/start.sh", FileContent(first, 0o755, 0, 0))
+    record, ports = SimpleNamespace(spec=cluster.spec), SimpleNamespace(drivers=cluster)
+    why = await _why_not_its_program(cast("Any", record), node, cast("Any", ports))
+    assert why is None if told is None else told in (why or "")
