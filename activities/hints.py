@@ -45,6 +45,9 @@ MOST_LAGGING = 6
 HINT_SECONDS = 3.5
 """For each thing that is looked up besides the look itself."""
 
+WATCH_SECONDS = 6.0
+"""For a program that is run on a machine in trouble, and watches for a second of it."""
+
 
 class Hinting:
     """Looks up whatever may explain what an observation shows."""
@@ -179,7 +182,7 @@ class Hinting:
             assert process is not None  # noqa: S101 - only who runs is watched
             pid = int((process.identity or "").partition("@")[0])
             watching = watch_process(self._ports.drivers.driver(node), node, pid)
-            return await _in_time(f"machine of {cluster.spec.node_name(node_id)}", watching, silent, None)
+            return await _in_time(f"machine of {cluster.spec.node_name(node_id)}", watching, silent, None, WATCH_SECONDS)
 
         wanted = list(nodes)
         found = zip(wanted, await asyncio.gather(*map(watch, wanted)), strict=True)
@@ -223,13 +226,14 @@ class Hinting:
         return await stray_configs(observation, cluster, self._ports.drivers)
 
 
-async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T) -> T:
+async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
     """The answer, or `default` with the reason noted."""
+    limit = HINT_SECONDS if seconds is None else seconds
     try:
-        async with asyncio.timeout(HINT_SECONDS):
+        async with asyncio.timeout(limit):
             return await asked
     except TimeoutError:
-        silent.append(f"{what}: no answer within {HINT_SECONDS:g} s")
+        silent.append(f"{what}: no answer within {limit:g} s")
     except (KeeperlessError, CannotLook) as error:
         silent.append(f"{what}: {error}")
     return default

@@ -92,7 +92,7 @@ def _topic_of(path: str) -> str:
 
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
-    """Takes a second and a half. Raises `CannotLook`, `Transient`."""
+    """Takes a second. Raises `CannotLook`, `Transient`."""
     program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
     asked = {"watch": pid, "log_dirs": node.log_dirs}
     answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))

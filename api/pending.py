@@ -3,15 +3,24 @@ were paused by somebody.
 """
 
 from collections.abc import AsyncIterator
-from datetime import UTC, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState, WorkflowTaskFailedCause
+from temporalio.api.enums.v1 import (
+    PendingActivityState,
+    PendingWorkflowTaskState,
+    TaskQueueType,
+    TimeoutType,
+    WorkflowTaskFailedCause,
+)
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import WorkflowTaskFailedEventAttributes
+from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflow.v1 import PendingActivityInfo, PendingWorkflowTaskInfo
 from temporalio.api.workflowservice.v1 import (
+    DescribeTaskQueueRequest,
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
@@ -52,6 +61,18 @@ UNPAUSE = (
     "POST /migrations/{{id}}/hold."
 )
 
+UNLIMIT = (
+    "If it was not meant, take it away: `temporal task-queue config set --task-queue {} --task-queue-type activity "
+    "--queue-rps-limit default`. It goes on by itself."
+)
+
+LOST, LOST_ATTEMPTS = "its worker was lost in the middle of it, and so it was before", 3
+"""From how many attempts on that is no accident."""
+LOST_FIX = (
+    "Something kills it, mostly the kernel for its memory: look at dmesg (oom-kill), the journal of systemd-oomd, and at its "
+    "exit status where it is restarted; give it more. It is tried again by itself."
+)
+
 UNFORESEEN = "in a way that nobody foresaw: the worker's log has the cause"
 
 OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
@@ -60,7 +81,7 @@ OTHER_CODE_FIX = (
     'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
 )
 
-FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX}
+FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX, LOST: LOST_FIX}
 """By error, where there is a better one than that of all."""
 
 SEARCH_ATTRIBUTES_FIX = (
@@ -86,7 +107,7 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
     try:
         async with temporal.answering() as client:
             description = await described(client, record.workflow_id)
-            tasks = [task async for task in _tasks(client, description)]
+            tasks = [await _limited(client, task) async for task in _tasks(client, description)]
     except TemporalRefused as error:
         return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
     except TemporalUnavailable:
@@ -128,6 +149,25 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         yield _workflow_task(task, failure)
     for activity in description.pending_activities:
         yield _task(activity, execution.workflow_id)
+
+
+async def _limited(client: Client, task: standing.PendingTask) -> standing.PendingTask:
+    """Of a task that nobody takes, whether somebody has limited how many its queue gives away (since Temporal 1.28)."""
+    is_waiting = task.taken_at is None and datetime.now(UTC) - task.due_at > standing.UNTAKEN
+    if not is_waiting or task.paused or task.what == WORKFLOW:
+        return task
+    asked = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueueName(name=task.queue),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+        report_config=True,
+    )
+    found = (await client.workflow_service.describe_task_queue(asked)).config.queue_rate_limit
+    if not found.HasField("rate_limit"):
+        return task
+    limit = f"by a limit of {found.rate_limit.requests_per_second:g} tasks a second on task queue {task.queue}"
+    by = _by(found.metadata.update_identity, found.metadata.reason)
+    return replace(task, paused=f"{limit}, set {by}", fix=UNLIMIT.format(task.queue))
 
 
 async def _why_failed(client: Client, execution: WorkflowExecution) -> WorkflowTaskFailedEventAttributes | None:
@@ -174,6 +214,8 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
     due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
     since = activity.pause_info.pause_time if activity.paused else activity.scheduled_time
     error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
+    is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+    error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return standing.PendingTask(
         what=activity.activity_type.name,

