@@ -29,7 +29,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, unmeasured
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, slow_start, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -49,13 +49,16 @@ ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
-    """Node by node. One that a step of ours is working on has none, but that it stands still: then the step does, too."""
+    """Node by node. One that a step of ours is working on has none, but where it keeps the step waiting: that it stands still,
+    that it does not end, that it does not come up.
+    """
     for node in looked.situation.nodes:
         view = looked.observation.node(node.id)
         if looked.name(node.id) in looked.in_hand:
             if view.process is not None and view.process.is_paused:
                 yield silent(looked, view)
             yield from lingering(looked, view)
+            yield from slow_start(looked, node.mode, view)
             continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)

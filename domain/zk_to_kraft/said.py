@@ -83,6 +83,11 @@ def complaint_in(lines: Sequence[str]) -> str:
     return ""
 
 
+def last_of(lines: Sequence[str]) -> str:
+    """The last line, of whatever kind."""
+    return shown(list(said_in(lines))[-1:])
+
+
 def shown(said: Sequence[Said]) -> str:
     return " | ".join(_without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints
+from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints
 from domain.zk_to_kraft.log_lines import REFUSALS, found_in, silence_in
-from domain.zk_to_kraft.modes import left_out
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
+from domain.zk_to_kraft.said import last_of
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
@@ -39,7 +40,8 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
         fix = told.told.fix
     else:
-        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{complaints(looked, view.id)}"
+        words = complaints(looked, view.id) or _last_word(looked, view.id)
+        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{words}"
         fix = (
             f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
             "keeperless-activities, and whether the address in the cluster's specification is right."
@@ -47,6 +49,29 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+def _last_word(looked: Looked, node_id: int) -> str:
+    last = last_of(looked.hints.logs.get(node_id, ()))
+    return f". The last that it printed: {last}" if last else ""
+
+
+SLOW = timedelta(seconds=12)
+"""From which on a process that a step of ours has started is told of. Most serve by then; a large broker may take minutes."""
+
+
+def slow_start(looked: Looked, mode: Mode, view: NodeView) -> Iterator[Cause]:
+    """What the step that has started it sees of it: nothing is wrong yet, and who asks is told what it is waited for."""
+    file, process = view.disk.file if view.disk is not None else None, view.process
+    mark = file.mark if file is not None else None
+    if mark is None or process is None or process.started_at is None or process.identity in {None, mark.before_identity}:
+        return
+    if process.is_paused or looked.observation.ended_at - process.started_at <= SLOW:
+        return
+    if mode in UNKNOWN_MODES:
+        yield silent(looked, view)
+    elif mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}:
+        yield not_ready(looked, view)
 
 
 STARTING = timedelta(seconds=60)

@@ -232,6 +232,22 @@ def test_a_node_in_our_hands_that_stands_still_is_told_for_the_step_does_too() -
     assert (entry.object, "kill -CONT 77" in entry.fix) == ("broker-2", True)
 
 
+@pytest.mark.parametrize(("seconds", "is_told"), [(5, False), (20, True)])
+@pytest.mark.parametrize("before", ["old", "77@1"])
+def test_a_node_that_a_step_of_ours_has_started_and_that_does_not_come_up_is_told(
+    seconds: int, is_told: bool, before: str
+) -> None:
+    """Its start script waits for somebody. Before it is restarted its process is none of the step's."""
+    seen = silent(with_file(DUAL, 2, "broker.id=2\n", mark_of("b", before_identity=before)), 2)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=seconds)}))
+    hints = Hints(logs={2: ("02:54:04 start-kafka: waiting for the secrets agent",)})
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
+    assert bool(entries) == (is_told and before == "old")
+    assert all("for the secrets agent" in entry.observed for entry in entries)
+
+
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 
