@@ -19,7 +19,7 @@ from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
-from activities.unwritten import unwritten
+from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, host_and_port, servers_in
 from domain.errors import KeeperlessError
@@ -77,6 +77,7 @@ class Hinting:
             _in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
             _in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
             _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
+            _in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
         )
         watched = worth_watching(cluster.spec, observation, situation, in_hand)
         knocked = asyncio.gather(
@@ -87,7 +88,7 @@ class Hinting:
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
         logs, assigned, strays, unreadable = found
-        throttled, forgotten, missing, lacking = more
+        throttled, forgotten, missing, lacking, large = more
         signs, serving, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
@@ -102,6 +103,7 @@ class Hinting:
             forgotten=forgotten,
             missing=missing,
             unwritten=lacking,
+            crowded=large,
             signs=signs,
             silent=tuple(silent),
         )
@@ -214,16 +216,25 @@ class Hinting:
             return await missing_paths(tree)
 
     async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
-        is_behind = situation.claim is Claim.KRAFT and situation.dual_write is not DualWrite.CURRENT
-        if situation.quorum is not QuorumState.MIGRATION or not is_behind:
-            return None
-        return await unwritten(observation, cluster, self._ports.drivers)
+        return await unwritten(observation, cluster, self._ports.drivers) if _is_behind(situation) else None
+
+    async def _crowded(self, cluster: ClusterRecord, situation: Situation) -> tuple[str, ...]:
+        if not _is_behind(situation):
+            return ()
+        async with session(self._ports.zookeepers, cluster) as tree:
+            return await crowded(tree)
 
     async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What a failover would choke on, before there is one."""
         if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
             return ()
         return await stray_configs(observation, cluster, self._ports.drivers)
+
+
+def _is_behind(situation: Situation) -> bool:
+    """Dual write, by the quorum that ZooKeeper knows."""
+    is_ours = situation.quorum is QuorumState.MIGRATION and situation.claim is Claim.KRAFT
+    return is_ours and situation.dual_write is not DualWrite.CURRENT
 
 
 async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:

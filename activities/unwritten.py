@@ -7,6 +7,7 @@ import asyncio
 import time
 
 from activities.ports.nodes import NodeDrivers
+from activities.ports.zookeeper import ZooKeeperTree
 from activities.quorum_log import read_on, read_tail
 from activities.storage import storage_of
 from domain.observation import Observation
@@ -15,6 +16,10 @@ from domain.zk_to_kraft.causes import Unwritten
 from domain.zk_to_kraft.situation import quorum_leader
 
 MEANWHILE_SECONDS = 1.0
+
+ACCESS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
+LARGE = 900_000
+"""Bytes. ZooKeeper takes no request over jute.maxbuffer, 1,048,575 by default, and KRaft has a record for each ACL."""
 
 
 async def unwritten(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> Unwritten | None:
@@ -33,3 +38,13 @@ async def unwritten(observation: Observation, cluster: ClusterRecord, drivers: N
     then = await read_on(driver, first)
     more = sum(then.facts.changes.values()) - sum(first.facts.changes.values())
     return Unwritten(then.facts.change_names, then.facts.most_configured, more, time.monotonic() - began)
+
+
+async def crowded(tree: ZooKeeperTree) -> tuple[str, ...]:
+    """Znodes of ACLs that hardly take one more: each has all of one resource."""
+    kinds = [f"{root}/{kind}" for root in ACCESS for kind in await tree.children(root) or ()]
+    paths = [f"{kind}/{name}" for kind in kinds for name in await tree.children(kind) or ()]
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return tuple(
+        f"{path} ({len(znode.data):,} bytes)" for path, znode in found if znode is not None and len(znode.data) > LARGE
+    )

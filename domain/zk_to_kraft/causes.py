@@ -62,7 +62,8 @@ class Hints:
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
     ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
-    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `signs`: by node id,
+    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then,
+    znodes that are nearly as large as ZooKeeper takes. `signs`: by node id,
     of processes in trouble, what their machines say. `silent`: hints that were asked for and did not come, in words.
     """
 
@@ -79,6 +80,7 @@ class Hints:
     forgotten: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
+    crowded: tuple[str, ...] = ()
     signs: Mapping[int, VitalSigns] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
 

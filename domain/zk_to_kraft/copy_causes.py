@@ -173,7 +173,9 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     is_flooded = not quotes and unwritten is not None and unwritten.more >= FLOOD
     if unwritten is not None:
         said += _lacking(unwritten)
-    if not quotes and not is_flooded:
+    if looked.hints.crowded:
+        said += f". Nearly as large as ZooKeeper takes: {some(looked.hints.crowded)}"
+    elif not quotes and not is_flooded:
         said += complaints(looked, leader.id)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
@@ -186,8 +188,16 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
-        fix=_mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
+        fix=TOO_LARGE if looked.hints.crowded else _mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
+
+
+TOO_LARGE = (
+    "ZooKeeper refuses a write of more than jute.maxbuffer (1 MB by default), and the controller tries it for ever, so that "
+    "nothing after it is written. Take ACLs away from that resource through Kafka (a prefix, or a principal of many, in place "
+    "of each), then restart the active controller, which would go on trying the old write (seen with 3.9). Or raise "
+    "jute.maxbuffer at all of ZooKeeper's servers, and at brokers and controllers, which takes their restarts."
+)
 
 
 def _lacking(unwritten: Unwritten) -> str:

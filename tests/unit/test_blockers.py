@@ -687,6 +687,14 @@ def test_a_burst_that_is_over_needs_time_only() -> None:
     assert "look again in a moment" in entry.fix
 
 
+def test_access_lists_that_no_znode_can_hold_are_told() -> None:
+    entry = behind(
+        unwritten=Unwritten(("600 access control entry",), (), 0, 2.0), crowded=("/kafka-acl/Topic/t (1,044,104 bytes)",)
+    )
+    assert "/kafka-acl/Topic/t (1,044,104 bytes)" in entry.observed
+    assert "jute.maxbuffer" in entry.fix
+
+
 def test_why_dual_write_does_not_go_on_is_told_before_how_much_it_lacks() -> None:
     said = "[2026-11-20 03:00:00,000] ERROR Check op on KRaft Migration ZNode failed. Expected zkVersion = 7"
     entry = behind(logs={LEADER: (said,)}, unwritten=Unwritten(("390 config",), (), more=53, seconds=1.1))

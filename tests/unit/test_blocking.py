@@ -376,3 +376,9 @@ async def test_what_zookeeper_lacks_is_told_where_dual_write_is_behind(monkeypat
     (entry,) = (await found(cluster)).blockers
     assert entry.object == "/migration"
     assert "config (topic orders)" in entry.observed
+    assert "jute.maxbuffer" not in entry.fix
+    cluster.znodes["/kafka-acl"], cluster.znodes["/kafka-acl/Topic"] = b"", b""
+    cluster.znodes["/kafka-acl/Topic/payments"] = bytes(1_040_000)
+    (entry,) = (await found(cluster)).blockers
+    assert "/kafka-acl/Topic/payments (1,040,000 bytes)" in entry.observed
+    assert "jute.maxbuffer" in entry.fix
