@@ -216,6 +216,9 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
     error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
     error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
+    fix = FIXES.get(error, "")
+    if error == OTHER_ACTIVITIES and activity.last_worker_identity:
+        error += f" (it is {activity.last_worker_identity})"
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return standing.PendingTask(
         what=activity.activity_type.name,
@@ -226,7 +229,7 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
         attempt=activity.attempt,
         error=error,
         paused=_pause_of(activity.pause_info) if activity.paused else "",
-        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else FIXES.get(error, ""),
+        fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
     )
 
 

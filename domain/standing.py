@@ -42,6 +42,9 @@ UNTAKEN = timedelta(seconds=5)
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
 
+MOVED = frozenset({"held", "resumed", "phase-entered"})
+"""Events after which what was refused before is asked anew."""
+
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
 
@@ -162,9 +165,10 @@ def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
 def of_steps(events: Sequence[Event]) -> Iterator[Blocker]:
     """A step that a guard refuses again and again, or that cannot be proved: the run of equal refusals at the end.
 
-    One refusal is what guards are for. Where the migration waits since, the wait says why.
+    One refusal is what guards are for. Where the migration waits since, the wait says why; where it has been held, or has gone
+    on, they are over.
     """
-    steps = [event for event in events if event.kind in {"step-done", "step-blocked"}]
+    steps = [event for event in events if event.kind in {"step-done", "step-blocked", *MOVED}]
     refused: list[Event] = []
     for event in reversed(steps):
         if event.kind != "step-blocked" or (refused and not _is_same_step(event, refused[0])):

@@ -121,8 +121,21 @@ def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
             "the copy",
             observed=f"the active controller says: {found.quote}",
             expected=found.told.expected,
-            fix=found.told.fix,
+            fix=_claim_again(looked) if found.told is CLAIM_REFUSED else found.told.fix,
         )
+
+
+def _claim_again(looked: Looked) -> str:
+    """Its own claim was committed and the answer lost, as when a disk of ZooKeeper's hangs: only another epoch gets past it."""
+    leader, zookeeper = quorum_leader(looked.observation, looked.spec), looked.observation.zookeeper
+    claim = zookeeper.controller if zookeeper is not None else None
+    if leader is None or claim is None or claim.broker_id != leader.id:
+        return CLAIM_REFUSED.fix
+    name = looked.name(leader.id)
+    return (
+        f"/controller names {name} already: it has claimed it, the answer was lost, and it tries the same epoch for ever. "
+        f"Restart {name}: the next claim has another epoch (seen with 3.9). If that does not help, ask for a rollback."
+    )
 
 
 def dual_write_causes(looked: Looked) -> Iterator[Cause]:

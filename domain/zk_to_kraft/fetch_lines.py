@@ -18,6 +18,7 @@ from domain.zk_to_kraft.log_lines import (
     ISR_REFUSED,
     LOG_DIR_FAILED,
     LOGIN_FAILED,
+    PEER_SILENT,
     PEER_UNREACHABLE,
     TLS_FAILED,
     Found,
@@ -49,7 +50,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     if stopped:
         return stopped[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
-    found = answers or _last_of(_to_leaders(lines, leaders), (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE))
+    found = answers or _last_of(_to_leaders(lines, leaders), (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT))
     return None if found is None else _with_reason(found, lines)
 
 
@@ -57,7 +58,7 @@ def said_by_leader(lines: Sequence[str]) -> Found | None:
     """Why followers may lag although they are well: the leader cannot read its disk, or tell a controller who is in sync."""
     telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
     found = next(iter(found_in(lines, (LOG_DIR_FAILED, ISR_REFUSED))), None) or _last_of(
-        telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE)
+        telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
     )
     return None if found is None else _with_reason(found, lines)
 

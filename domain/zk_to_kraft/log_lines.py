@@ -170,6 +170,13 @@ PEER_UNREACHABLE = Told(
     "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
 )
 
+PEER_SILENT = Told(
+    "peer-silent",
+    re.compile(r"Disconnecting from node -?(\d+) due to request timeout"),
+    "peers that answer what they are asked",
+    "Connections to that peer open, and requests are not answered: look whether it hangs (its disk, its garbage collection), "
+    "and whether large packets get there where small ones do (ping -M do -s 1472 HOST): an MTU that differs, or a firewall.",
+)
 AGENT_FAILED = Told(
     "agent-failed",
     re.compile(r"Could not start Jolokia agent: [\w.]{1,80}(?:: [\w ]{1,60})?"),
@@ -249,6 +256,7 @@ RUNNING = (
     TLS_FAILED,
     LOGIN_FAILED,
     PEER_UNREACHABLE,
+    PEER_SILENT,
     AGENT_FAILED,
     LOG_DIR_FAILED,
     FETCHER_DIED,

@@ -207,9 +207,10 @@ async def something_else() -> None:
 async def test_activities_of_another_release_are_told_as_such(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Watching):
         record = await migrating(api)
-        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[something_else]):
+        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[something_else], identity="qa@ci-17"):
             (entry,) = await told(api, record, lambda found: ("step-failing", ActivityName.WATCH) in found)
         assert "another release" in entry.observed
+        assert "qa@ci-17" in entry.observed
         assert "keeperless-activities" in entry.fix
         async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
             assert await told(api, record, lambda found: not found) == []

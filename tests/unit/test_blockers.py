@@ -687,6 +687,15 @@ def test_a_burst_that_is_over_needs_time_only() -> None:
     assert "look again in a moment" in entry.fix
 
 
+@pytest.mark.parametrize(("holder", "fix"), [(LEADER, "has another epoch"), (STANDBY, "Ask for a rollback now")])
+def test_a_claim_whose_answer_was_lost_is_made_again_by_the_next_epoch(holder: int, fix: str) -> None:
+    said = f"{SAID} ERROR Cannot register KRaft controller {LEADER} with epoch 7 as the current controller register in ZK has "
+    claim = ControllerZnode(broker_id=holder, kraft_epoch=7, is_ephemeral=False)
+    seen = with_zookeeper(HYBRID, controller=claim)
+    entries = found(seen, hints=Hints(logs={LEADER: (STARTED, f"{said}the same or newer epoch")}))
+    assert any(fix in entry.fix for entry in entries)
+
+
 def test_access_lists_that_no_znode_can_hold_are_told() -> None:
     entry = behind(
         unwritten=Unwritten(("600 access control entry",), (), 0, 2.0), crowded=("/kafka-acl/Topic/t (1,044,104 bytes)",)

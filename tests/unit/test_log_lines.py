@@ -33,6 +33,8 @@ LIVING = {
     "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
+    "peer-silent": "INFO [ReplicaFetcher replicaId=2, leaderId=3, fetcherId=1] Disconnecting from node 3 due to request "
+    "timeout. (org.apache.kafka.clients.NetworkClient)",
     "too-many-connections": "INFO Rejected connection from /127.0.0.1, address already has the configured maximum of 2 "
     "connections. (kafka.network.DataPlaneAcceptor)",
     "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",

@@ -131,6 +131,13 @@ def test_a_step_that_went_through_afterwards_is_no_entry() -> None:
     assert list(of_steps([])) == []
 
 
+@pytest.mark.parametrize("kind", ["held", "resumed", "phase-entered"])
+def test_refusals_before_a_hold_or_another_phase_are_over(kind: str) -> None:
+    refused = [event("step-blocked", n, **STEP, why="b") for n in (9, 8)]
+    assert list(of_steps([*refused, event(kind, 2)])) == []
+    assert len(list(of_steps([event(kind, 12), *refused]))) == 1
+
+
 def test_another_steps_refusals_are_not_counted() -> None:
     other = STEP | {"node": "broker-2"}
     refused = [event("step-blocked", 9, **other, why="a"), *(event("step-blocked", n, **STEP, why="b") for n in (3, 2))]
