@@ -35,6 +35,7 @@ def is_of(event: dict[str, Any], role: str, stage: str) -> bool:
     return str(event["data"]["node"]).startswith(role) and event["data"]["stage"] == stage
 
 
+@pytest.mark.chaos
 def test_kills_in_every_roll_lose_nothing_and_restart_nothing_twice(rig: Rig) -> None:
     rig.register()
     migration_id = rig.migrate()
