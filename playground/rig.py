@@ -1,5 +1,6 @@
 """A rig: a real cluster under load, a real Temporal, and Keeperless as processes of its own, driven through HTTP alone."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ class Rig:
             except (httpx.TransportError, Transient):
                 return False
 
-        wait_until(is_there, what, deadline_seconds, every_seconds=0.2)
+        self._await(migration_id, is_there, what, deadline_seconds)
         return found()[0]
 
     def await_gate(
@@ -173,8 +174,16 @@ class Rig:
                 return False
             return is_wanted(found[0])
 
-        wait_until(is_there, what, deadline_seconds, every_seconds=0.3)
+        self._await(migration_id, is_there, what, deadline_seconds)
         return found[0]
+
+    def _await(self, migration_id: str, is_there: Callable[[], bool], what: str, deadline_seconds: float) -> None:
+        """As `wait_until`; in vain, it says what holds the migration."""
+        try:
+            wait_until(is_there, what, deadline_seconds, every_seconds=0.3)
+        except Transient as error:
+            held_by = self.answer("GET", f"/migrations/{migration_id}/blockers")
+            raise Transient(f"{error}; {json.dumps(held_by, indent=1)}") from error
 
     def await_phase(self, migration_id: str, phase: str, deadline_seconds: float = 120.0) -> None:
         self.await_migration(migration_id, lambda m: m["phase"] == phase, f"phase {phase}", deadline_seconds)
