@@ -132,7 +132,7 @@ class Rig:
         after = self.seen[-1]["seq"] if self.seen else 0
         events = list(self.answer("GET", f"/migrations/{migration_id}/events?limit=1000&after={after}")["items"])
         for event in events:
-            print(event["at"][11:19], event["kind"], str(event["data"])[:160])
+            print(event["at"][11:19], event["kind"], str(event["data"])[:400])
         self.seen = [*self.seen, *events]
         return self.seen
 
