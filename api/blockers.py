@@ -94,6 +94,12 @@ def _once(found: Sequence[Blocker]) -> list[Blocker]:
     return list({(entry.code, entry.object): entry for entry in reversed(found)}.values())[::-1]
 
 
+WORKS_NOT = (
+    "It runs, and cannot work, mostly for its database: locked by a backup or by another process, full, out of connections, "
+    "not to be reached. Mend that; Temporal's own log has more. Nothing is lost meanwhile: migrations go on where they stood."
+)
+
+
 def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> tuple[str, ...]:
     """The nodes that a step works on, as long as their stop and their start may take."""
     step = standing.in_hand(events)
@@ -122,7 +128,17 @@ async def _look(temporal: Temporal, record: MigrationRecord, events: Sequence[Ev
     except ObservationFailed as error:
         return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
     except (TemporalUnavailable, TemporalRefused) as error:
-        return _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
+        return await _without_temporal(temporal, error, now)
+
+
+async def _without_temporal(temporal: Temporal, error: TemporalUnavailable | TemporalRefused, now: datetime) -> Blocker:
+    """Asked for its namespace it names what it lacks, of anything else it may only say that it cannot."""
+    try:
+        await temporal.ping()
+    except (TemporalUnavailable, TemporalRefused) as simplest:
+        error = simplest
+    seen = _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
+    return seen.model_copy(update={"fix": WORKS_NOT}) if isinstance(error, TemporalUnavailable) and error.said else seen
 
 
 async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) -> Blocker | None:

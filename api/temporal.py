@@ -31,6 +31,9 @@ DEFAULT_ADDRESS = "localhost:7233"
 
 FEW_RETRIES = RetryConfig(max_elapsed_time_millis=1000, max_retries=3)
 
+SAID = 300
+"""Characters of what Temporal says of an error."""
+
 MAY_PASS = frozenset(
     {
         RPCStatusCode.UNAVAILABLE,
@@ -45,7 +48,11 @@ MAY_PASS = frozenset(
 
 
 class TemporalUnavailable(Transient):
-    """Temporal does not answer in time."""
+    """Temporal does not answer in time; or it does, and cannot do it. `said`: then the first that it says of why."""
+
+    def __init__(self, words: str, said: str = "") -> None:
+        super().__init__(f"{words}: {said}" if said else f"{words}; try again")
+        self.said = said
 
 
 class TemporalRefused(Permanent):
@@ -83,10 +90,10 @@ class Temporal:
             async with asyncio.timeout(limit.total_seconds()):
                 yield await self._connected()
         except TimeoutError as error:
-            raise TemporalUnavailable(f"Temporal did not answer within {limit.total_seconds():g} s; try again") from error
+            raise TemporalUnavailable(f"Temporal did not answer within {limit.total_seconds():g} s") from error
         except RPCError as error:
             if error.status in MAY_PASS:
-                raise TemporalUnavailable(f"Temporal answered {error.status.name}; try again") from error
+                raise TemporalUnavailable(f"Temporal answered {error.status.name}", error.message[:SAID]) from error
             raise TemporalRefused(error.status) from error
 
     async def ping(self) -> None:
@@ -111,4 +118,4 @@ class Temporal:
                 connect_timeout=CALL_LIMIT,
             )
         except RuntimeError as error:  # All that the SDK has for "no connection".
-            raise TemporalUnavailable(f"no connection to Temporal at {config['target_host']} ({error}); try again") from error
+            raise TemporalUnavailable(f"no connection to Temporal at {config['target_host']} ({error})") from error

@@ -103,7 +103,9 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=f"somebody listens at its metrics endpoint, and {pid_file} names no process of it that runs",
         expected=f"{pid_file} has the pid of {name}",
-        fix="Write the pid of its process there, or stop that process and start the node the usual way.",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where a step has just "
+        "started it, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it stay in the "
+        "foreground, or `exec` Kafka, at every node, or the next restart ends in the same.",
     )
 
 

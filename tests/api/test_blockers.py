@@ -15,6 +15,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from api import observing, pending
+from api.app import create_app
+from api.settings import ApiSettings
+from api.temporal import Temporal
 from domain import standing
 from domain.blocker import blocker
 from domain.contracts import ActivityName, TaskQueue
@@ -22,6 +25,8 @@ from domain.decisions import Finding
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
 from ledger.errors import LedgerUnavailable
+from playground.ports import PortLease
+from playground.temporal import TemporalPorts, TemporalServer
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
@@ -178,6 +183,22 @@ async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, ma
     await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
     await shown(api, record.id, MigrationState.WAITING, NODE_DOWN)
     assert keys(await blockers(api, record.id)) == [("temporal-unavailable", "Temporal"), ("node-down", "broker-2")]
+
+
+async def test_of_a_temporal_that_cannot_work_it_is_told_what_it_lacks(
+    settings: ApiSettings, serve: Any, make_migration: Any, tmp_path: Path
+) -> None:
+    """As a backup does that keeps the lock of its database."""
+    lease = PortLease(5)
+    with closing(lease), TemporalServer(tmp_path / "temporal", TemporalPorts.leased(lease)) as server:
+        async with serve(create_app(settings, Temporal({"target_host": server.address}))) as api:
+            await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+            with closing(sqlite3.connect(tmp_path / "temporal" / "temporal.db", isolation_level=None)) as backup:
+                backup.execute("BEGIN EXCLUSIVE")
+                found = (await blockers(api, record.id))["items"][0]
+    assert (found["code"], found["object"]) == ("temporal-unavailable", "Temporal")
+    assert "database is locked" in found["observed"]
+    assert "locked by a backup" in found["fix"]
 
 
 @pytest.mark.usefixtures("watcher", "worker")
