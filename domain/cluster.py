@@ -8,7 +8,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An absolute path on the node.")]
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
@@ -47,6 +47,13 @@ class PlainProcess(SpecModel):
     start_command: Annotated[tuple[str, ...], Field(min_length=1)]
     pid_file: AbsolutePath
     output_file: AbsolutePath = Field(description="Standard output and error of the process are appended here.")
+
+    @field_validator("start_command")
+    @classmethod
+    def _check_foreground(cls, start_command: tuple[str, ...]) -> tuple[str, ...]:
+        if "-daemon" in start_command:
+            raise ValueError("-daemon puts Kafka into the background, and nobody would know its process: leave it out")
+        return start_command
 
 
 HookCommand = Annotated[tuple[Annotated[str, Field(pattern=r"^[^\x00]+$")], ...], Field(min_length=1)]

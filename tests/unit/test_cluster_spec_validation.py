@@ -72,6 +72,7 @@ def complaints(spec: dict[str, Any]) -> str:
         ("brokers.0.driver.transport.kind", "telepathy"),
         ("brokers.0.driver.service.kind", "cron"),
         ("brokers.0.driver.service.start_command", []),
+        ("brokers.0.driver.service.start_command", ["bin/kafka-server-start.sh", "-daemon", "{properties}"]),
         ("brokers.0.driver.service.pid_file", "pid"),
         ("brokers.0.driver.service.output_file", "out"),
         ("controllers.0.port", 0),
