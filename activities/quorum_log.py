@@ -12,7 +12,7 @@ can be continued: what costs time is read while the controllers still run, and o
 import asyncio
 import re
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, replace
 
 from activities.ports.nodes import NodeDriver
@@ -24,6 +24,8 @@ from domain.partition_epochs import PartitionEpochs
 SEGMENT = re.compile(r"(\d{20})\.log")
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 CHUNK = 1024 * 1024
+FIRST_CHUNK = 64 * 1024
+"""Where what is looked for stands near the beginning."""
 INDEX_ENTRY = struct.Struct(">ii")
 """Offset within the segment, position in it (OffsetIndex.java). The file of a living segment ends in zeros."""
 
@@ -76,6 +78,22 @@ async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None
         reading = replace(reading, segment=later[0], position=0)
 
 
+async def registered_controllers(driver: NodeDriver, directory: str, wanted: Collection[int]) -> frozenset[int] | None:
+    """Of whom there is a registration, at least of these where there is; `None` where there is no log.
+
+    They register within seconds of the quorum's first election, so that little is read.
+    """
+    reading = await open_log(driver, directory)
+    if reading is None:
+        return None
+    facts = reading.facts
+    async for batches, _ in _batches(driver, reading.path, reading.position, facts.end, FIRST_CHUNK):
+        if facts.controllers.issuperset(wanted):
+            break
+        facts = await asyncio.to_thread(facts.after, batches)
+    return facts.controllers
+
+
 async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahead: Reading | None = None) -> Reading | None:
     """All of a dead controller's log, with its changes beyond `offset` counted; `None` where there is no log.
 
@@ -115,9 +133,11 @@ async def _checkpoint(driver: NodeDriver, path: str, end: int) -> tuple[LogFacts
     return facts, epochs
 
 
-async def _batches(driver: NodeDriver, path: str, position: int, wanted_from: int) -> AsyncIterator[tuple[list[Batch], int]]:
+async def _batches(
+    driver: NodeDriver, path: str, position: int, wanted_from: int, chunk: int = CHUNK
+) -> AsyncIterator[tuple[list[Batch], int]]:
     """The complete batches of a file from a position on, chunk by chunk, each with the position after it."""
-    length = CHUNK
+    length = chunk
     while True:
         data = await driver.read_part(path, position, length)
         if data is None:
@@ -133,7 +153,7 @@ async def _batches(driver: NodeDriver, path: str, position: int, wanted_from: in
         yield batches, position
         if len(data) < length:
             return
-        length = CHUNK
+        length = chunk
 
 
 async def _position(driver: NodeDriver, path: str, offset: int) -> int:

@@ -1,4 +1,5 @@
-"""What is looked for only when something is wrong, for it means to read everything: hazards of a failover, poisoned znodes.
+"""What is looked for only at some times: hazards of a failover and poisoned znodes when something is wrong, for it means to
+read everything; before the copy whether every controller has registered.
 
 And whether it is: a look at a large cluster takes seconds, in which an idle quorum writes more records than dual write may be
 behind. So who seems dead is looked at once more, log end and offset within moments.
@@ -11,7 +12,7 @@ from activities.poison import poisoned_znodes, state_paths
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
 from activities.ports.zookeeper import ZooKeepers, ZooKeeperTree
-from activities.quorum_log import open_log, read_on
+from activities.quorum_log import open_log, read_on, registered_controllers
 from activities.sessions import session
 from activities.storage import storage_of
 from activities.zookeeper_view import TOPICS, claim_and_offset
@@ -20,7 +21,7 @@ from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
 from domain.observation import Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.situation import DualWrite, quorum_leader, situation_of
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, quorum_leader, situation_of
 
 WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
 
@@ -45,6 +46,8 @@ async def with_suspects(
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
     situation = situation_of(observation, cluster.spec, policy)
     try:
+        if situation.quorum is QuorumState.PRE_MIGRATION and situation.claim is not Claim.KRAFT:
+            return await _with_unregistered(observation, cluster, drivers)
         if situation.dual_write is DualWrite.DEAD:
             observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
             situation = situation_of(observation, cluster.spec, policy)
@@ -57,6 +60,19 @@ async def with_suspects(
         missing = Unanswered(what="suspects", why=str(error))
         return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
     return observation
+
+
+async def _with_unregistered(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> Observation:
+    """A registration that was not answered is never sent again (KAFKA-20247), and the copy waits for it for ever."""
+    leader = quorum_leader(observation, cluster.spec)
+    if leader is None:
+        return observation
+    node, ids = cluster.spec.node(leader.id), [controller.id for controller in cluster.spec.controllers]
+    driver = drivers.driver(node)
+    registered = await registered_controllers(driver, (await storage_of(driver, node)).metadata_log, ids)
+    if registered is None:
+        return observation
+    return observation.model_copy(update={"unregistered": tuple(i for i in ids if i not in registered)})
 
 
 async def _with_offset_of_now(

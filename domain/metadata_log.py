@@ -4,8 +4,9 @@ A file is a row of record batches (magic 2, as everywhere in Kafka). A record's 
 version, all unsigned varints, then the message (MetadataRecordSerde.java; the schemas lie in Kafka's metadata jar). Control
 batches hold raft's own records: they take offsets and change nothing.
 
-Only two kinds of records are decoded: `ZkMigrationStateRecord`, and `ConfigRecord` for resources that a migration cannot carry.
-Of the rest the kind is enough. A kind that is not known here counts as a change: the careful side.
+Few kinds of records are decoded: `ZkMigrationStateRecord`, `ConfigRecord` for resources that a migration cannot carry, and of
+`RegisterControllerRecord` the id, which comes first. Of the rest the kind is enough. A kind that is not known here counts as a
+change: the careful side.
 """
 
 import struct
@@ -236,7 +237,8 @@ class LogFacts:
     """What has been read so far. Read on with `after`.
 
     `end`: the offset that the next batch must have. `state`: the last migration state, written at offset `state_at` (in a
-    checkpoint: before its end). `stray_configs`: resource type, resource and key of what ZooKeeper cannot hold.
+    checkpoint: before its end). `stray_configs`: resource type, resource and key of what ZooKeeper cannot hold. `controllers`:
+    ids of those that have registered, whether they run or not.
     `boundary`, `changes`: records beyond that offset which ZooKeeper should have, counted by kind; `configured`: those of
     configs, counted by resource.
     """
@@ -245,6 +247,7 @@ class LogFacts:
     state: MigrationGauge = MigrationGauge.NONE
     state_at: int = -1
     stray_configs: frozenset[tuple[int, str, str]] = frozenset()
+    controllers: frozenset[int] = frozenset()
     boundary: int = -1
     changes: Mapping[int, int] = field(default_factory=dict)
     configured: Mapping[str, int] = field(default_factory=dict)
@@ -288,6 +291,8 @@ class LogFacts:
         for record in records:
             if record.api_key == RecordType.ZK_MIGRATION_STATE:
                 facts = replace(facts, state=_migration_state(record), state_at=record.offset)
+            if record.api_key == RecordType.REGISTER_CONTROLLER:
+                facts = replace(facts, controllers=facts.controllers | {int.from_bytes(record.body[:4], "big")})
             stray = _stray_config(record) if record.api_key == RecordType.CONFIG else None
             if stray is not None:
                 key, is_set = stray

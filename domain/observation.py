@@ -271,7 +271,8 @@ class Observation(ObservedPart):
     """Everything that one look saw, between `started_at` and `ended_at`.
 
     `failover_hazards`, `poisoned_znodes`: looked for only when dual write has died, or the copy cannot finish. `None`: not
-    looked for, or not to be had. `survey`: taken only before the start.
+    looked for, or not to be had. `unregistered`: controllers whose registration the active one's log lacks, looked for only
+    before the copy, which waits for them. `survey`: taken only before the start.
     """
 
     cluster: str
@@ -284,6 +285,7 @@ class Observation(ObservedPart):
     unanswered: tuple[Unanswered, ...]
     failover_hazards: tuple[Suspect, ...] | None = None
     poisoned_znodes: tuple[Suspect, ...] | None = None
+    unregistered: tuple[int, ...] | None = None
     survey: Survey | None = None
 
     def node(self, node_id: int) -> NodeView:

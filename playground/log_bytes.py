@@ -7,12 +7,18 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
 CONTROL = 0x20
+REGISTER_CONTROLLER = 27
 SOME_TIME = 1_700_000_000_000
 
 
 def batch(base: int, records: Sequence[tuple[int, bytes]], frame: int = 1) -> bytes:
     """A batch of metadata records, each an api key and a message of version 0."""
     return raw_batch(base, [(None, value(key, body, frame=frame)) for key, body in records])
+
+
+def registration(controller_id: int) -> tuple[int, bytes]:
+    """A `RegisterControllerRecord`: id, incarnation, ready to migrate, no endpoints, no features, no tags."""
+    return REGISTER_CONTROLLER, struct.pack(">i16s?bbb", controller_id, bytes(range(16)), True, 1, 1, 0)
 
 
 def control(base: int, kind: int) -> bytes:

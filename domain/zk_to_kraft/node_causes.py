@@ -114,6 +114,18 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     if node.is_caught_up or leader is None or node.mode not in {ControllerMode.MIGRATING, ControllerMode.FINAL}:
         return
     metrics, name = looked.observation.node(node.id).metrics, looked.name(node.id)
+    if node.id in (looked.observation.unregistered or ()):
+        yield cause(
+            looked,
+            WaitReason.CONTROLLERS_NOT_READY,
+            name,
+            observed=f"it runs, and the log of {looked.name(leader.id)}, which leads, has no registration of it"
+            + complaints(looked, node.id),
+            expected="every controller has registered: the copy does not begin before",
+            fix=f"It registers within seconds of the quorum's first election. If it lasts, restart {name}: a registration that "
+            "was not answered in time is never sent again by that process (KAFKA-20247).",
+        )
+        return
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
     said = found_in(looked.hints.logs.get(node.id, ()), (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED))

@@ -103,6 +103,7 @@ class BrokerSituation:
 class ControllerSituation:
     """One controller. `stage` is `None` also when there is no file yet.
 
+    `is_caught_up`: it follows the leader and has its log; before the copy it is also registered, or the copy would not begin.
     `is_flag_in_file`: no restart of it could finalise. False also for a file that fits no stage: the flag is what matters.
     """
 
@@ -177,7 +178,8 @@ def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationP
             mode=controller_mode(observation.node(controller.id)),
             stage=stage_of_disk(observation.node(controller.id).disk, Role.CONTROLLER),
             is_leader=leader is not None and controller.id == leader.id,
-            is_caught_up=_is_caught_up(observation.node(controller.id), leader),
+            is_caught_up=_is_caught_up(observation.node(controller.id), leader)
+            and controller.id not in (observation.unregistered or ()),
             is_flag_in_file=is_flag_in_file(observation.node(controller.id).disk),
             is_startable=_is_startable(observation.node(controller.id)),
         )

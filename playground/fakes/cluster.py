@@ -29,6 +29,7 @@ from playground.fakes.topics import FakeTopic, kafka_view, spread
 from playground.fakes.tree import FakeTree
 from playground.fakes.znodes import CONTROLLER, claim_record, kraft_epoch
 from playground.fakes.zookeeper_side import ZooKeeperSide
+from playground.log_bytes import batch, registration
 
 LONG_AGO = 1_000_000
 """Looks that the first processes have behind them."""
@@ -245,9 +246,15 @@ class FakeCluster:
 
     def _write_metadata_logs(self, ready: list[FakeNode], brokers: list[FakeNode]) -> None:
         """Controllers have a log as soon as they run, brokers once they have registered."""
+        registrations = batch(0, [registration(i) for i in sorted(self.registered_controllers)])
         for node in (*ready, *(b for b in brokers if self.quorum.is_unfenced(b))):
             if node.process is not None:
-                node.write_metadata_log(self.metadata_log(node.spec.id) if self.metadata_log is not None else b"")
+                node.write_metadata_log(self.metadata_log(node.spec.id) if self.metadata_log is not None else registrations)
+
+    @property
+    def registered_controllers(self) -> set[int]:
+        """All whose registration the quorum has answered."""
+        return {controller.id for controller in self.spec.controllers} - set(self.faults.never_registers)
 
     def _unfenced_count(self) -> int:
         return sum(self.quorum.is_unfenced(b) for b in self._of(self.spec.brokers))

@@ -38,7 +38,8 @@ class Faults:
     forbidden_znodes: set[str] = field(default_factory=set)
     """A transaction that changes one of them is refused: another identity protects it."""
     never_registers: set[int] = field(default_factory=set)
-    """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP)."""
+    """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP); or a controller,
+    whose registration nobody has answered (KAFKA-20247)."""
     is_dual_write_stuck: bool = False
     """The offset in `/migration` stands still; gauge and lag look well (proven-facts, section 4). Ends with a failover."""
     failover_does_not_cure: bool = False

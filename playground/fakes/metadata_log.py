@@ -3,26 +3,28 @@
 from domain.metadata_log import RecordType
 from domain.observation import MigrationGauge
 from playground.fakes.cluster import FakeCluster
-from playground.log_bytes import batch
+from playground.log_bytes import batch, registration
 
 NO_OP = (RecordType.NO_OP.value, b"\0")
 
 
 class FakeLog:
-    """Of the two records of a look the first tells of new topics, the second of the migration's state; else they are no-ops."""
+    """Of the two records of a look the first tells of new topics, the second of the migration's state; then the controllers
+    register, and else they are no-ops."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self._cluster = cluster
         self._content, self._end = b"", 0
         self._topics: set[str] = set()
         self._state: MigrationGauge | None = None
+        self._registered: set[int] = set()
         self.stray: tuple[tuple[int, bytes], ...] = ()
         """Further records, which take the places of no-ops at the next looks."""
 
     def __call__(self, node_id: int) -> bytes:
         quorum = self._cluster.quorum
         if quorum.log_end < self._end:
-            self._content, self._end, self._topics, self._state = b"", 0, set(), None
+            self._content, self._end, self._topics, self._state, self._registered = b"", 0, set(), None, set()
         while self._end < quorum.log_end:
             self._content += batch(self._end, [self._next()])
             self._end += 1
@@ -40,4 +42,7 @@ class FakeLog:
             first, *rest = self.stray
             self.stray = tuple(rest)
             return first
+        if unregistered := self._cluster.registered_controllers - self._registered:
+            self._registered.add(registering := min(unregistered))
+            return registration(registering)
         return NO_OP

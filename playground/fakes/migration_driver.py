@@ -24,7 +24,7 @@ class DriverState(StrEnum):
     INACTIVE = "inactive"
     """Nothing to do, or given up for good."""
     WAITING = "waiting"
-    """For every controller with the flag, and every broker, hybrid and registered."""
+    """For every controller with the flag, and every broker, hybrid; and all of them registered."""
     BECOMING = "becoming"
     """About to claim; again and again while `/controller` is KRaft's of an epoch that is not older."""
     COPYING = "copying"
@@ -61,7 +61,8 @@ class MigrationDriver:
         if self.state is DriverState.COPYING and self._faults.poisoned_copy:
             leader.die(FATAL)
             return
-        if self.state is DriverState.WAITING and hybrid and quorum.are_all_flagged:
+        is_registered = self._faults.never_registers.isdisjoint(node.spec.id for node in ready)
+        if self.state is DriverState.WAITING and hybrid and quorum.are_all_flagged and is_registered:
             self.state = DriverState.BECOMING
         if self.state is DriverState.BECOMING:
             self._claim(quorum, leader)

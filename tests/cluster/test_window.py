@@ -71,6 +71,7 @@ async def test_a_real_log_is_read_as_the_quorum_itself_tells_it(field: Field) ->
     assert told <= facts.end <= told + 20
     assert facts.state is MigrationGauge.MIGRATION
     assert facts.stray_configs == frozenset()
+    assert facts.controllers == {controller.id for controller in field.cluster.spec.controllers}
     await field.configure_client_metrics("all", "interval.ms=1000")
     later = await read_on(driver, await open_log(driver, directory))
     assert later.facts.stray_configs == {(CLIENT_METRICS, "all", "interval.ms")}

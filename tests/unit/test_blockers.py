@@ -448,6 +448,13 @@ def test_a_controller_that_never_had_the_flag_is_named_by_the_active_one() -> No
     assert keys(entries) == [("controller-lost-its-flag", "controller-3003")]
 
 
+def test_a_controller_that_never_registered_is_named_with_what_helps() -> None:
+    seen = observation(Point.CONTROLLERS_UP).model_copy(update={"unregistered": (STANDBY,)})
+    (entry,) = found(seen)
+    assert (entry.code, entry.object) == ("controllers-not-ready", SPEC.node_name(STANDBY))
+    assert f"restart {SPEC.node_name(STANDBY)}" in entry.fix
+
+
 def test_poisoned_znodes_are_each_an_entry() -> None:
     suspects = tuple(Suspect(what=f"/config/users/{n}", why="not a number") for n in range(2))
     seen = HYBRID.model_copy(update={"poisoned_znodes": suspects})

@@ -10,11 +10,11 @@ import pytest
 
 from activities import quorum_log
 from activities.adapters.nodes.local import LocalMachine
-from activities.quorum_log import open_log, read_on
+from activities.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import Transient, Unsafe
 from domain.metadata_log import GROUP, RecordType
 from domain.observation import MigrationGauge
-from playground.log_bytes import batch, control
+from playground.log_bytes import batch, control, registration
 
 NO_OP = (20, b"\0")
 TOPIC = (2, b"a topic")
@@ -122,6 +122,16 @@ async def test_a_batch_that_is_larger_than_a_chunk_is_read(tmp_path: Path, monke
         tmp_path, [batch(0, [TOPIC]), batch(1, [TOPIC] * 100), batch(101, [TOPIC] * 3), batch(104, [TOPIC] * 20)[:-5]]
     )
     assert (await all_of(Counting(), tmp_path)).facts.end == 104
+
+
+async def test_who_has_registered_is_read_no_further_than_needed(tmp_path: Path) -> None:
+    assert await registered_controllers(Counting(), str(tmp_path), {3001}) is None
+    write_segment(tmp_path, [batch(0, [registration(3001), registration(3002)]), *(batch(n, [NO_OP]) for n in range(2, 3000))])
+    driver = Counting()
+    assert await registered_controllers(driver, str(tmp_path), {3001, 3002}) == {3001, 3002}
+    read = driver.bytes_of(".log")
+    assert await registered_controllers(driver, str(tmp_path), {3003}) == {3001, 3002}
+    assert driver.bytes_of(".log") > 2 * read
 
 
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:

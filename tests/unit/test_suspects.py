@@ -9,13 +9,13 @@ from temporalio.testing import ActivityEnvironment
 from activities.assessing import Assessing
 from activities.observe import Ports, observe
 from domain.contracts import Assessment, AssessRequest, RevertOrder
-from domain.decisions import Revert, Step, StepAction, WaitReason
+from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
-from playground.fakes.hands import in_dual_write
+from playground.fakes.hands import in_dual_write, provision
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.znodes import state_path
 from tests.unit.fake_walk import LedgerInMemory
@@ -53,6 +53,21 @@ async def dying() -> FakeCluster:
     cluster = FakeCluster()
     cluster.faults.poisoned_copy = True
     return await in_dual_write(cluster)
+
+
+async def test_a_controller_whose_registration_got_lost_is_waited_for_before_any_broker_restarts() -> None:
+    cluster = FakeCluster()
+    cluster.faults.never_registers = {3002}
+    await provision(cluster)
+    seen = await observe(cluster.record(), ports_of(cluster))
+    assert seen.unregistered == (3002,)
+    decision = (await assessed(cluster, ports_of(cluster))).decision
+    assert isinstance(decision, Wait)
+    assert (decision.reason, decision.objects) == (WaitReason.CONTROLLERS_NOT_READY, ("controller-3002",))
+    cluster.faults.never_registers.clear()
+    cluster.advance(2)
+    assert (await observe(cluster.record(), ports_of(cluster))).unregistered == ()
+    assert isinstance((await assessed(cluster, ports_of(cluster))).decision, Step)
 
 
 async def test_nothing_forbids_a_failover_where_zookeeper_has_every_state(dead: FakeCluster) -> None:
