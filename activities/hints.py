@@ -7,7 +7,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Container, Iterable
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.forgotten_topics import forgotten_topics
@@ -82,20 +81,18 @@ class Hinting:
         watched = worth_watching(cluster.spec, observation, situation, in_hand)
         knocked = asyncio.gather(
             self._signs(cluster, observation, watched, silent),
-            self._serving(cluster, situation),
             self._shut(cluster, observation, situation),
             self._addresses(cluster, observation, situation, silent),
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
         logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
-        signs, serving, shut, (unheard, set_dynamically) = knocks
+        signs, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
             assigned=assigned,
             strays=strays,
             unreadable=unreadable,
-            serving=serving,
             shut=shut,
             unheard=unheard,
             set_dynamically=set_dynamically,
@@ -107,18 +104,6 @@ class Hinting:
             signs=signs,
             silent=tuple(silent),
         )
-
-    async def _serving(self, cluster: ClusterRecord, situation: Situation) -> frozenset[int]:
-        """Who answers at its metrics endpoint though its pid file names no process."""
-
-        async def is_serving(node_id: int) -> bool:
-            url = urlsplit(cluster.spec.node(node_id).metrics.url)
-            port = url.port or (443 if url.scheme == "https" else 80)
-            return await self._listeners.is_answering(url.hostname or "", port)
-
-        dead = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
-        answers = await asyncio.gather(*map(is_serving, dead))
-        return frozenset(node_id for node_id, answers_us in zip(dead, answers, strict=True) if answers_us)
 
     async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
         """What keeps replicas from catching up, where some have to."""

@@ -17,7 +17,7 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
-from domain.cluster import NodeSpec
+from domain.cluster import NodeSpec, Role
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Permanent
 from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
@@ -136,6 +136,12 @@ async def _look_at_node(
     view = NodeView(id=node.id, process=process, disk=disk, is_configuration_paused=paused)
     if process is None:
         return view
+    if not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
+        process = await _answer(f"process of {name}", driver.process(), unanswered, seconds)  # it may have started since
+        is_unowned = process is not None and not process.is_running
+        view = view.model_copy(update={"process": process, "is_unowned": is_unowned})
+        if process is None or is_unowned:
+            return view
     if process.is_running:
         metrics = await _answer(f"metrics of {name}", ports.metrics.read(node.metrics), unanswered)
         if metrics is not None and metrics.kafka_version is None:
@@ -146,6 +152,16 @@ async def _look_at_node(
         return view
     lines = await _answer(f"output of {name}", last_words(driver), unanswered)
     return view.model_copy(update={"last_output": lines or ()})
+
+
+async def _is_serving(ports: Ports, node: NodeSpec, role: Role) -> bool:
+    """Whether its endpoint answers with gauges of its role although no process is known: its pid file is lost or another's, it
+    was started by other hands, or its processes cannot be seen from here. Silence is what a dead node has."""
+    try:
+        metrics = await ports.metrics.read(node.metrics)
+    except KeeperlessError:
+        return False
+    return (metrics.broker_state if role is Role.BROKER else metrics.active_controller_count) is not None
 
 
 async def _is_configuration_paused(driver: NodeDriver, node: NodeSpec) -> bool | None:

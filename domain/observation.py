@@ -257,6 +257,7 @@ class NodeView(ObservedPart):
     """One node. `None` parts did not answer. `last_output`: the last lines of a process that does not run any more.
 
     `is_configuration_paused`: whether its configuration management is; `None` also where its specification names none.
+    `is_unowned`: no process of it is known, and its metrics endpoint answers as one of its role does: it is not down.
     """
 
     id: int
@@ -265,6 +266,7 @@ class NodeView(ObservedPart):
     metrics: NodeMetrics | None = None
     last_output: tuple[str, ...] = ()
     is_configuration_paused: bool | None = None
+    is_unowned: bool = False
 
 
 class Observation(ObservedPart):

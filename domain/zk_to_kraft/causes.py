@@ -57,7 +57,7 @@ class Hints:
 
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
-    the copy could not read. `serving`: nodes without a process by their pid file at whose metrics endpoint somebody listens.
+    the copy could not read.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
     connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
     while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
@@ -72,7 +72,6 @@ class Hints:
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()
-    serving: frozenset[int] = frozenset()
     shut: frozenset[str] = frozenset()
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)

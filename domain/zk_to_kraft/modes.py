@@ -73,7 +73,7 @@ class Restoration(StrEnum):
 
 def broker_mode(node: NodeView) -> BrokerMode:
     """The mode of a broker's process: which MBeans it has says which code it runs (internals, section 2)."""
-    if node.process is None or node.disk is None:
+    if node.process is None or node.disk is None or node.is_unowned:
         return BrokerMode.UNKNOWN
     if not node.process.is_running:
         return BrokerMode.INTERRUPTED if _is_interrupted(node) else BrokerMode.DOWN
@@ -91,7 +91,7 @@ def broker_mode(node: NodeView) -> BrokerMode:
 
 def controller_mode(node: NodeView) -> ControllerMode:
     """The mode of a controller's process. `ZkWriteBehindLag` is registered only where the flag is on."""
-    if node.process is None or node.disk is None:
+    if node.process is None or node.disk is None or node.is_unowned:
         return ControllerMode.UNKNOWN
     if not node.process.is_running:
         return _mode_of_stopped_controller(node)

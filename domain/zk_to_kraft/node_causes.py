@@ -83,30 +83,12 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
 
 def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
-    if view.id in looked.hints.serving:
-        return _unowned(looked, view)
     ending = ending_of(looked.hints.logs.get(view.id) or view.last_output)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     observed = f"{process}. {ending.observed}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=ending.fix)
-
-
-def _unowned(looked: Looked, view: NodeView) -> Cause:
-    """It serves, and nobody knows its process: started by another way, or its pid file is lost."""
-    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
-    return cause(
-        looked,
-        WaitReason.NODE_DOWN,
-        name,
-        *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"somebody listens at its metrics endpoint, and {pid_file} names no process of it that runs",
-        expected=f"{pid_file} has the pid of {name}",
-        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where a step has just "
-        "started it, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it stay in the "
-        "foreground, or `exec` Kafka, at every node, or the next restart ends in the same.",
-    )
 
 
 def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints
+from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
 from domain.zk_to_kraft.log_lines import REFUSALS, found_in, silence_in
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.said import last_of
@@ -23,6 +23,8 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     """Its process, its files or its metrics did not answer, or not with all: one cause, whichever of them."""
     if missing := left_out(view):
         return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
+    if view.is_unowned:
+        return _unowned(looked, view)
     name = looked.name(view.id)
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
@@ -49,6 +51,36 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+def _unowned(looked: Looked, view: NodeView) -> Cause:
+    """It serves, and nobody knows its process: started by another way, its pid file lost; or nobody's process can be seen."""
+    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
+    unowned = [looked.name(node.id) for node in looked.observation.nodes if node.is_unowned]
+    known = [node for node in looked.observation.nodes if node.process is not None and node.process.is_running]
+    if len(unowned) > 1 and not known:
+        return cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            "keeperless-activities",
+            *EXPLAINED_BY[Role.BROKER],
+            *EXPLAINED_BY[Role.CONTROLLER],
+            observed=f"{some(unowned)} serve, by their metrics, and it sees the process of none of them",
+            expected="it sees the processes that the nodes' pid files name",
+            fix="It runs in a container, or in a PID namespace of its own. Start it in the machine's (`--pid=host` of a "
+            "container, no PrivatePIDs= in its unit). Nothing is stopped or started meanwhile.",
+        )
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"it serves, by its metrics, and {pid_file} names no process of it that runs",
+        expected=f"{pid_file} has the pid of {name}",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where a step has just "
+        "started it, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it stay in the "
+        "foreground, or `exec` Kafka, at every node, or the next restart ends in the same.",
+    )
 
 
 def _last_word(looked: Looked, node_id: int) -> str:

@@ -158,10 +158,10 @@ def test_every_injected_fault_is_named_and_is_gone_once_it_is_mended(rig: Rig) -
     # A broker whose pid file somebody has moved away: it serves, and nobody knows its process.
     pid_file = Path(rig.cluster.spec.node(plain_id).driver.service.pid_file)
     kept = pid_file.rename(pid_file.with_suffix(".kept"))
-    entry = await_named(rig, migration_id, "node-down", f"broker-{plain_id}")
+    entry = await_named(rig, migration_id, "part-unknown", f"broker-{plain_id}")
     assert str(pid_file) in entry["observed"]
     kept.rename(pid_file)
-    await_gone(rig, migration_id, "node-down", f"broker-{plain_id}")
+    await_gone(rig, migration_id, "part-unknown", f"broker-{plain_id}")
 
     # A broker that stands still.
     with frozen(rig.pid(plain_id)):

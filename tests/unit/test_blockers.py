@@ -508,10 +508,19 @@ def test_the_way_back_has_its_causes_too() -> None:
 
 
 def test_a_node_that_serves_without_a_pid_file_is_told_as_such() -> None:
-    (entry,) = found(dead(DUAL, 2), hints=Hints(serving=frozenset({2})))
-    assert (entry.code, entry.object) == ("node-down", "broker-2")
+    (entry,) = found(with_part(dead(DUAL, 2), 2, is_unowned=True))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
     assert "/run/2.pid" in entry.observed
     assert "start it" not in entry.fix, "a second process beside the first is the last thing that helps"
+
+
+def test_where_nobody_s_process_can_be_seen_whoever_looks_is_to_blame() -> None:
+    seen = DUAL
+    for node in SPEC.nodes:
+        seen = with_part(dead(seen, node.id), node.id, is_unowned=True)
+    (entry,) = found(seen)
+    assert (entry.code, entry.object) == ("part-unknown", "keeperless-activities")
+    assert "PID namespace" in entry.fix
 
 
 @pytest.mark.parametrize(("session", "told"), [("CONNECTING", ["broker-2"]), ("CONNECTED", []), (None, [])])
