@@ -2,6 +2,7 @@
 on disk any more, which no look tells: it goes on without its jars, and asks ZooKeeper for the cluster's id only as it starts.
 """
 
+import re
 from collections.abc import Sequence
 
 from activities.forgotten_topics import forgotten_topics
@@ -19,6 +20,9 @@ from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
+CODEC = re.compile(rb"(/\S*)/(?:snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so")
+"""In proc(5)'s `maps`: snappy-java, zstd-jni and lz4-java, as they unpack themselves."""
+PROC_BYTES = 8 * 1024 * 1024
 ZIP = b"PK"
 """How a jar begins."""
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
@@ -32,6 +36,7 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
     try:
         whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_its_program(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_no_codecs(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
@@ -81,6 +86,32 @@ async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Po
     is_of_windows = "\r" in interpreter
     how = f"It has Windows' line ends: sed -i 's/\\r$//' {program}" if is_of_windows else "Put it there, or correct that line"
     return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
+
+
+async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+    """Codecs of clients' batches are unpacked into java.io.tmpdir and mapped from there. Where hardening has forbidden that
+    since, whoever runs has them, and whoever starts again refuses every such batch. Another user's process may not be looked
+    at: then nobody knows, as of one that has needed none so far."""
+    driver = ports.drivers.driver(node)
+    process = f"/proc/{((await driver.process()).identity or '').partition('@')[0]}"
+    try:
+        maps = await driver.read_part(f"{process}/maps", 0, PROC_BYTES) or b""
+        told = await driver.read_part(f"{process}/mounts", 0, PROC_BYTES) or b""
+    except KeeperlessError:
+        return None
+    mounts = {
+        fields[1]: fields[3].split(",") for line in told.decode(errors="replace").splitlines() if (fields := line.split())
+    }
+    for folder in sorted({found.decode(errors="replace") for found in CODEC.findall(maps)}):
+        above = [mount for mount in mounts if f"{folder}/".startswith(f"{mount.rstrip('/')}/")]
+        mount = max(above, key=len, default="/")
+        if "noexec" in mounts.get(mount, ()):
+            return (
+                f"{cluster.spec.node_name(node.id)}: it has loaded its codecs (snappy, zstd or lz4) from {folder}, and {mount} "
+                "is mounted noexec by now. Nothing was stopped: the node runs, and would refuse compressed batches once it has "
+                f"started again. mount -o remount,exec {mount}, or give its start command another -Djava.io.tmpdir."
+            )
+    return None
 
 
 async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:

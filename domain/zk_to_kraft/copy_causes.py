@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
-from domain.observation import MigrationGauge, MigrationZnode
+from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
 from domain.zk_to_kraft.log_lines import (
     CHECK_OP_FAILED,
@@ -163,19 +163,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if situation.dual_write is DualWrite.CURRENT:
         return
     if situation.claim is not Claim.KRAFT:
-        held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
-        yield cause(
-            looked,
-            WaitReason.DUAL_WRITE_NOT_CURRENT,
-            CONTROLLER,
-            WaitReason.PART_UNKNOWN,
-            WaitReason.PARTITIONS_NOT_IN_SYNC,
-            observed=f"{held}, while {name} leads the quorum",
-            expected=f"persistent, naming {name}",
-            fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
-            f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
-            "or ask for a rollback.",
-        )
+        yield _unclaimed(looked, name, zookeeper)
         return
     quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, (CHECK_OP_FAILED, UNKNOWN_CONFIG))]
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
@@ -202,6 +190,40 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
         fix=TOO_LARGE if looked.hints.crowded else _mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
+    )
+
+
+def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
+    """KRaft's claim is gone: by itself, or with all that ZooKeeper had since the copy. `/migration` only ever goes forward."""
+    znode = zookeeper.migration
+    if znode is not None and znode.offset is not None and znode.offset <= 0:
+        return cause(
+            looked,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            "ZooKeeper",
+            WaitReason.FAILOVER_WOULD_HURT,
+            WaitReason.PART_UNKNOWN,
+            observed=f"{MIGRATION} says {znode.offset}, as before the copy, and KRaft's claim is gone, while the log of {name} "
+            "says that the copy is complete: ZooKeeper has data of an earlier time. Who has seen later data is refused by "
+            "its servers (`has seen zxid … our last zxid is …` in their logs)",
+            expected="the data that ZooKeeper's servers had",
+            fix="Somebody has put a snapshot, a backup or an old disk in place of its data. Stop its servers, give a majority "
+            "of them their newest dataDir and dataLogDir back, start them, then restart the active controller (seen with 3.9). "
+            "A way back would lose all that was changed since. Where that data is gone, and all brokers are in KRaft mode, "
+            "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens.",
+        )
+    held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
+    return cause(
+        looked,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        CONTROLLER,
+        WaitReason.PART_UNKNOWN,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"{held}, while {name} leads the quorum",
+        expected=f"persistent, naming {name}",
+        fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
+        f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
+        "or ask for a rollback.",
     )
 
 

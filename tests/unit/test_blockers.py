@@ -471,6 +471,13 @@ def test_a_claim_that_a_broker_has_taken_is_named() -> None:
     assert "broker 2" in entry.observed
 
 
+def test_zookeeper_with_data_from_before_the_copy_is_told_as_such() -> None:
+    old = MigrationZnode(controller_id=-1, controller_epoch=-1, offset=-1)
+    entries = found(with_zookeeper(DUAL, controller=None, migration=old))
+    assert keys(entries) == [("dual-write-not-current", "ZooKeeper")]
+    assert "newest dataDir" in entries[0].fix
+
+
 def test_a_dual_write_that_has_died_quotes_its_controller() -> None:
     seen = with_zookeeper(DUAL, migration=STALE_COPY.model_copy(update={"offset": 3}))
     seen = seen.model_copy(update={"failover_hazards": ()})

@@ -44,6 +44,27 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert cluster.restarts[name] == before
 
 
+MAPS = """7f0 r-xp 0 07:05 12 /opt/java/lib/server/libjvm.so
+7f1 r-xp 0 07:05 13 {0}/snappy-1.1.10-00cefe29-0e07-4e68-ab6e-e0bf6849e3ac-libsnappyjava.so
+"""
+MOUNTS = "/dev/vda / ext4 rw,relatime 0 0\nproc /proc proc rw,nosuid,noexec 0 0\ntmpfs /scratch tmpfs rw,nosuid,{0} 0 0\n"
+
+
+@pytest.mark.parametrize(
+    ("folder", "option", "told"),
+    [("/scratch/kafka", "noexec", True), ("/scratch/kafka", "nodev", False), ("/data", "noexec", False)],
+)
+async def test_a_broker_that_would_lose_its_codecs_runs_on(folder: str, option: str, told: bool) -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    driver = cluster.driver(cluster.spec.node(scene.request.step.node))
+    pid = ((await driver.process()).identity or "").partition("@")[0]
+    await driver.write_file(f"/proc/{pid}/maps", FileContent(MAPS.format(folder).encode(), 0o444, 0, 0))
+    await driver.write_file(f"/proc/{pid}/mounts", FileContent(MOUNTS.format(option).encode(), 0o444, 0, 0))
+    outcome = await rolled(cluster, scene)
+    assert ("mount -o remount,exec /scratch" in (outcome.blocked or "")) is told
+
+
 async def test_nobody_restarts_who_would_forget_a_topic() -> None:
     """Somebody has deleted its znodes, and the brokers that run serve it."""
     scene = await scene_of_a_roll()
