@@ -95,8 +95,14 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF07",
         "One active controller, and an absent gauge is unknown",
         "The controller counts that says it is active and that raft names as leader. A gauge that is absent or -1 says that a "
-        "controller boots, never that all is well.",
-        (f"{SITUATION}:quorum_leader", f"{SITUATION}:_is_caught_up", f"{SITUATION}:_quorum_state"),
+        "controller boots, never that all is well. Before the copy each must have registered as well, by the active one's log: "
+        "a registration that got lost is never sent again (KAFKA-20247), and the copy would wait for it for ever.",
+        (
+            f"{SITUATION}:quorum_leader",
+            f"{SITUATION}:_is_caught_up",
+            f"{SITUATION}:_quorum_state",
+            "activities.suspects:with_suspects",
+        ),
         (WaitReason.CONTROLLERS_NOT_READY,),
         "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
     ),
