@@ -8,7 +8,7 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
-from domain.zk_to_kraft.log_lines import REFUSALS, found_in, silence_in
+from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, silence_in
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.said import last_of
 
@@ -146,15 +146,24 @@ def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = 
 
 ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
 """The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
+ENDING = timedelta(seconds=5)
+"""A JVM ends within a second or two of it."""
 LAST_LINES = 20
 """After it only those say something that keep the process."""
 
 
 def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
-    """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that."""
-    last = looked.hints.logs.get(view.id, ())[-LAST_LINES:]
-    process = view.process
-    if process is None or not process.is_running or not any(ENDED.search(line) for line in last):
+    """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that.
+
+    Only the process that the step is to stop: one that it has started since stands below the same words in the same log.
+    """
+    said = [line for line in looked.hints.logs.get(view.id, ())[-LAST_LINES:] if ENDED.search(line)]
+    file, process = view.disk.file if view.disk is not None else None, view.process
+    mark = file.mark if file is not None else None
+    if not said or mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
+        return
+    age = age_of(said[-1], looked.observation.ended_at)
+    if age is None or age < ENDING:
         return
     name, pid = looked.name(view.id), (process.identity or "").partition("@")[0]
     yield cause(

@@ -805,10 +805,43 @@ def test_a_controller_that_runs_on_storage_that_is_gone_is_told_and_not_taken_fo
 )
 def test_a_process_that_outlives_kafka_is_told_while_our_step_waits_for_it(line: str) -> None:
     hints = Hints(logs={1: (STARTED, line)})
-    (entry,) = found(BEFORE, hints=hints, in_hand=frozenset({"broker-1"}))
+    process = BEFORE.node(1).process
+    assert process is not None
+    seen = rolling(BEFORE, 1, process.identity)
+    (entry,) = found(seen, hints=hints, in_hand=frozenset({"broker-1"}))
     assert (entry.code, entry.object) == ("node-not-ready", "broker-1")
     assert "jstack" in entry.fix
-    assert found(BEFORE, hints=Hints(logs={1: (line, *[STARTED] * 30)}), in_hand=frozenset({"broker-1"})) == []
+    assert found(seen, hints=Hints(logs={1: (line, *[STARTED] * 30)}), in_hand=frozenset({"broker-1"})) == []
+
+
+def test_what_the_step_has_started_since_did_not_say_it() -> None:
+    """A start script that waits stands below the last words of the process before it."""
+    hints = Hints(logs={1: (f"{SAID} INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",)})
+    assert found(rolling(BEFORE, 1, "another"), hints=hints, in_hand=frozenset({"broker-1"})) == []
+
+
+@pytest.mark.parametrize("zone", [timedelta(0), timedelta(hours=5, minutes=45), timedelta(hours=-8)])
+def test_a_process_that_is_just_ending_is_no_entry(zone: timedelta) -> None:
+    def entries(age: timedelta) -> list[Blocker]:
+        line = f"[{BEFORE.ended_at - age + zone:%Y-%m-%d %H:%M:%S},000] INFO [KafkaServer id=1] shut down completed"
+        process = BEFORE.node(1).process
+        assert process is not None
+        seen = rolling(BEFORE, 1, process.identity)
+        return found(seen, hints=Hints(logs={1: (line,)}), in_hand=frozenset({"broker-1"}))
+
+    assert entries(timedelta(seconds=2)) == []
+    assert len(entries(timedelta(seconds=9))) == 1
+
+
+def rolling(seen: Observation, node_id: int, before: str | None) -> Observation:
+    """As while a step of ours takes it through a restart: its mark names the process that ran before."""
+    view = seen.node(node_id)
+    assert view.disk is not None
+    assert view.disk.file is not None
+    marked = mark_of(view.disk.file.sha256, is_proven=False).model_copy(update={"before_identity": before})
+    return with_part(
+        seen, node_id, disk=view.disk.model_copy(update={"file": view.disk.file.model_copy(update={"mark": marked})})
+    )
 
 
 def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
