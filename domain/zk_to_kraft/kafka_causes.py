@@ -120,7 +120,7 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
         return
     elif shut:
         yield from (_unreached(looked, address) for address in shut)
-    elif looked.left_behind:
+    elif looked.left_behind or missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
     elif told.broker_id is not None:
         yield from () if _are_two_in_charge(looked) else (_disagreement(looked, told, told.broker_id),)

@@ -184,6 +184,7 @@ def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
         WaitReason.BROKERS_NOT_REGISTERED,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
+        WaitReason.PART_UNKNOWN,
         observed=f"it runs, and /brokers/ids/{node.id} does not exist in ZooKeeper",
         expected="every broker in ZooKeeper or hybrid mode is registered there",
         fix=f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it.",

@@ -589,6 +589,9 @@ def test_a_broker_that_somebody_has_taken_out_of_zookeeper_is_named() -> None:
         gone = with_zookeeper(seen, broker_ids=(1, 3))
         entries, _ = blockers_of(looked_at(gone))
         assert ("brokers-not-registered", "broker-2") in keys(list(entries))
+        apart = Unanswered(what="kafka", why="broker 3 lists brokers [1, 3], another one [1, 2, 3]", broker_id=3)
+        entries, _ = blockers_of(looked_at(gone.model_copy(update={"kafka": None, "unanswered": (apart,)})))
+        assert keys(list(entries)) == [("brokers-not-registered", "broker-2")], "whoever tells of it is well"
     in_kraft, _ = blockers_of(looked_at(SOAK))
     assert "brokers-not-registered" not in {entry.code for entry in in_kraft}
 
