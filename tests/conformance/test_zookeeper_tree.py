@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import psutil
@@ -24,6 +25,7 @@ from playground.ensemble import Ensemble
 from playground.fakes.faults import Faults
 from playground.fakes.spec import fake_spec
 from playground.fakes.tree import FakeTree
+from playground.processes import wait_until
 
 AsRecord = Callable[[ClusterSpec], ClusterRecord]
 
@@ -391,6 +393,12 @@ class frozen:  # noqa: N801 - reads as a statement
         for pid in self._pids:
             assert psutil.pid_exists(pid)
             os.kill(pid, signal.SIGSTOP)
+        # Each thread stops when it is next given a processor: on a busy machine others answer meanwhile.
+        wait_until(lambda: all(self._stands_still(pid) for pid in self._pids), "the servers to stand still", 30)
+
+    @staticmethod
+    def _stands_still(pid: int) -> bool:
+        return all(f.read_text().rpartition(")")[2].split()[0] == "T" for f in Path(f"/proc/{pid}/task").glob("*/stat"))
 
     def __exit__(self, *_: object) -> None:
         for pid in self._pids:

@@ -65,13 +65,13 @@ class Servers:
 
 
 class Knocked:
-    """`Listeners`: Kafka is at its listeners, but for those that are `shut`; and somebody at these places besides."""
+    """`Listeners`: Kafka is at its listeners, but for those that are `shut`."""
 
-    def __init__(self, *places: tuple[str, int], shut: str | set[str] = "") -> None:
+    def __init__(self, shut: str | set[str] = "") -> None:
         spec = FakeCluster().record().spec
         controllers = (f"{c.host}:{c.port}" for c in spec.controllers)
         kafka = {*controllers, *(f"{b.host}:9092" for b in spec.brokers), *spec.kafka.bootstrap_servers}
-        self._places = {*(f"{host}:{port}" for host, port in places), *kafka} - ({shut} if isinstance(shut, str) else shut)
+        self._places = kafka - ({shut} if isinstance(shut, str) else shut)
 
     async def is_answering(self, host: str, port: int) -> bool:
         return f"{host}:{port}" in self._places
@@ -219,16 +219,6 @@ async def test_the_log_of_a_node_whose_metrics_are_silent_is_read() -> None:
     cluster.nodes[2].output.append("java.io.IOException: Too many open files")
     (entry,) = (await found(cluster)).blockers
     assert (entry.code, entry.object, "LimitNOFILE" in entry.fix) == ("part-unknown", "broker-2", True)
-
-
-async def test_a_lost_pid_file_is_told_by_who_listens_all_the_same() -> None:
-    cluster = await in_dual_write()
-    cluster.nodes[2].die()
-    node = cluster.nodes[2].spec
-    assert node.metrics.url == "http://broker-2:7777/jolokia"
-    (entry,) = (await found(cluster, listeners=Knocked(("broker-2", 7777)))).blockers
-    assert (entry.code, entry.object) == ("node-down", "broker-2")
-    assert node.driver.service.pid_file in entry.observed
 
 
 async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> None:
