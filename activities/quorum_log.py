@@ -62,20 +62,26 @@ async def open_log(driver: NodeDriver, directory: str) -> Reading | None:
     return Reading(directory, facts, epochs, segment, position)
 
 
-async def read_on(driver: NodeDriver, reading: Reading, until: int | None = None) -> Reading:
-    """Read all that is there, or all batches that end at offset `until` or before it."""
-    while True:
-        async for batches, position in _batches(driver, reading.path, reading.position, reading.facts.end):
+async def read_on(
+    driver: NodeDriver, reading: Reading, until: int | None = None, registered: Collection[int] = (), chunk: int | None = None
+) -> Reading:
+    """Read all that is there, or all batches that end at offset `until` or before it, or until these controllers
+    have `registered`."""
+    while not registered or not reading.facts.controllers.issuperset(registered):
+        async for batches, position in _batches(driver, reading.path, reading.position, reading.facts.end, chunk):
             wanted = [batch for batch in batches if until is None or batch.last_offset <= until]
             facts = await asyncio.to_thread(reading.facts.after, wanted)
             reading = replace(reading, facts=facts, epochs=await asyncio.to_thread(reading.epochs.after, wanted))
             if len(wanted) < len(batches):
                 return reading
             reading = replace(reading, position=position)
+            if registered and reading.facts.controllers.issuperset(registered):
+                return reading
         later = [base for base in _segments(await driver.list_dir(reading.directory) or ()) if base > reading.segment]
         if not later:
             return reading
         reading = replace(reading, segment=later[0], position=0)
+    return reading
 
 
 async def registered_controllers(driver: NodeDriver, directory: str, wanted: Collection[int]) -> frozenset[int] | None:
@@ -86,12 +92,7 @@ async def registered_controllers(driver: NodeDriver, directory: str, wanted: Col
     reading = await open_log(driver, directory)
     if reading is None:
         return None
-    facts = reading.facts
-    async for batches, _ in _batches(driver, reading.path, reading.position, facts.end, FIRST_CHUNK):
-        if facts.controllers.issuperset(wanted):
-            break
-        facts = await asyncio.to_thread(facts.after, batches)
-    return facts.controllers
+    return (await read_on(driver, reading, registered=wanted, chunk=FIRST_CHUNK)).facts.controllers
 
 
 async def read_tail(driver: NodeDriver, directory: str, offset: int | None, ahead: Reading | None = None) -> Reading | None:
@@ -134,10 +135,10 @@ async def _checkpoint(driver: NodeDriver, path: str, end: int) -> tuple[LogFacts
 
 
 async def _batches(
-    driver: NodeDriver, path: str, position: int, wanted_from: int, chunk: int = CHUNK
+    driver: NodeDriver, path: str, position: int, wanted_from: int, chunk: int | None = None
 ) -> AsyncIterator[tuple[list[Batch], int]]:
     """The complete batches of a file from a position on, chunk by chunk, each with the position after it."""
-    length = chunk
+    length = chunk = chunk or CHUNK
     while True:
         data = await driver.read_part(path, position, length)
         if data is None:

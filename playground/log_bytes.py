@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
+from domain.metadata_log import RecordType
+
 CONTROL = 0x20
-REGISTER_CONTROLLER = 27
 SOME_TIME = 1_700_000_000_000
 
 
@@ -18,7 +19,7 @@ def batch(base: int, records: Sequence[tuple[int, bytes]], frame: int = 1) -> by
 
 def registration(controller_id: int) -> tuple[int, bytes]:
     """A `RegisterControllerRecord`: id, incarnation, ready to migrate, no endpoints, no features, no tags."""
-    return REGISTER_CONTROLLER, struct.pack(">i16s?bbb", controller_id, bytes(range(16)), True, 1, 1, 0)
+    return RecordType.REGISTER_CONTROLLER.value, struct.pack(">i16s?bbb", controller_id, bytes(range(16)), True, 1, 1, 0)
 
 
 def control(base: int, kind: int) -> bytes:

@@ -246,10 +246,12 @@ class FakeCluster:
 
     def _write_metadata_logs(self, ready: list[FakeNode], brokers: list[FakeNode]) -> None:
         """Controllers have a log as soon as they run, brokers once they have registered."""
-        registrations = batch(0, [registration(i) for i in sorted(self.registered_controllers)])
         for node in (*ready, *(b for b in brokers if self.quorum.is_unfenced(b))):
             if node.process is not None:
-                node.write_metadata_log(self.metadata_log(node.spec.id) if self.metadata_log is not None else registrations)
+                node.write_metadata_log((self.metadata_log or self._registrations)(node.spec.id))
+
+    def _registrations(self, _node_id: int) -> bytes:
+        return batch(0, [registration(i) for i in sorted(self.registered_controllers)])
 
     @property
     def registered_controllers(self) -> set[int]:

@@ -134,6 +134,12 @@ async def test_who_has_registered_is_read_no_further_than_needed(tmp_path: Path)
     assert driver.bytes_of(".log") > 2 * read
 
 
+async def test_who_has_registered_after_a_new_segment_was_begun_is_found(tmp_path: Path) -> None:
+    write_segment(tmp_path, [batch(0, [registration(3001)])])
+    write_segment(tmp_path, [batch(1, [registration(3002)])])
+    assert await registered_controllers(Counting(), str(tmp_path), {3001, 3002}) == {3001, 3002}
+
+
 async def test_what_cannot_be_trusted_is_said(tmp_path: Path) -> None:
     write_segment(tmp_path, [batch(5, [NO_OP])])
     with pytest.raises(Unsafe, match="no checkpoint"):
