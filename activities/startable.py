@@ -14,6 +14,7 @@ from activities.zookeeper_view import cluster_id_in
 from domain.cluster import NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
+from domain.observation import Process
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import some
@@ -36,7 +37,8 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
     try:
         whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_its_program(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_no_codecs(cluster, node, ports) for node in running))
+        seen = zip(nodes, processes, strict=True)
+        whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen if process.is_running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
@@ -88,15 +90,15 @@ async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Po
     return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
 
 
-async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:
     """Codecs of clients' batches are unpacked into java.io.tmpdir and mapped from there. Where hardening has forbidden that
     since, whoever runs has them, and whoever starts again refuses every such batch. Another user's process may not be looked
     at: then nobody knows, as of one that has needed none so far."""
     driver = ports.drivers.driver(node)
-    process = f"/proc/{((await driver.process()).identity or '').partition('@')[0]}"
+    of_process = f"/proc/{(process.identity or '').partition('@')[0]}"
     try:
-        maps = await driver.read_part(f"{process}/maps", 0, PROC_BYTES) or b""
-        told = await driver.read_part(f"{process}/mounts", 0, PROC_BYTES) or b""
+        maps = await driver.read_part(f"{of_process}/maps", 0, PROC_BYTES) or b""
+        told = await driver.read_part(f"{of_process}/mounts", 0, PROC_BYTES) or b""
     except KeeperlessError:
         return None
     mounts = {

@@ -268,6 +268,11 @@ class NodeView(ObservedPart):
     is_configuration_paused: bool | None = None
     is_unowned: bool = False
 
+    @property
+    def mark(self) -> RollMark | None:
+        """What a roll of ours has left beside its file, as far as that could be seen."""
+        return self.disk.file.mark if self.disk is not None and self.disk.file is not None else None
+
 
 class Observation(ObservedPart):
     """Everything that one look saw, between `started_at` and `ended_at`.

@@ -46,8 +46,7 @@ def drift_causes(looked: Looked) -> Iterator[Cause]:
 
 def _mark(view: NodeView) -> RollMark | None:
     """Of a roll that has come to its end: while one is under way files and processes differ, as they should."""
-    file = view.disk.file if view.disk is not None else None
-    return file.mark if file is not None and file.mark is not None and file.mark.is_proven else None
+    return view.mark if view.mark is not None and view.mark.is_proven else None
 
 
 def _edits(observation: Observation, spec: ClusterSpec, since: datetime) -> Iterator[Blocker]:

@@ -113,8 +113,7 @@ def left_out(node: NodeView) -> str:
 
     No process loses one. Without it the node would be taken for what it is not: a hybrid broker for one in KRaft mode.
     """
-    file = node.disk.file if node.disk is not None else None
-    mark, metrics = file.mark if file is not None else None, node.metrics
+    mark, metrics = node.mark, node.metrics
     if mark is None or metrics is None or node.process is None or mark.proven_identity is None:
         return ""
     if node.process.identity != mark.proven_identity:
@@ -197,8 +196,7 @@ class CanaryDebt(StrEnum):
 
 
 def canary_debt(node: NodeView) -> CanaryDebt:
-    file = node.disk.file if node.disk is not None else None
-    mark = file.mark if file is not None else None
+    mark = node.mark
     if mark is None or not mark.are_canaries_due:
         return CanaryDebt.NONE
     is_used = node.process is None or node.process.identity != mark.before_identity

@@ -94,8 +94,7 @@ SLOW = timedelta(seconds=12)
 
 def slow_start(looked: Looked, mode: Mode, view: NodeView) -> Iterator[Cause]:
     """What the step that has started it sees of it: nothing is wrong yet, and who asks is told what it is waited for."""
-    file, process = view.disk.file if view.disk is not None else None, view.process
-    mark = file.mark if file is not None else None
+    mark, process = view.mark, view.process
     if mark is None or process is None or process.started_at is None or process.identity in {None, mark.before_identity}:
         return
     if process.is_paused or looked.observation.ended_at - process.started_at <= SLOW:
@@ -158,8 +157,7 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
     Only the process that the step is to stop: one that it has started since stands below the same words in the same log.
     """
     said = [line for line in looked.hints.logs.get(view.id, ())[-LAST_LINES:] if ENDED.search(line)]
-    file, process = view.disk.file if view.disk is not None else None, view.process
-    mark = file.mark if file is not None else None
+    mark, process = view.mark, view.process
     if not said or mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
         return
     age = age_of(said[-1], looked.observation.ended_at)
