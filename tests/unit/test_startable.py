@@ -1,5 +1,6 @@
 """A node that runs, and would not start again, is not stopped."""
 
+import asyncio
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from activities.ports.nodes import FileContent
 from activities.startable import _why_not_its_program
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
+from domain.errors import Unsafe
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
 
@@ -42,6 +44,33 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert f"{node.kafka_home}/libs has no Kafka" in (outcome.blocked or "")
     assert (await driver.process()).is_running
     assert cluster.restarts[name] == before
+
+
+async def test_a_node_that_serves_without_its_pid_file_is_not_rolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look that still knew its process allows it: whoever rolls looks for himself."""
+
+    async def none(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr("activities.rolling.why_not_this_step", none)
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.nodes[cluster.spec.node(scene.request.step.node).id]
+    process, starts, answer = node.process, node.starts, cluster.read
+
+    async def read(endpoint: Any) -> Any:
+        is_asked = endpoint == node.spec.metrics
+        node.process = process if is_asked else node.process
+        try:
+            return await answer(endpoint)
+        finally:
+            node.process = None if is_asked else node.process
+
+    node.process = None
+    cluster.read = read  # type: ignore[method-assign]
+    with pytest.raises(Unsafe, match=r"kafka\.pid names no process"):
+        await rolled(cluster, scene)
+    assert node.starts == starts
 
 
 MAPS = """7f0 r-xp 0 07:05 12 /opt/java/lib/server/libjvm.so
