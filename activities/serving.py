@@ -10,6 +10,7 @@ async def ensure_nobody_serves(node: NodeSpec, name: str, driver: NodeDriver, me
     """Raise where a node that is not known to run answers all the same: its pid file is lost, and it must not get a second
     process beside the first.
 
+    Any answer counts, gauges of Kafka or none: a second process beside a node that starts would cost more than a start too few.
     Asked in this order: what answered before we look at the process was started before.
     """
     try:

@@ -45,8 +45,9 @@ async def with_suspects(
 ) -> Observation:
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
     situation = situation_of(observation, cluster.spec, policy)
+    is_before_copy = situation.quorum is QuorumState.PRE_MIGRATION and situation.claim is not Claim.KRAFT
     try:
-        if situation.quorum is QuorumState.PRE_MIGRATION and situation.claim is not Claim.KRAFT:
+        if is_before_copy:
             return await _with_unregistered(observation, cluster, drivers)
         if situation.dual_write is DualWrite.DEAD:
             observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
@@ -57,7 +58,7 @@ async def with_suspects(
         if situation.is_copy_failed and poison_seconds:
             return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
     except KeeperlessError as error:
-        missing = Unanswered(what="suspects", why=str(error))
+        missing = Unanswered(what="registrations" if is_before_copy else "suspects", why=str(error))
         return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
     return observation
 

@@ -22,6 +22,16 @@ from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.situation import QuorumState
 
+SEARCHES: dict[str, tuple[str, str, tuple[WaitReason, ...]]] = {
+    "suspects": (
+        "what a failover would choke on",
+        "the leader's log and ZooKeeper's topics can be searched",
+        (WaitReason.FAILOVER_WOULD_HURT,),
+    ),
+    "registrations": ("which controllers have registered", "the active controller's metadata log can be read", ()),
+}
+"""By the part that did not answer: what is not known then, what is expected, and the waits that it explains."""
+
 
 def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Blocker, ...], frozenset[str]]:
     """The entries, and the reasons of waits that they explain. `decisions`: what is decided now, and what stands besides.
@@ -56,18 +66,20 @@ def _searches(looked: Looked) -> Iterator[Cause]:
 
 
 def _suspects(looked: Looked, observation: Observation) -> Iterator[Cause]:
-    """A search that had to be made and could not be: what a failover would choke on is not known then."""
+    """A search that had to be made and could not be: what it is for is not known then."""
     for part in observation.unanswered:
-        if part.what == "suspects":
-            yield cause(
-                looked,
-                WaitReason.PART_UNKNOWN,
-                "what a failover would choke on",
-                WaitReason.FAILOVER_WOULD_HURT,
-                observed=part.why,
-                expected="the leader's log and ZooKeeper's topics can be searched",
-                fix="Mend what is named; it is searched again with the next look.",
-            )
+        if part.what not in SEARCHES:
+            continue
+        about, expected, explains = SEARCHES[part.what]
+        yield cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            about,
+            *explains,
+            observed=part.why,
+            expected=expected,
+            fix="Mend what is named; it is searched again with the next look.",
+        )
 
 
 def _unique(causes: Iterable[Cause]) -> Iterator[Cause]:

@@ -455,6 +455,14 @@ def test_a_controller_that_never_registered_is_named_with_what_helps() -> None:
     assert f"restart {SPEC.node_name(STANDBY)}" in entry.fix
 
 
+@pytest.mark.parametrize(("what", "said"), [("registrations", "registered"), ("suspects", "failover")])
+def test_a_search_that_could_not_be_made_says_what_is_not_known(what: str, said: str) -> None:
+    missing = Unanswered(what=what, why="the log may not be read")
+    (entry,) = found(observation(Point.CONTROLLERS_UP).model_copy(update={"unanswered": (missing,)}))
+    assert (entry.code, entry.observed) == ("part-unknown", missing.why)
+    assert said in entry.object
+
+
 def test_poisoned_znodes_are_each_an_entry() -> None:
     suspects = tuple(Suspect(what=f"/config/users/{n}", why="not a number") for n in range(2))
     seen = HYBRID.model_copy(update={"poisoned_znodes": suspects})

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 from temporalio.testing import ActivityEnvironment
@@ -68,6 +69,16 @@ async def test_a_controller_whose_registration_got_lost_is_waited_for_before_any
     cluster.advance(2)
     assert (await observe(cluster.record(), ports_of(cluster))).unregistered == ()
     assert isinstance((await assessed(cluster, ports_of(cluster))).decision, Step)
+
+
+async def test_registrations_that_cannot_be_read_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("activities.suspects.registered_controllers", AsyncMock(side_effect=Transient("may not be read")))
+    cluster = FakeCluster()
+    await provision(cluster)
+    seen = await observe(cluster.record(), ports_of(cluster))
+    assert seen.unregistered is None
+    (missing,) = [part for part in seen.unanswered if part.what == "registrations"]
+    assert "may not be read" in missing.why
 
 
 async def test_nothing_forbids_a_failover_where_zookeeper_has_every_state(dead: FakeCluster) -> None:
