@@ -294,6 +294,14 @@ TOO_MANY_OPEN_FILES = Told(
 SILENCES = (OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
 """What keeps a living process from answering."""
 
+LOADING = re.compile(
+    r"Recovering \d+ logs from \S{1,160} since no clean shutdown file was found"
+    r"|Recovering unflushed segment \d+\. \d+/\d+ recovered for (?!__cluster_metadata)\S{1,260}"
+    r"|\(\d+/\d+ completed in \S{1,160}\)"
+)
+"""A broker on its way through its logs (LogManager, LogLoader): the last of these says how far it is."""
+LOADED = re.compile(r"Loaded \d+ logs in \d+")
+
 AGENT_LINES = 10
 """An agent speaks right before the first line of Kafka itself."""
 
@@ -341,6 +349,17 @@ def silence_in(lines: Sequence[str]) -> Found | None:
     before = lines[max(0, starts[-1] - AGENT_LINES) : starts[-1]] if starts else ()
     found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)))
     return next(iter(found), None)
+
+
+def loading_in(lines: Sequence[str]) -> str:
+    """How far a broker is with its logs; empty where it has loaded them, or says nothing of it."""
+    said = ""
+    for line in of_this_process(lines):
+        if LOADED.search(line):
+            said = ""
+        elif match := LOADING.search(line):
+            said = match.group(0).strip("().")
+    return said
 
 
 def first_of(line: str, kinds: Sequence[Told]) -> Found | None:

@@ -8,7 +8,7 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
-from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, silence_in
+from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, loading_in, silence_in
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.said import last_of
 
@@ -179,8 +179,12 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
 
 SHUTTING_DOWN = frozenset({6, 7})
 """BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
-AWAIT_SERVING = (
-    "Give it a minute. If it lasts, its log says what it waits for: recovery of its logs, ZooKeeper, or the controllers."
+AWAIT_SERVING = "Give it a minute. If it lasts, its log says what it waits for: ZooKeeper, or the controllers."
+LOADS = "It reads its logs, and after a stop that was not clean checks all that was not flushed"
+AWAIT_LOGS = (
+    "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
+    "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "
+    "Where the numbers stand still look at its disk."
 )
 AWAIT_END = (
     "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
@@ -193,8 +197,10 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
     state = (
         f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
     )
-    said = [found.quote for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
-    fixes = [found.told.fix for found in found_in(looked.hints.logs.get(view.id, ()), REFUSALS)]
+    refused = found_in(looked.hints.logs.get(view.id, ()), REFUSALS)
+    loading = loading_in(looked.hints.logs.get(view.id, ()))
+    said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
+    fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
     observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))

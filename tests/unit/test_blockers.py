@@ -556,6 +556,15 @@ def test_a_broker_that_ends_is_told_apart_from_one_that_begins(state: int, told:
     assert told in entry.observed
 
 
+def test_a_broker_that_recovers_its_logs_says_how_far_it_is() -> None:
+    """For hours perhaps, after a kill: nothing is wrong, and a restart would make it worse."""
+    segment = "INFO [LogLoader partition=orders-3, dir=/data] Recovering unflushed segment 4711. 2/9 recovered for orders-3."
+    hints = Hints(logs={2: ("INFO Recovering 59 logs from /data since no clean shutdown file was found", segment)})
+    entry = next(e for e in found(with_metrics(DUAL, 2, broker_state=2), hints=hints) if e.object == "broker-2")
+    assert "2/9 recovered for orders-3" in entry.observed
+    assert "a restart would begin anew" in entry.fix
+
+
 @pytest.mark.parametrize(
     ("parts", "about", "fix"),
     [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in
+from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in, loading_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
@@ -99,3 +99,25 @@ def test_of_one_kind_the_last_line_counts() -> None:
     lines = tuple(f"Still waiting for ZK brokers [{ids}] found in metadata to register with KRaft" for ids in ("9, 11", "11"))
     (found,) = found_in(lines)
     assert found.named == ("11",)
+
+
+OF_THE_START = (
+    "INFO [LogLoader partition=__cluster_metadata-0] Recovering unflushed segment 0. 0/1 recovered for __cluster_metadata-0"
+)
+RECOVERING = "INFO Recovering 59 logs from /data since no clean shutdown file was found (kafka.log.LogManager)"
+ONE_MORE = "INFO Completed load of Log(dir=/data/orders-9) with 1 segments in 4ms (7/59 completed in /data)"
+ALL = "INFO Loaded 59 logs in 3161ms (kafka.log.LogManager)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ((OF_THE_START,), ""),
+        ((RECOVERING,), "Recovering 59 logs from /data since no clean shutdown file was found"),
+        ((RECOVERING, ONE_MORE), "7/59 completed in /data"),
+        ((RECOVERING, ONE_MORE, ALL), ""),
+        ((RECOVERING, "INFO Registered kafka:type=kafka.Log4jController MBean"), ""),
+    ],
+)
+def test_how_far_a_broker_is_with_its_logs(lines: tuple[str, ...], told: str) -> None:
+    assert loading_in(lines) == told
