@@ -46,7 +46,8 @@ async def test_a_drift_keeps_the_gate_closed_until_it_is_repaired(soaking: Any) 
     assert "1 differences" in waiting.detail
     soaking.checks.verdict = Verdict.CLEAN
     await soaking.until_gate()
-    assert len(soaking.checks.asked) == 2
+    *before, last = [event.data["verdict"] for event in await soaking.events("report-published")]
+    assert (set(before), last) == ({"drift"}, "clean"), "asked anew until it is clean, and no more"
     assert len(await soaking.events("waiting")) == 2, "the wait stood while it was compared anew"
 
 
