@@ -67,10 +67,10 @@ class TemporalRefused(Permanent):
 
 
 class Temporal:
-    """One client for one event loop."""
+    """One client for one event loop. `call_limit`: for calls of which nothing else is said."""
 
-    def __init__(self, config: ClientConnectConfig) -> None:
-        self._config = config
+    def __init__(self, config: ClientConnectConfig, call_limit: timedelta = CALL_LIMIT) -> None:
+        self._config, self._call_limit = config, call_limit
         self._client: Client | None = None
         self._turn = asyncio.Lock()
 
@@ -84,8 +84,9 @@ class Temporal:
         return self._config.get("namespace", "default")
 
     @asynccontextmanager
-    async def answering(self, limit: timedelta = CALL_LIMIT) -> AsyncIterator[Client]:
+    async def answering(self, limit: timedelta | None = None) -> AsyncIterator[Client]:
         """The client, for calls that all end within `limit`. Raises `TemporalUnavailable` or `TemporalRefused`."""
+        limit = limit or self._call_limit
         try:
             async with asyncio.timeout(limit.total_seconds()):
                 yield await self._connected()
@@ -115,7 +116,7 @@ class Temporal:
                 **config,
                 data_converter=pydantic_data_converter,
                 retry_config=FEW_RETRIES,
-                connect_timeout=CALL_LIMIT,
+                connect_timeout=self._call_limit,
             )
         except RuntimeError as error:  # All that the SDK has for "no connection".
             raise TemporalUnavailable(f"no connection to Temporal at {config['target_host']} ({error})") from error

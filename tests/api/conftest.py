@@ -37,6 +37,7 @@ from domain.contracts import (
 )
 from domain.policy import MigrationPolicy
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress
+from ledger.database import Timeouts
 from playground.example import example_cluster
 
 BASE_URL = "http://127.0.0.1"
@@ -45,6 +46,8 @@ PREVIEW = "f" * 64
 LOSS = "edits-of-broker-1"
 LOOK = timedelta(seconds=3)
 """How long the stand-in looks at its cluster where the reason says `slowly`: longer than a caller waits."""
+PATIENT = timedelta(seconds=30)
+"""For calls whose callers else hear within two seconds that they take too long."""
 SEARCH_ATTRIBUTES = ("Cluster", "MigrationKind", "Phase", "MigrationId", "Waiting")
 NEVER = timedelta(hours=1)
 
@@ -268,6 +271,17 @@ async def serving(app: FastAPI) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
+def ledger_timeouts() -> Timeouts:
+    """A busy machine is no ledger that does not answer. Tests of how long one is waited for parametrize it."""
+    return Timeouts(call=PATIENT, lock=PATIENT)
+
+
+@pytest.fixture(autouse=True)
+def with_ledger_timeouts(ledger_timeouts: Timeouts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.wiring.LEDGER_TIMEOUTS", ledger_timeouts)
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> ApiSettings:
     """The caretaker does one round at the start, then only when a test says so."""
     return ApiSettings(
@@ -283,7 +297,7 @@ def settings(tmp_path: Path) -> ApiSettings:
 @pytest.fixture
 async def api(settings: ApiSettings, temporal_address: str) -> AsyncIterator[Api]:
     """The API with everything it needs."""
-    async with serving(create_app(settings, Temporal({"target_host": temporal_address}))) as running:
+    async with serving(create_app(settings, Temporal({"target_host": temporal_address}, PATIENT))) as running:
         yield running
 
 

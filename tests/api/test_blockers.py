@@ -18,6 +18,7 @@ from api import observing, pending
 from api.app import create_app
 from api.settings import ApiSettings
 from api.temporal import Temporal
+from api.wiring import LEDGER_TIMEOUTS
 from domain import standing
 from domain.blocker import blocker
 from domain.contracts import ActivityName, TaskQueue
@@ -238,6 +239,7 @@ async def test_an_unknown_migration_is_a_problem(api: Any, expect_problem: Expec
 
 
 @pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize("ledger_timeouts", [LEDGER_TIMEOUTS], ids=["as in production"])
 async def test_a_ledger_that_nobody_can_write_is_told_although_the_migration_is_held(api: Any, tmp_path: Path) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.HELD, HELD)

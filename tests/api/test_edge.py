@@ -15,6 +15,7 @@ from api.app import create_app
 from api.audit import Audit, Call
 from api.settings import ApiSettings
 from api.temporal import Temporal
+from api.wiring import LEDGER_TIMEOUTS
 from domain.cluster import ClusterSpec
 from domain.records import EventDraft
 from ledger.errors import LedgerMisuse, LedgerUnavailable
@@ -91,6 +92,7 @@ async def test_a_mistake_of_ours_is_a_problem_that_tells_nothing(
     assert "hunter2" not in answer.text
 
 
+@pytest.mark.parametrize("ledger_timeouts", [LEDGER_TIMEOUTS], ids=["as in production"])
 async def test_a_busy_ledger_costs_two_seconds_and_its_audit_is_written_later(
     api: Any, make_spec: Callable[..., ClusterSpec], expect_problem: Expect, tmp_path: Path
 ) -> None:
