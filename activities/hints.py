@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.forgotten_topics import forgotten_topics
-from activities.node_survey import CannotLook, watch_process
+from activities.node_survey import CannotLook, watch_ourselves, watch_process
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
@@ -81,13 +81,14 @@ class Hinting:
         watched = worth_watching(cluster.spec, observation, situation, in_hand)
         knocked = asyncio.gather(
             self._signs(cluster, observation, watched, silent),
+            _in_time("our own machine", own_signs(observation), silent, None, WATCH_SECONDS),
             self._shut(cluster, observation, situation),
             self._addresses(cluster, observation, situation, silent),
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
         logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
-        signs, shut, (unheard, set_dynamically) = knocks
+        signs, own, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
             assigned=assigned,
@@ -102,6 +103,7 @@ class Hinting:
             unwritten=lacking,
             crowded=large,
             signs=signs,
+            own_signs=own,
             silent=tuple(silent),
         )
 
@@ -214,6 +216,11 @@ class Hinting:
         if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
             return ()
         return await stray_configs(observation, cluster, self._ports.drivers)
+
+
+async def own_signs(observation: Observation) -> VitalSigns | None:
+    """What this machine says of this process, where something did not answer it."""
+    return await watch_ourselves() if observation.unanswered else None
 
 
 def _is_behind(situation: Situation) -> bool:

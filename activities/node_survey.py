@@ -6,6 +6,7 @@ The program is handed over as an argument of `python3 -c`, so that nothing has t
 import asyncio
 import hmac
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from activities.on_node.look_at_node import watch
 from activities.ports.nodes import NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
@@ -96,6 +98,12 @@ async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSi
     program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
     asked = {"watch": pid, "log_dirs": node.log_dirs}
     answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))
+    return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
+
+
+async def watch_ourselves() -> VitalSigns:
+    """The same of this process."""
+    answer = await asyncio.to_thread(watch, os.getpid(), [])
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 

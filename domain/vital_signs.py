@@ -16,6 +16,11 @@ LEAST_MEMORY, LITTLE_MEMORY, MOST_MAJOR_FAULTS = 0.02, 0.1, 100.0
 """Much that is read is no sign by itself: a program that starts reads its libraries so."""
 MOST_OPEN = 0.95
 """Of the limit. Kafka dies of none of its open files, and can take no connection more."""
+MOST_AWAITING, LEAST_ON_CPU = 0.3, 0.15
+"""Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of four for each CPU it
+is a quarter."""
+MOST_TASKS = MOST_TRACKED = 0.97
+"""Of the limit."""
 
 
 class VitalSigns(ObservedPart):
@@ -24,8 +29,11 @@ class VitalSigns(ObservedPart):
     `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with the
     names of the functions in which (`stuck_in`). `throttled`: the share of the time in which a quota kept it from its CPUs.
     `collecting`: CPUs that its JVM's collection of garbage used. `major_faults`: pages a second that it had to wait for a disk
-    for. `memory_available`: share of the machine's. `unheard`: addresses, as `host:port`, that its connections lead to and
-    from which nothing comes back. `read_only`: directories of its data that nothing can be written into.
+    for. `memory_available`: share of the machine's. `on_cpu`, `awaiting_cpu`: how many of its threads ran, and how many could
+    have and waited for a CPU, on average. `unheard`: addresses, as `host:port`, that its connections lead to and
+    from which nothing comes back. `unsent`: those that much of what it sends waits for all the time. `tasks`: processes and
+    threads of its control group, and the most that it may have; `tracked`: the same of connections that the machine's
+    firewall keeps track of. `read_only`: directories of its data that nothing can be written into.
     """
 
     skew: float
@@ -37,7 +45,12 @@ class VitalSigns(ObservedPart):
     collecting: float | None
     major_faults: float | None
     memory_available: float | None
+    on_cpu: float | None = None
+    awaiting_cpu: float | None = None
     unheard: tuple[str, ...]
+    unsent: tuple[str, ...] = ()
+    tasks: tuple[int, int] | None = None
+    tracked: tuple[int, int] | None = None
     read_only: tuple[str, ...]
 
 
@@ -70,6 +83,15 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"what it sends to {', '.join(found[:4])} is not acknowledged",
             "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
         )
+    if signs.unsent:
+        found = [names.get(where, where) for where in signs.unsent]
+        more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+        yield Sign(
+            f"what it sends to {', '.join(found[:4])}{more} waits in its machine's queues all the time",
+            "Its link is slow or full (ip -s link, ethtool; what shapes it: tc -s qdisc; another program that sends much), or "
+            "who is there does not read.",
+        )
+    yield from _of_limits(signs)
     if signs.open_files and signs.most_open_files and signs.open_files >= MOST_OPEN * signs.most_open_files:
         yield Sign(
             f"it has {signs.open_files} files open, of at most {signs.most_open_files}",
@@ -83,11 +105,32 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         )
 
 
+def _of_limits(signs: VitalSigns) -> Iterator[Sign]:
+    if signs.tracked is not None and signs.tracked[0] >= MOST_TRACKED * signs.tracked[1]:
+        yield Sign(
+            f"the firewall of its machine tracks {signs.tracked[0]} connections, of at most {signs.tracked[1]}: it drops all "
+            "new ones (nf_conntrack: table full)",
+            "Raise net.netfilter.nf_conntrack_max (sysctl), and end what holds so many (conntrack -L, ss -s).",
+        )
+    if signs.tasks is not None and signs.tasks[0] >= MOST_TASKS * signs.tasks[1]:
+        yield Sign(
+            f"its control group has {signs.tasks[0]} processes and threads, of at most {signs.tasks[1]}: it can start none",
+            "Raise that limit (TasksMax= of its unit, pids.max), or end what has so many (systemctl status, ps -eLf).",
+        )
+
+
 def _of_load(signs: VitalSigns) -> Iterator[Sign]:
     if (signs.throttled or 0) >= MOST_THROTTLED:
         yield Sign(
             f"a quota of CPU time keeps it waiting {signs.throttled:.0%} of the time",
             "Raise the quota of its control group (CPUQuota=, cpu.max, cpu.cfs_quota_us).",
+        )
+    ready = (signs.on_cpu or 0) + (signs.awaiting_cpu or 0)
+    if (signs.awaiting_cpu or 0) >= MOST_AWAITING and (signs.on_cpu or 0) < LEAST_ON_CPU * ready:
+        yield Sign(
+            f"its threads wait for a CPU {(signs.awaiting_cpu or 0) / ready:.0%} of the time in which they could run",
+            "Something else has its CPUs: look (top -H) for programs of a real-time class or of many threads, and for what the "
+            "hypervisor takes (st); at the CPUs that it may use (taskset -pc PID), and its control group's share (CPUWeight=).",
         )
     if (signs.collecting or 0) >= MOST_COLLECTING:
         yield Sign(

@@ -17,6 +17,7 @@ import ssl
 import sys
 import time
 import zipfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,6 +33,8 @@ STUCK = "D"
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
+MUCH_UNSENT = 64 * 1024
+"""Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -69,6 +72,7 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
 
     stuck = set.intersection(*(one["stuck"] for one in glances))
     unheard = [where for one in glances for where in one["unheard"]]
+    unsent = set.intersection(*(one["unsent"] for one in glances))
     most, own = (limits(pid)[name] for name in ("most_open_files", "open_files"))
     return {
         "clock": time.time(),
@@ -77,10 +81,15 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "open_files": own,
         "most_open_files": most,
         "throttled": rate("throttled"),
+        "on_cpu": rate("ran"),
+        "awaiting_cpu": rate("waited"),
         "collecting": rate("collecting"),
         "major_faults": rate("faults"),
         "memory_available": memory_available(),
         "unheard": sorted(where for where in set(unheard) if unheard.count(where) > 1),
+        "unsent": sorted(unsent),
+        "tasks": tasks(process),
+        "tracked": tracked(),
         "read_only": [path for path in log_dirs if is_read_only(path)],
     }
 
@@ -90,14 +99,19 @@ def glance(process: str) -> dict[str, Any]:
     stats = {tid: stat.rpartition(")")[2].split() for tid, stat in told.items() if stat}
     own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
+    ran, waited = on_cpu(process, stats)
+    unheard, unsent = undelivered(process)
     return {
         "at": time.monotonic(),
+        "ran": ran,
+        "waited": waited,
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
         "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
-        "unheard": unheard(process),
+        "unheard": unheard,
+        "unsent": unsent,
     }
 
 
@@ -124,13 +138,45 @@ def throttled(process: str) -> float | None:
     return seconds
 
 
-def unheard(process: str) -> list[str]:
-    """Where connections of the process lead to from which nothing comes back: it sends again and again."""
+def on_cpu(process: str, threads: Iterable[str]) -> tuple[float | None, float | None]:
+    """Seconds of its threads on a CPU, and of waiting for one although they could have run (schedstat, sched-stats.rst)."""
+    told = [(text(f"{process}/task/{tid}/schedstat") or "").split() for tid in threads]
+    known = [(int(fields[0]), int(fields[1])) for fields in told if len(fields) == 3]
+    return (sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9) if known else (None, None)
+
+
+def undelivered(process: str) -> tuple[list[str], set[str]]:
+    """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
+    sends waits."""
     inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
     lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
     most = {CONNECTING: 1, ESTABLISHED: 2}
-    lost = [f for f in lines if f[9] in inodes and f[3] in most and int(f[6], 16) >= most[f[3]]]
-    return sorted({address(fields[2]) for fields in lost})
+    own = [f for f in lines if f[9] in inodes and f[3] in most]
+    lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
+    full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
+    return sorted(lost), full - lost
+
+
+def tasks(process: str) -> tuple[int, int] | None:
+    """How many processes and threads its control group has, and may have: or one above it that is nearer to its limit."""
+    found = []
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "pids" not in controllers.split(","):
+            continue
+        path = path.rstrip("/")
+        while path:
+            now, most = (text(f"/sys/fs/cgroup/{controllers}{path}/pids.{name}") or "" for name in ("current", "max"))
+            if now.strip().isdigit() and most.strip().isdigit():
+                found.append((int(now), int(most)))
+            path = path.rpartition("/")[0]
+    return max(found, key=lambda one: one[0] / max(one[1], 1), default=None)
+
+
+def tracked() -> tuple[int, int] | None:
+    """How many connections the machine's firewall keeps track of, and may."""
+    now, most = (text(f"/proc/sys/net/netfilter/nf_conntrack_{name}") for name in ("count", "max"))
+    return (int(now), int(most)) if now and most else None
 
 
 def memory_available() -> float | None:

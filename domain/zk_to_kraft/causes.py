@@ -64,7 +64,8 @@ class Hints:
     ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
     not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then,
     znodes that are nearly as large as ZooKeeper takes. `signs`: by node id,
-    of processes in trouble, what their machines say. `silent`: hints that were asked for and did not come, in words.
+    of processes in trouble, what their machines say; `own_signs`: the same of keeperless-activities, where something did not
+    answer it. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Hints:
     unwritten: Unwritten | None = None
     crowded: tuple[str, ...] = ()
     signs: Mapping[int, VitalSigns] = field(default_factory=dict)
+    own_signs: VitalSigns | None = None
     silent: tuple[str, ...] = ()
 
 

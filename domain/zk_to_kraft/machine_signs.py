@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from domain.cluster import servers_in
+from domain.decisions import WaitReason
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
 
+OURS = "keeperless-activities"
 LISTENERS = ("advertised.listeners", "listeners")
 
 
@@ -18,13 +20,20 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     signs = {looked.name(i): tuple(bad_signs(found, names)) for i, found in looked.hints.signs.items()}
     told = {found.blocker.object for found in causes}
     own = [_own(looked, i) for i in looked.hints.signs if signs[looked.name(i)] and looked.name(i) not in told]
+    ours = tuple(bad_signs(looked.hints.own_signs, names)) if looked.hints.own_signs is not None else ()
+    if ours:
+        signs[OURS] = ours
+        own += [_cause(looked, OURS)] if OURS not in told else []
     return [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
 
 
 def _own(looked: Looked, node_id: int) -> Cause:
     """Its signs are added as to any other."""
     name = looked.name(node_id)
-    explained = EXPLAINED_BY[looked.spec.role(node_id)]
+    return _cause(looked, name, *EXPLAINED_BY[looked.spec.role(node_id)])
+
+
+def _cause(looked: Looked, name: str, *explained: WaitReason) -> Cause:
     return cause(looked, MACHINE, name, *explained, observed="", expected=f"nothing keeps {name} from its work", fix="")
 
 

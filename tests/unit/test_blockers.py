@@ -874,6 +874,13 @@ def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     assert entry.fix.startswith("Look at the disk of its data")
 
 
+def test_what_our_own_machine_says_is_an_entry() -> None:
+    seen = silent(BEFORE, 1)
+    entries = found(seen, hints=Hints(own_signs=signs_of(tracked=(100, 100))))
+    assert keys(entries) == [("part-unknown", "broker-1"), ("machine", "keeperless-activities")]
+    assert "nf_conntrack" in entries[1].observed
+
+
 def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> None:
     seen = BEFORE
     signs = {2: signs_of(unheard=(SERVERS[0], "10.9.9.9:1"))}

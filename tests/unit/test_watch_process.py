@@ -39,6 +39,24 @@ kept = [open("/dev/null") for _ in range(60)]
 print("begun", flush=True)
 time.sleep(60)
 """
+SENDING = """
+import socket, sys, time
+one = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+one.setblocking(False)
+try:
+    while True:
+        one.send(bytes(65536))
+except BlockingIOError:
+    print("begun", flush=True)
+time.sleep(60)
+"""
+ON_ONE_CPU = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print("begun", flush=True)
+while True:
+    pass
+"""
 CONNECTING = """
 import socket, sys, time
 kept = []
@@ -87,6 +105,7 @@ def watch(pid: int) -> dict[str, Any]:
 def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[str]:
     """What is said of the process itself, whatever else is wrong with the machine of this test."""
     about_machine = {"memory_available": 0.5, "major_faults": 0.0, "throttled": 0.0, "skew": 0.0, "read_only": ()}
+    about_machine |= {"awaiting_cpu": 0.0, "tasks": None, "tracked": None}
     signs = VitalSigns.model_validate({**answer, **about_machine})
     return [sign.observed for sign in bad_signs(signs, names or {})]
 
@@ -134,6 +153,56 @@ def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None
     ]
 
 
+def test_a_peer_that_takes_nothing(started: list["subprocess.Popen[str]"]) -> None:
+    """As with a link that is full: what was sent stays where it is."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = watch(start(started, SENDING, str(port)))
+    assert found["unsent"] == [f"127.0.0.1:{port}"]
+    assert told(found, {f"127.0.0.1:{port}": "broker-3"}) == [
+        "what it sends to broker-3 waits in its machine's queues all the time"
+    ]
+
+
+def test_a_process_that_others_keep_from_its_cpu(started: list["subprocess.Popen[str]"]) -> None:
+    first, *_ = [start(started, ON_ONE_CPU) for _ in range(16)]
+    found = watch(first)
+    signs = [sign.observed for sign in bad_signs(signs_of(on_cpu=found["on_cpu"], awaiting_cpu=found["awaiting_cpu"]), {})]
+    assert len(signs) == 1
+    assert signs[0].startswith("its threads wait for a CPU 9")
+
+
+@pytest.mark.parametrize(
+    ("files", "most"),
+    [
+        ({"/proc/1/cgroup": "0::/a.slice/b.service\n", "a.slice/b.service": ("7", "max"), "a.slice": ("98", "99")}, (98, 99)),
+        ({"/proc/1/cgroup": "8:pids:/b\n2:memory:/b\n0::/\n", "pids/b": ("60", "64")}, (60, 64)),
+        ({"/proc/1/cgroup": "8:pids:/\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_limit_of_tasks(files: dict[str, Any], most: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def text(path: str) -> str | None:
+        group, _, name = path.removeprefix("/sys/fs/cgroup/").rpartition("/pids.")
+        group = group.strip("/")
+        return files[group][name == "max"] if group in files else files.get(path)
+
+    monkeypatch.setattr(look_at_node, "text", text)
+    assert look_at_node.tasks("/proc/1") == most
+
+
+@pytest.mark.parametrize(
+    ("files", "most"), [({"count": "1525\n", "max": "1465\n"}, (1525, 1465)), ({"count": "3"}, None), ({}, None)]
+)
+def test_connections_that_a_firewall_tracks(
+    files: dict[str, str], most: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        look_at_node, "text", lambda path: files.get(path.removeprefix("/proc/sys/net/netfilter/nf_conntrack_"))
+    )
+    assert look_at_node.tracked() == most
+
+
 @pytest.mark.parametrize(
     ("files", "seconds"),
     [
@@ -169,6 +238,16 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
             "5% of its machine's memory is left, and it waits 500 times a second",
         ),
         ({"memory_available": 0.01}, "1% of its machine's memory is left"),
+        ({"tracked": (1525, 1465)}, "the firewall of its machine tracks 1525 connections, of at most 1465"),
+        ({"tracked": (900, 1465), "tasks": (60, 64)}, ""),
+        ({"tasks": (64, 64)}, "its control group has 64 processes and threads, of at most 64"),
+        ({"on_cpu": 0.05, "awaiting_cpu": 0.95}, "its threads wait for a CPU 95% of the time in which they could run"),
+        ({"on_cpu": 1.0, "awaiting_cpu": 3.0}, ""),
+        ({"on_cpu": 0.001, "awaiting_cpu": 0.05}, ""),
+        (
+            {"unsent": tuple(f"10.0.0.{n}:9" for n in range(6))},
+            "what it sends to 10.0.0.0:9, 10.0.0.1:9, 10.0.0.2:9, 10.0.0.3:9 and 2",
+        ),
         ({"unheard": ("[::1]:9", "10.0.0.1:9")}, "what it sends to [::1]:9, 10.0.0.1:9 is not acknowledged"),
     ],
 )
