@@ -14,6 +14,7 @@ from activities.heartbeat import heartbeating
 from activities.hints import Hinting
 from activities.observe import Ports, observe
 from activities.ports.kafka import Listeners
+from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
@@ -38,8 +39,8 @@ POISON_SECONDS = 2.0
 class Blocking:
     """The activity that answers why nothing happens."""
 
-    def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners) -> None:
-        self._ports, self._hinting = ports, Hinting(ports, servers, listeners)
+    def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
+        self._ports, self._hinting = ports, Hinting(ports, servers, listeners, members)
 
     @activity.defn(name=ActivityName.FIND_BLOCKERS)
     async def find_blockers(self, request: BlockersRequest) -> BlockersSeen:
@@ -54,7 +55,7 @@ class Blocking:
                 observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._hinting.ask_servers(cluster)
             )
             situation = situation_of(observation, cluster.spec, request.policy)
-            hints = replace(await self._hinting.hints(cluster, observation, situation, request.in_hand), servers=servers)
+            hints = await self._hinting.hints(cluster, observation, situation, request.in_hand, servers)
             return self._told(request, record, ruling, cluster, observation, hints)
 
     def _told(

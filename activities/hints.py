@@ -5,7 +5,7 @@ Each in the time in which somebody waits for an answer: what does not come is na
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Container, Iterable
+from collections.abc import Awaitable, Container, Iterable, Mapping
 from typing import TypeVar
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
@@ -14,13 +14,14 @@ from activities.node_survey import CannotLook, watch_ourselves, watch_process
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
+from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from activities.suspects import stray_configs
 from activities.throttles import throttles
 from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
-from domain.cluster import ClusterSpec, host_and_port, servers_in
+from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.errors import KeeperlessError
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
@@ -38,6 +39,12 @@ NO_SUSPECT: tuple[Suspect, ...] = ()
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
 
+ACTIVE = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL})
+"""Controllers one of which should lead."""
+
+SERVER_LOG_BYTES = 256 * 1024
+"""Of the log of a server of the ensemble: more than it prints from one start to its end."""
+
 MOST_LAGGING = 6
 """Followers whose log is read where replicas lag, leaders, and brokers that do not answer: what one says holds for others."""
 
@@ -51,8 +58,8 @@ WATCH_SECONDS = 6.0
 class Hinting:
     """Looks up whatever may explain what an observation shows."""
 
-    def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners) -> None:
-        self._ports, self._servers, self._listeners = ports, servers, listeners
+    def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
+        self._ports, self._servers, self._listeners, self._members = ports, servers, listeners, members
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
@@ -61,12 +68,18 @@ class Hinting:
         return dict(zip(addresses, answers, strict=True))
 
     async def hints(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation, in_hand: Container[str]
+        self,
+        cluster: ClusterRecord,
+        observation: Observation,
+        situation: Situation,
+        in_hand: Container[str],
+        servers: Mapping[str, Serving],
     ) -> Hints:
-        """All but `servers`. `in_hand`: the nodes that a step of ours works on."""
+        """`in_hand`: the nodes that a step of ours works on. `servers`: what `ask_servers` has said."""
         silent: list[str] = []
         asked = asyncio.gather(
             self._logs(cluster, worth_reading(cluster.spec, observation, situation, in_hand), silent),
+            self._server_logs(cluster, servers, silent),
             _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
             _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
             _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
@@ -86,11 +99,13 @@ class Hinting:
             self._addresses(cluster, observation, situation, silent),
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
-        logs, assigned, strays, unreadable = found
+        logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
         signs, own, shut, (unheard, set_dynamically) = knocks
         return Hints(
             logs=logs,
+            servers=servers,
+            server_logs=server_logs,
             assigned=assigned,
             strays=strays,
             unreadable=unreadable,
@@ -116,7 +131,7 @@ class Hinting:
 
     async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
         """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
-        running = {c.id for c in situation.controllers if c.mode in {ControllerMode.MIGRATING, ControllerMode.FINAL}}
+        running = {c.id for c in situation.controllers if c.mode in ACTIVE}
         asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
         asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
         answers = await asyncio.gather(*(self._listeners.is_answering(*host_and_port(address)) for address in asked))
@@ -162,6 +177,21 @@ class Hinting:
 
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
+
+    async def _server_logs(
+        self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Of servers that do not serve, where somebody has said where their logs are."""
+        members = {a: cluster.spec.zookeeper.member(a) for a, serving in servers.items() if serving is not Serving.YES}
+        told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
+
+        async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
+            asked = self._members.files(member).read_part(path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
+            content = await _in_time(f"log of zookeeper {address}", asked, silent, None)
+            return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
+
+        found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))
+        return dict(zip(told, found, strict=True))
 
     async def _signs(
         self, cluster: ClusterRecord, observation: Observation, nodes: Iterable[int], silent: list[str]
@@ -259,6 +289,7 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     is_behind = situation.quorum is QuorumState.MIGRATION and situation.dual_write is not DualWrite.CURRENT
     wanted = _troubled(spec, observation, situation)
     wanted += [leader.id] if leader is not None and is_behind else []
+    wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
     wanted += [node.id for node in spec.nodes if spec.node_name(node.id) in in_hand]
     views = {node_id: observation.node(node_id) for node_id in dict.fromkeys(wanted)}
     return [node_id for node_id, view in views.items() if view.process is not None and view.process.identity is not None]

@@ -8,6 +8,7 @@ from typing import Any
 
 from activities.adapters.four_letter_words import FourLetterWords
 from activities.adapters.listeners import TcpListeners
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing
 from activities.blocking import Blocking
@@ -61,7 +62,7 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
         Planning(ports).review_plan,
-        Blocking(ports, FourLetterWords(), TcpListeners()).find_blockers,
+        Blocking(ports, FourLetterWords(), TcpListeners(), SpecDrivers()).find_blockers,
     ]
 
 

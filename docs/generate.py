@@ -24,6 +24,7 @@ from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
+from domain.zk_to_kraft.zookeeper_deaths import SERVER_DEATHS
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 from spark.settings import CheckSettings
@@ -272,6 +273,9 @@ def blockers() -> str:
         _lines(RUNNING),
         "## Last words of a node that has died\n",
         _lines(DEATHS),
+        "## Words of a ZooKeeper server that does not serve\n",
+        "Where `zookeeper.members` of the cluster's specification names its `output_file`.\n",
+        _lines(SERVER_DEATHS),
         "## A node that has died of none of these\n",
         _endings((STOPPED, KILLED, SILENT)),
     ]

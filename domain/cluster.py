@@ -131,12 +131,18 @@ class ControllerSpec(NodeSpec):
 
 
 class ZooKeeperMemberSpec(SpecModel):
-    """One server of the ensemble: where its files are. They are read only, and copied for a rehearsal."""
+    """One server of the ensemble: where its files are. They are read only; its data is copied for a rehearsal."""
 
     host: Annotated[str, Field(min_length=1)]
     transport: LocalTransport = LocalTransport()
     data_dir: AbsolutePath = Field(description="Its `dataDir`: the folder above `version-2`.")
     data_log_dir: AbsolutePath | None = Field(default=None, description="Its `dataLogDir`, where that is another one.")
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        default=None, description="Its client port, as in `connect`. Needed where several servers have one host."
+    )
+    output_file: AbsolutePath | None = Field(
+        default=None, description="Its log. Where the server does not serve, what it says of that is told."
+    )
 
 
 def servers_in(connect: str) -> tuple[str, ...]:
@@ -167,6 +173,12 @@ class ZooKeeperSpec(SpecModel):
     members: tuple[ZooKeeperMemberSpec, ...] = Field(
         default=(), description="Servers whose files can be read; a rehearsal needs one of them."
     )
+
+    def member(self, address: str) -> ZooKeeperMemberSpec | None:
+        """Of a server in `connect`, as `host:port`; `None` where nothing is said of it, or it could be several."""
+        host, port = host_and_port(address)
+        found = [member for member in self.members if member.host == host and member.port in {None, port}]
+        return found[0] if len(found) == 1 else None
 
 
 class KafkaClientSpec(SpecModel):

@@ -51,7 +51,15 @@ class Ensemble:
     @property
     def members(self) -> tuple[ZooKeeperMemberSpec, ...]:
         """As an operator would name them."""
-        return tuple(ZooKeeperMemberSpec(host=LOOPBACK, data_dir=str(server.data)) for server in self.servers)
+        return tuple(
+            ZooKeeperMemberSpec(
+                host=LOOPBACK,
+                port=server.client_port,
+                data_dir=str(server.data),
+                output_file=str(self.launch(server).output_file),
+            )
+            for server in self.servers
+        )
 
     def launch(self, server: ZooKeeperServer) -> Launch:
         configuration = server.directory / "zoo.cfg"

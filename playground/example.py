@@ -29,7 +29,9 @@ def example_cluster() -> ClusterSpec:
         kafka=KafkaClientSpec(bootstrap_servers=(f"{HOST}:9092", f"{HOST}:9192", f"{HOST}:9292")),
         zookeeper=ZooKeeperSpec(
             connect=f"{HOST}:2181,{HOST}:2182,{HOST}:2183/kafka",
-            members=(ZooKeeperMemberSpec(host=HOST, data_dir="/var/lib/zookeeper"),),
+            members=(
+                ZooKeeperMemberSpec(host=HOST, data_dir="/var/lib/zookeeper", output_file="/var/log/zookeeper/zookeeper.log"),
+            ),
         ),
         brokers=tuple(_broker(index) for index in (1, 2, 3)),
         controllers=tuple(_controller(index) for index in (1, 2, 3)),

@@ -41,7 +41,9 @@ class NodeDriver(Protocol):
         """Remove one file; not there is fine."""
 
     async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
-        """Up to `length` bytes from `offset`, fewer at the file's end; `None` when it does not exist."""
+        """Up to `length` bytes from `offset`, fewer at the file's end; `None` when it does not exist. A negative offset
+        counts from the end.
+        """
 
     async def rename(self, old: str, new: str) -> None:
         """Give a file another name on the same file system, atomically and durably, replacing what has it.

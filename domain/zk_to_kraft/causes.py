@@ -55,7 +55,8 @@ class Unwritten:
 class Hints:
     """What is looked up only for people, because no decision needs it.
 
-    `logs`: by node id, the last lines of its output. `servers`: by `host:port`. `assigned`: by broker id that is not
+    `logs`: by node id, the last lines of its output. `servers`: by `host:port`; `server_logs`: the last lines of those that do
+    not serve, as far as somebody has said where they are. `assigned`: by broker id that is not
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
     the copy could not read.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
@@ -70,6 +71,7 @@ class Hints:
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Serving] = field(default_factory=dict)
+    server_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()

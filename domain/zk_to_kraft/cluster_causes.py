@@ -7,6 +7,7 @@ from domain.decisions import WaitReason
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, some
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
+from domain.zk_to_kraft.zookeeper_deaths import death_of_server, errors_of_server
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
 
@@ -126,14 +127,17 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         "on a network that is gone. It goes on by itself once a majority can write.",
         Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
+    lines = looked.hints.server_logs.get(address, ())
+    death = death_of_server(lines)
+    words = death.quote if death is not None else errors_of_server(lines)
     return cause(
         looked,
         "GF11",
         f"zookeeper {address}",
         *([WaitReason.PART_UNKNOWN] if is_lost else []),
-        observed=f"it {serving}. {risk}.",
+        observed=f"it {serving}. " + (f"Its log says: {words}. " if words else "") + f"{risk}.",
         expected="every member of the ensemble serves, until finalize",
-        fix=f"{how} Without ZooKeeper's quorum there is no way back.",
+        fix=f"{death.told.fix if death is not None else how} Without ZooKeeper's quorum there is no way back.",
     )
 
 

@@ -15,7 +15,10 @@ SHOWN_LINES = 3
 """Of the errors that are not known, those that are shown."""
 
 FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
-LEVEL = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+LEVEL = re.compile(
+    r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+(?:\[myid:\d*\]\s+-\s+)?\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
+)
+"""In Kafka's layout, in ZooKeeper's own, and in many that people have."""
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
 OF_A_TRACE = re.compile(

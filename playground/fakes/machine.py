@@ -37,7 +37,7 @@ class FakeMachine:
 
     def read_part(self, path: str, offset: int, length: int) -> bytes | None:
         file = self.read(path)
-        return None if file is None else file.content[offset : offset + length]
+        return None if file is None else file.content[offset:][:length]
 
     def rename(self, old: str, new: str) -> None:
         if self.is_dir(new):

@@ -164,8 +164,8 @@ async def write(driver: NodeDriver, path: str, content: bytes = b"") -> None:
 async def test_a_part_of_a_file(nodes: Nodes) -> None:
     driver, path = nodes.serving(), f"{nodes.folder}/log"
     await write(driver, path, b"0123456789")
-    parts = [(0, 4), (4, 4), (8, 4), (10, 4), (99, 4), (3, 0)]
-    assert [await driver.read_part(path, *part) for part in parts] == [b"0123", b"4567", b"89", b"", b"", b""]
+    parts = [(0, 4), (4, 4), (8, 4), (10, 4), (99, 4), (3, 0), (-3, 2), (-99, 2)]
+    assert [await driver.read_part(path, *part) for part in parts] == [b"0123", b"4567", b"89", b"", b"", b"", b"78", b"01"]
     assert await driver.read_part(f"{nodes.folder}/absent", 0, 4) is None
     with pytest.raises(Permanent):
         await driver.read_part(nodes.folder, 0, 4)

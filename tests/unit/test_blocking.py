@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities import forgotten_topics, hints, unwritten
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking
 from activities.observe import Ports
+from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import OtherLedger
@@ -88,7 +91,7 @@ async def found(
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
-        Blocking(ports, servers or Servers(), listeners or Knocked()).find_blockers, asked
+        Blocking(ports, servers or Servers(), listeners or Knocked(), SpecDrivers()).find_blockers, asked
     )
     return seen
 
@@ -118,6 +121,24 @@ async def test_every_server_of_the_ensemble_is_asked() -> None:
     seen = await found(cluster, servers=servers)
     assert [f"{host}:{port}" for host, port in servers.asked] == addresses
     assert keys(seen) == [("GF11", f"zookeeper {addresses[-1]}")]
+
+
+async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path: Path) -> None:
+    cluster = await in_dual_write()
+    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    host, port = host_and_port(address)
+    log = tmp_path / "zookeeper.log"
+    log.write_text(
+        "x" * 300_000 + "\n[2026-11-23 08:26:36,822] ERROR Unable to load database on disk (…QuorumPeer)\n"
+        "java.io.IOException: Found null in /data/version-2/currentEpoch\n"
+    )
+    members = tuple(ZooKeeperMemberSpec(host=host, port=at, data_dir="/data", output_file=str(log)) for at in (port, port + 1))
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": members})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    seen = await found(cluster, servers=Servers(Serving.REFUSED, *[Serving.YES] * 9))
+    (entry,) = seen.blockers
+    assert "Its log says: Found null in /data/version-2/currentEpoch." in entry.observed
+    assert "acceptedEpoch" in entry.fix
 
 
 async def test_a_node_in_hand_is_left_out() -> None:
@@ -170,7 +191,9 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
-    seen: BlockersSeen = await ActivityEnvironment().run(Blocking(ports, Servers(), Knocked()).find_blockers, asked)
+    seen: BlockersSeen = await ActivityEnvironment().run(
+        Blocking(ports, Servers(), Knocked(), SpecDrivers()).find_blockers, asked
+    )
     assert keys(seen) == [("node-down", "broker-2")]
     assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
 

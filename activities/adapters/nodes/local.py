@@ -136,7 +136,8 @@ def _read_part(path: Path, offset: int, length: int) -> bytes | None:
     with _os_errors(path):
         try:
             with path.open("rb") as file:
-                file.seek(offset)
+                end = file.seek(0, os.SEEK_END)
+                file.seek(offset if offset >= 0 else max(end + offset, 0))
                 return file.read(length)
         except FileNotFoundError:
             return None
