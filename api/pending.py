@@ -3,6 +3,7 @@ were paused by somebody.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -66,6 +67,12 @@ UNLIMIT = (
     "--queue-rps-limit default`. It goes on by itself."
 )
 
+UNVERSION = (
+    "Give it back to workers without a version: `temporal worker deployment set-current-version --deployment-name {} "
+    "--unversioned` (and set-ramping-version --delete). Nothing else helps, and no log tells of it. If that deployment has to "
+    "stay, it must not poll task queue {}."
+)
+
 LOST, LOST_ATTEMPTS = "its worker was lost in the middle of it, and so it was before", 3
 """From how many attempts on that is no accident."""
 LOST_FIX = (
@@ -107,7 +114,7 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
     try:
         async with temporal.answering() as client:
             description = await described(client, record.workflow_id)
-            tasks = [await _limited(client, task) async for task in _tasks(client, description)]
+            tasks = [await _withheld(client, task) async for task in _tasks(client, description)]
     except TemporalRefused as error:
         return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
     except TemporalUnavailable:
@@ -115,20 +122,31 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
     run = run_of(description)
     if run.migration_id != record.id or not run.is_running:
         return RunSeen(is_running=False)
-    is_stuck = any(task.queue == TaskQueue.MIGRATIONS and (task.paused or task.error) for task in tasks)
-    return RunSeen(is_running=True, is_led=is_stuck or await _is_led(temporal, record), tasks=tuple(tasks))
+    if any(task.queue == TaskQueue.MIGRATIONS and (task.paused or task.error) for task in tasks):
+        return RunSeen(is_running=True, tasks=tuple(tasks))
+    unasked = await _unasked(temporal, record)
+    if unasked is not None and unasked.paused:
+        tasks = [unasked, *(task for task in tasks if task.queue != TaskQueue.MIGRATIONS)]
+        return RunSeen(is_running=True, tasks=tuple(tasks))
+    return RunSeen(is_running=True, is_led=unasked is None, tasks=tuple(tasks))
 
 
-async def _is_led(temporal: Temporal, record: MigrationRecord) -> bool:
-    """Whether the run answers a question, whatever it says."""
+async def _unasked(temporal: Temporal, record: MigrationRecord) -> standing.PendingTask | None:
+    """A question that nobody takes, with what keeps it from our workers; `None` where the run answers it, whatever it says."""
+    question = standing.PendingTask(
+        what=WORKFLOW, queue=TaskQueue.MIGRATIONS, begun_at=datetime.now(UTC), due_at=record.created_at
+    )
     try:
         async with temporal.answering(QUESTION_LIMIT) as client:
             await client.get_workflow_handle(record.workflow_id).query("status")
     except WorkflowQueryFailedError:
-        return True
+        return None
     except (TemporalRefused, TemporalUnavailable):
-        return False
-    return True
+        with suppress(TemporalRefused, TemporalUnavailable):
+            async with temporal.answering() as client:
+                return await _withheld(client, question)
+        return question
+    return None
 
 
 async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[standing.PendingTask]:
@@ -151,18 +169,25 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         yield _task(activity, execution.workflow_id)
 
 
-async def _limited(client: Client, task: standing.PendingTask) -> standing.PendingTask:
-    """Of a task that nobody takes, whether somebody has limited how many its queue gives away (since Temporal 1.28)."""
+async def _withheld(client: Client, task: standing.PendingTask) -> standing.PendingTask:
+    """Of a task that nobody takes, whether its queue keeps it from our workers (since Temporal 1.28): somebody has limited how
+    many it gives away, or has given it to a version of a Worker Deployment, which ours have none of.
+    """
     is_waiting = task.taken_at is None and datetime.now(UTC) - task.due_at > standing.UNTAKEN
-    if not is_waiting or task.paused or task.what == WORKFLOW:
+    if not is_waiting or task.paused:
         return task
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if task.what == WORKFLOW else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
     asked = DescribeTaskQueueRequest(
-        namespace=client.namespace,
-        task_queue=TaskQueueName(name=task.queue),
-        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-        report_config=True,
+        namespace=client.namespace, task_queue=TaskQueueName(name=task.queue), task_queue_type=kind, report_config=True
     )
-    found = (await client.workflow_service.describe_task_queue(asked)).config.queue_rate_limit
+    queue = await client.workflow_service.describe_task_queue(asked)
+    versions = (queue.versioning_info.current_deployment_version, queue.versioning_info.ramping_deployment_version)
+    given = next((version for version in versions if version.deployment_name), None)
+    if given is not None:
+        name = given.deployment_name
+        to = f"by somebody: task queue {task.queue} is given to version {given.build_id} of the Worker Deployment {name}"
+        return replace(task, paused=f"{to}, and our workers have no version", fix=UNVERSION.format(name, task.queue))
+    found = queue.config.queue_rate_limit
     if not found.HasField("rate_limit"):
         return task
     limit = f"by a limit of {found.rate_limit.requests_per_second:g} tasks a second on task queue {task.queue}"

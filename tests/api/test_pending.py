@@ -1,6 +1,7 @@
 """What Temporal says of a migration's run, asked of a real server: what somebody has paused, and code that does not fit."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,17 +12,21 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState, TaskQueueType, TimeoutType
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
+    DescribeWorkerDeploymentRequest,
     PauseActivityRequest,
     PauseWorkflowExecutionRequest,
+    SetWorkerDeploymentCurrentVersionRequest,
     UnpauseActivityRequest,
     UnpauseWorkflowExecutionRequest,
     UpdateTaskQueueConfigRequest,
 )
 from temporalio.client import Client
-from temporalio.common import SearchAttributeKey
+from temporalio.common import SearchAttributeKey, VersioningBehavior, WorkerDeploymentVersion
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+from temporalio.service import RPCError
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 
+from api import pending
 from api.observing import _told
 from api.pending import RunSeen, _task, run_seen
 from domain import standing
@@ -93,6 +98,14 @@ class Buggy(Watching):
     @workflow.run
     async def run(self, request: MigrationInput) -> None:
         raise ValueError("secret=hunter2")
+
+
+@workflow.defn
+class Other:
+    """Somebody else's."""
+
+    @workflow.run
+    async def run(self) -> None: ...
 
 
 def leading(client: Client, kind: type[Watching]) -> Worker:
@@ -247,6 +260,66 @@ async def test_a_queue_that_somebody_has_limited_is_no_missing_worker(
         await limit(None)
         await in_work(api, record)
         assert await told(api, record, lambda found: not found) == []
+
+
+async def give_to(client: Client, build_id: str) -> None:
+    """All queues of a deployment to this version of it; to workers without one where it is empty."""
+    await client.workflow_service.set_worker_deployment_current_version(
+        SetWorkerDeploymentCurrentVersionRequest(
+            namespace=client.namespace,
+            deployment_name="pipeline",
+            build_id=build_id,
+            identity=IDENTITY,
+            ignore_missing_task_queues=True,
+            allow_no_pollers=True,
+        )
+    )
+
+
+@pytest.mark.parametrize("has_a_task", [True, False])
+async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, has_a_task: bool
+) -> None:
+    """Whose workers are gone: ours poll, and get nothing."""
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
+    version = WorkerDeploymentVersion(deployment_name="pipeline", build_id="2.0.0")
+    async with leading(temporal_client, Watching), Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
+        record = await migrating(api)
+        await in_work(api, record)
+        async with Worker(
+            temporal_client,
+            task_queue=TaskQueue.MIGRATIONS,
+            workflows=[Other],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            deployment_config=WorkerDeploymentConfig(
+                version=version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE
+            ),
+        ):
+            await until_known(temporal_client)
+        await give_to(temporal_client, version.build_id)
+        try:
+            if has_a_task:
+                await temporal_client.get_workflow_handle(record.workflow_id).signal("look")
+            (entry,) = await told(api, record, lambda found: ("paused", "the migration's workflow") in found)
+            assert "task queue migrations is given to version 2.0.0 of the Worker Deployment pipeline" in entry.observed
+            assert "--deployment-name pipeline --unversioned" in entry.fix
+            assert (await seen(api, record)).is_led, "no worker is missing"
+        finally:
+            await give_to(temporal_client, "")
+        assert await told(api, record, lambda found: not found) == []
+
+
+async def until_known(client: Client) -> None:
+    """The server learns of a version as its worker polls."""
+    asked = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name="pipeline")
+    async with asyncio.timeout(60):
+        while True:
+            with contextlib.suppress(RPCError):
+                found = (await client.workflow_service.describe_worker_deployment(asked)).worker_deployment_info
+                if found.version_summaries:
+                    return
+            await asyncio.sleep(0.2)
 
 
 @pytest.mark.parametrize(("attempt", "is_told"), [(2, False), (3, False), (4, True)])
