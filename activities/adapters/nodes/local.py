@@ -22,6 +22,14 @@ INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR"
 PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 PERMANENT_CODES = frozenset({errno.EXDEV})
 """A name on another file system: that is a copy, not a new name."""
+ADVICE = {
+    errno.EPERM: "not even root may: it, or its folder, is immutable or append-only (`lsattr -d`, then `chattr -i`), or a "
+    "security module or a container keeps the worker from it",
+    errno.EACCES: "give the worker access, or correct the path",
+    errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
+    "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
+    errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or make room",
+}
 
 
 class LocalMachine:
@@ -114,10 +122,11 @@ def _os_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PERMANENT_ERRORS as error:
-        raise Permanent(f"{path}: {error.strerror}; give the worker access, or correct the path") from error
+        raise Permanent(f"{path}: {error.strerror}; {ADVICE.get(error.errno or 0, 'correct the path')}") from error
     except OSError as error:
         kind = Permanent if error.errno in PERMANENT_CODES else Transient
-        raise kind(f"{path}: {error.strerror or error}") from error
+        advice = ADVICE.get(error.errno or 0)
+        raise kind(f"{path}: {error.strerror or error}" + (f"; {advice}" if advice else "")) from error
 
 
 def _read(path: Path) -> FileContent | None:
