@@ -24,6 +24,7 @@ from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
 from activities.observe import Ports
 from activities.settings import ActivitySettings
+from console.leaving import until_told
 from domain.contracts import TaskQueue
 from ledger.ledger import open_ledger
 
@@ -88,4 +89,4 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
             await stack.enter_async_context(worker)
         served = [queue.name for queue in queues]
         structlog.get_logger().info("serving", task_queues=served, server=config["target_host"], **told)
-        await stop.wait()
+        await until_told(stop)

@@ -12,6 +12,7 @@ from pydantic import Field
 from api.answers import Outgoing
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
+from api.pollers import last_poller, signs_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
@@ -51,7 +52,10 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     looked, run, unwritable = await asyncio.gather(look, run_seen(wiring.temporal, record), _unwritable(wiring, record, now))
     seen = looked if isinstance(looked, BlockersSeen) else None
     commands = await wiring.ledger.commands(record.id)
-    known = _known(record, seen, run, events, commands, now)
+    known = [*_known(record, seen, run, events, commands, now)]
+    if not run.is_led:
+        unled = "nobody answers a question to the migration's workflow"
+        known.append(await _missing(wiring.temporal, TaskQueue.MIGRATIONS, unled, now))
     own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     return _answer(record, seen, _once(found))
@@ -81,8 +85,6 @@ def _known(
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, record, now)
     yield from standing.of_tasks(run.tasks, now)
-    if not run.is_led:
-        yield _missing(TaskQueue.MIGRATIONS, "nobody answers a question to the migration's workflow", now)
     if record.progress.waiting is None:
         yield from standing.of_steps(events)
     if run.is_led:
@@ -124,7 +126,7 @@ async def _look(temporal: Temporal, record: MigrationRecord, events: Sequence[Ev
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
         nobody = "nobody took the task to look at the cluster"
-        return _missing(TaskQueue.WATCH, took if error.was_taken else nobody, now)
+        return await _missing(temporal, TaskQueue.WATCH, took if error.was_taken else nobody, now)
     except ObservationFailed as error:
         return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
     except (TemporalUnavailable, TemporalRefused) as error:
@@ -150,8 +152,13 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
     return None
 
 
-def _missing(queue: TaskQueue, observed: str, now: datetime) -> Blocker:
-    return standing.no_worker(queue, standing.PROGRAM_OF[queue], observed, now)
+async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: datetime) -> Blocker:
+    """With who was there last, and what keeps it from its work where that can be seen from here."""
+    poller = await last_poller(temporal, queue)
+    signs = await signs_of(poller) if poller is not None else ()
+    words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
+    missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
+    return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in signs), missing.fix])})
 
 
 def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:

@@ -1,8 +1,34 @@
 """How our console scripts end."""
 
+import asyncio
 import os
 import sys
+import threading
+from contextlib import suppress
 from typing import NoReturn
+
+import structlog
+
+SECONDS_BETWEEN_PROBES = 1.0
+
+
+async def until_told(stop: asyncio.Event) -> None:
+    """Wait for it; leave at once where no thread can be started any more, so that what supervises this process begins anew.
+
+    The native runtime of temporalio 1.35 panics then, and not only for as long as that lasts: its worker goes on taking tasks,
+    and does none of them.
+    """
+    while not stop.is_set():
+        try:
+            probe = threading.Thread(target=int)
+            probe.start()
+            probe.join()
+        except RuntimeError as error:
+            limits = "its unit's TasksMax (pids.max of its control group), ulimit -u, kernel.threads-max"
+            structlog.get_logger().critical("no thread can be started: leaving", error=str(error), raise_one_of=limits)
+            exit_cleanly(os.EX_TEMPFAIL)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), SECONDS_BETWEEN_PROBES)
 
 
 def exit_cleanly(code: int = 0) -> NoReturn:

@@ -10,7 +10,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from console.leaving import exit_cleanly
+from console.leaving import exit_cleanly, until_told
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
 from workflows.zk_to_kraft import ZkToKraftMigration
@@ -51,7 +51,7 @@ async def run() -> None:
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     async with worker:
         log.info("serving", task_queue=TaskQueue.MIGRATIONS, server=config["target_host"])
-        await stop.wait()
+        await until_told(stop)
 
 
 def main() -> None:

@@ -1,6 +1,11 @@
 """Why is nothing happening? In every state, with a worker and without, with Temporal and without: always an answer."""
 
+import asyncio
+import signal
+import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -10,6 +15,9 @@ from typing import Any
 import httpx
 import pytest
 from temporalio import activity
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
@@ -129,6 +137,62 @@ async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: A
     assert says in answer["items"][0]["observed"]
     assert "hunter2" not in str(answer)
     assert answer["observed_at"] is None
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("open files", "files open, of at most 64"),
+        ("stopped", "stands still"),
+        ("gone", "There is no process"),
+        ("another's", "Temporal has heard last of"),
+        ("elsewhere", "Temporal has heard last of 1@elsewhere"),
+    ],
+)
+async def test_who_was_there_last_is_named_with_what_keeps_it_from_its_work(
+    api: Any, temporal_client: Client, how: str, says: str
+) -> None:
+    """A worker that asks for tasks and does none: its process is looked at where it runs beside the API."""
+    program = "import time; kept = [open('/dev/null') for _ in range(60)]; print('begun', flush=True); time.sleep(60)"
+    name = "keeperless-activities" if how != "another's" else "another"
+    command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", sys.executable, "-I", "-c", program, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220 - said at once
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        identity = f"{process.pid}@{socket.gethostname()}" if how != "elsewhere" else "1@elsewhere"
+        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[nothing], identity=identity):
+            await until_heard_of(temporal_client, identity)
+        if how == "stopped":
+            process.send_signal(signal.SIGSTOP)
+        if how == "gone":
+            process.kill()
+            process.wait()
+        migration_id = await migrating(api)
+        await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+        entry = (await blockers(api, migration_id))["items"][0]
+        process.kill()
+    assert (entry["code"], entry["object"]) == ("no-worker", "task queue watch")
+    assert identity in entry["observed"]
+    assert says in entry["observed"]
+    assert ("Of its process" in entry["observed"]) == (how == "open files")
+
+
+@activity.defn
+async def nothing() -> None: ...
+
+
+async def until_heard_of(client: Client, identity: str) -> None:
+    asked = DescribeTaskQueueRequest(
+        namespace=client.namespace,
+        task_queue=TaskQueueName(name=TaskQueue.WATCH),
+        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
+    )
+    async with asyncio.timeout(60):
+        while True:
+            if identity in {one.identity for one in (await client.workflow_service.describe_task_queue(asked)).pollers}:
+                return
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.usefixtures("worker")

@@ -1,0 +1,80 @@
+"""Who takes tasks of a queue, as Temporal has heard last; and where that runs on this machine, what keeps it from its work."""
+
+import asyncio
+import re
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import PollerInfo
+from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+from activities.on_node.look_at_node import watch
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from domain.contracts import TaskQueue
+from domain.vital_signs import Sign, VitalSigns, bad_signs
+
+IDENTITY = re.compile(r"(\d+)@(.+)")
+"""Of a worker, as `temporalio` makes it: its process and its host."""
+OURS = re.compile(rb"keeperless|activities|workflows")
+"""In the command of a process of ours: with a PID namespace of its own a container's numbers mean others here."""
+STOPPED = re.compile(r"^State:\s+[Tt]\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Poller:
+    """A worker that has asked for tasks."""
+
+    identity: str
+    heard_at: datetime
+
+    def in_words(self, now: datetime) -> str:
+        return f"Temporal has heard last of {self.identity} there, {max((now - self.heard_at).total_seconds(), 0):.0f} s ago"
+
+
+async def last_poller(temporal: Temporal, queue: TaskQueue) -> Poller | None:
+    """Of the last five minutes, as long as Temporal remembers them; `None` where there was none, or Temporal does not say."""
+    of_workflows = queue is TaskQueue.MIGRATIONS
+    kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if of_workflows else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            asked = DescribeTaskQueueRequest(
+                namespace=client.namespace, task_queue=TaskQueueName(name=queue), task_queue_type=kind
+            )
+            return _last((await client.workflow_service.describe_task_queue(asked)).pollers)
+    return None
+
+
+def _last(pollers: Iterable[PollerInfo]) -> Poller | None:
+    known = (Poller(one.identity, one.last_access_time.ToDatetime(UTC)) for one in pollers)
+    return max(known, key=lambda one: one.heard_at, default=None)
+
+
+async def signs_of(poller: Poller) -> tuple[Sign, ...]:
+    """What this machine says of it, in a second; nothing of one that runs elsewhere."""
+    found = IDENTITY.fullmatch(poller.identity)
+    if found is None or found[2] != socket.gethostname():
+        return ()
+    pid = int(found[1])
+    return await asyncio.to_thread(_signs_of, pid)
+
+
+def _signs_of(pid: int) -> tuple[Sign, ...]:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return (Sign(f"There is no process {pid} here any more", "Its log says why; dmesg, where the kernel has killed it."),)
+    if not OURS.search(command):
+        return ()
+    if STOPPED.search(status):
+        return (Sign(f"Its process {pid} stands still: a signal, or a debugger, has stopped it", f"kill -CONT {pid}."),)
+    told = watch(pid, [])
+    signs = VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
+    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix) for sign in bad_signs(signs, {}))
