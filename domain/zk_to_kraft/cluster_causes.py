@@ -250,7 +250,8 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
                 WaitReason.CONTROLLERS_NOT_READY,
                 name,
                 WaitReason.QUORUM_TOO_THIN,
-                observed=f"it runs, and nobody accepts a connection at {address}: it may follow, and can neither vote nor lead",
+                observed=f"it runs, and nobody accepts a connection at {address} within a second: it may follow, and can "
+                "neither vote nor lead",
                 expected="brokers, the other controllers and keeperless-activities reach every controller",
                 fix=f"Open {address} for them: a firewall, or the listener's address. Do it before another controller "
                 "restarts: it does not count in the majority.",

@@ -67,7 +67,8 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
-        observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there",
+        observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
+        "within a second",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
         fix=_unset(looked, broker_id) if is_set else _corrected(looked, broker_id, given),
     )
@@ -82,8 +83,8 @@ def _corrected(looked: Looked, broker_id: int, given: str) -> str:
     kept = looked.properties(broker_id)
     says = kept.get(ADVERTISED) or kept.get("listeners") or "nothing"
     return (
-        f"If {given} is right, open it: a firewall, or a queue of connections that is full. If it is wrong, correct "
-        f"{ADVERTISED} in {node.properties_file} (it says {says}) and {restart_of(looked, broker_id)}. If the file is "
+        f"If {given} is right, open it: a firewall, a queue of connections that is full, a link that is. If it is wrong, "
+        f"correct {ADVERTISED} in {node.properties_file} (it says {says}) and {restart_of(looked, broker_id)}. If the file is "
         f"right already, it was started with another, or {ADVERTISED} is set dynamically, in /config/brokers/{broker_id}."
     )
 
@@ -159,11 +160,12 @@ def _unreached(looked: Looked, address: str) -> Cause:
         looked,
         WaitReason.PART_UNKNOWN,
         f"kafka {address}",
-        observed="every broker's process serves, and nobody accepts a connection there, so that not every broker can be asked",
+        observed="every broker's process serves, and nobody accepts a connection there within a second, so that not every "
+        "broker can be asked",
         expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
-        fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full. Where it is no "
-        "broker's, correct kafka.bootstrap_servers in the cluster's specification. Replicas that are led there lag until "
-        "then, although the brokers that follow are well.",
+        fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full, a link that is. Where "
+        "it is no broker's, correct kafka.bootstrap_servers in the cluster's specification. Replicas that are led there lag "
+        "until then, although the brokers that follow are well.",
     )
 
 
