@@ -30,10 +30,8 @@ EPOCH_LOST = Told(
         r"|The (?:current|accepted) epoch, \w{1,20},? is (?:older than the last zxid|less than the current epoch), \w{1,20}"
     ),
     "version-2/currentEpoch and acceptedEpoch that hold the epoch of its newest transaction",
-    "Mostly after a loss of power (ZOOKEEPER-2307, ZOOKEEPER-2354). Keep a copy of its version-2. `highest zxid is "
-    "0x1000007d3` in its log is of epoch 1: what stands above the last eight digits. Write that number into the file that is "
-    "named, in decimal digits and nothing else, and into acceptedEpoch one that is no smaller; give them to ZooKeeper's user; "
-    "start it. Do so at every member that says this.",
+    "Mostly after a loss of power (ZOOKEEPER-2307, ZOOKEEPER-2354). Keep a copy of its version-2, move the file that is named "
+    "away, and start it: ZooKeeper makes it again, of its newest transaction. Do so at every member that says this.",
 )
 SNAPSHOT_LOST = Told(
     "zookeeper-no-snapshot",
