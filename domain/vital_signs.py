@@ -16,9 +16,9 @@ LEAST_MEMORY, LITTLE_MEMORY, MOST_MAJOR_FAULTS = 0.02, 0.1, 100.0
 """Much that is read is no sign by itself: a program that starts reads its libraries so."""
 MOST_OPEN = 0.95
 """Of the limit. Kafka dies of none of its open files, and can take no connection more."""
-MOST_AWAITING, LEAST_ON_CPU = 0.3, 0.15
-"""Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of four for each CPU it
-is a quarter."""
+MOST_AWAITING, LEAST_ON_CPU = 0.5, 0.07
+"""Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of ten for each CPU it
+is a tenth."""
 MOST_TASKS = MOST_TRACKED = 0.97
 """Of the limit."""
 
