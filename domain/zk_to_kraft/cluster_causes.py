@@ -119,6 +119,8 @@ def _alone(looked: Looked, address: str) -> Cause:
 def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     serving = looked.hints.servers[address]
     risk = "The ensemble has no quorum" if is_lost else "The ensemble still has its quorum"
+    if is_lost and set(looked.hints.servers.values()) <= {Serving.UNREACHED, Serving.UNKNOWN}:
+        risk = "Whether the ensemble has its quorum cannot be seen from the host of keeperless-activities"
     how = {
         Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
         Serving.REFUSED: "Start it; its log says why it ended.",

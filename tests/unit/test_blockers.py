@@ -549,6 +549,14 @@ def test_in_an_outage_of_zookeeper_no_broker_is_blamed_for_its_session() -> None
     assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {address}") for address in SERVERS]
 
 
+def test_whom_nobody_reaches_from_here_may_have_a_quorum_all_the_same() -> None:
+    seen = without(DUAL, "zookeeper")
+    entries = found(seen, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.UNREACHED)))
+    assert all("cannot be seen from the host" in entry.observed for entry in entries)
+    (gone, *_) = found(seen, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.REFUSED)))
+    assert "The ensemble has no quorum" in gone.observed
+
+
 @pytest.mark.parametrize(("state", "told"), [(1, "does not serve yet"), (6, "it is ending"), (7, "it is ending")])
 def test_a_broker_that_ends_is_told_apart_from_one_that_begins(state: int, told: str) -> None:
     entry = next(e for e in found(with_metrics(DUAL, 2, broker_state=state)) if e.object == "broker-2")
