@@ -383,6 +383,16 @@ def stamp_of(line: str) -> datetime | None:
     return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") if match else None  # noqa: DTZ007 - compared with its like only
 
 
+def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence[str] | None:
+    """What a process of this age has printed below the lines of the one before it; `None` where those are not there."""
+    said = [(number, old) for number, line in enumerate(lines) if (old := age_of(line, now)) is not None]
+    before = [number for number, old in said if old > age + CLOCKS]
+    return lines[before[-1] + 1 :] if before and age + CLOCKS < ZONES else None
+
+
+CLOCKS = timedelta(seconds=2)
+"""Between the time of a process, in ticks since boot, and that of its lines."""
+
 ZONES = timedelta(minutes=15)
 """All zones of the world differ by multiples of it from each other."""
 

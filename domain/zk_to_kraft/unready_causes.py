@@ -1,14 +1,14 @@
 """Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
-from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, loading_in, silence_in
+from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, loading_in, said_by_new, silence_in, stamp_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.said import last_of
 
@@ -28,6 +28,8 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
+    new = _said_by_new(looked, view)
+    own = new if new is not None else looked.hints.logs.get(view.id, ())
     if view.process is not None and view.process.is_paused:
         pid = (view.process.identity or "").partition("@")[0]
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
@@ -38,9 +40,16 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     elif view.process is None:
         observed = said
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
-    elif (told := silence_in(looked.hints.logs.get(view.id, ()))) is not None:
+    elif (told := silence_in(own)) is not None:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
         fix = told.told.fix
+    elif new is not None and not any(stamp_of(line) is not None for line in new):
+        last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
+        observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
+        fix = (
+            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service. "
+            "Its last line and `ps --forest` say for what: give it that. It goes on by itself."
+        )
     else:
         words = complaints(looked, view.id) or _last_word(looked, view.id)
         observed = f"its process runs, and its metrics endpoint gives no answer. {said}{words}"
@@ -83,12 +92,21 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
     )
 
 
+def _said_by_new(looked: Looked, view: NodeView) -> Sequence[str] | None:
+    """What its process has printed below the lines of the one before it, as far as that is to be told."""
+    started_at = view.process.started_at if view.process is not None else None
+    if started_at is None:
+        return None
+    now = looked.observation.ended_at
+    return said_by_new(looked.hints.logs.get(view.id, ()), now - started_at, now)
+
+
 def _last_word(looked: Looked, node_id: int) -> str:
     last = last_of(looked.hints.logs.get(node_id, ()))
     return f". The last that it printed: {last}" if last else ""
 
 
-SLOW = timedelta(seconds=12)
+SLOW = timedelta(seconds=10)
 """From which on a process that a step of ours has started is told of. Most serve by then; a large broker may take minutes."""
 
 

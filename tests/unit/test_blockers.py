@@ -79,7 +79,8 @@ def dead(seen: Observation, node_id: int, *lines: str) -> Observation:
 
 def silent(seen: Observation, node_id: int, *, is_paused: bool = False) -> Observation:
     name = SPEC.node_name(node_id)
-    process = Process(is_running=True, identity="77@1", last_identity="77@1", started_at=NOW, is_paused=is_paused)
+    begun = NOW - timedelta(minutes=2)
+    process = Process(is_running=True, identity="77@1", last_identity="77@1", started_at=begun, is_paused=is_paused)
     seen = with_part(seen, node_id, process=process, metrics=None)
     return seen.model_copy(update={"unanswered": (*seen.unanswered, Unanswered(what=f"metrics of {name}", why="timed out"))})
 
@@ -273,6 +274,33 @@ def test_a_node_whose_metrics_are_silent_says_why_in_its_log(lines: tuple[str, .
     (entry,) = found(silent(DUAL, 2), hints=Hints(logs={2: lines}))
     assert (entry.code, entry.object) == ("part-unknown", "broker-2")
     assert told in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("lines", "says", "fix"),
+    [
+        (
+            ("09:05:11 start-kafka: waiting for secrets agent",),
+            "for secrets agent",
+            "--forest",
+        ),
+        ((), "It has printed nothing", "--forest"),
+        (("{now} INFO starting",), "gives no answer", "exporter's port"),
+    ],
+)
+def test_of_a_process_that_is_new_what_the_one_before_said_is_no_news(lines: tuple[str, ...], says: str, fix: str) -> None:
+    """Its start script waits for something, below the errors with which the process before it went."""
+    seen = silent(DUAL, 2)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=20)}))
+    old, now = (f"[{seen.ended_at - timedelta(seconds=ago):%Y-%m-%d %H:%M:%S},123]" for ago in (40, 10))
+    before = (f"{old} ERROR java.lang.OutOfMemoryError: Java heap space", f"{old} WARN Partition x-5 marked as failed")
+    hints = Hints(logs={2: (*before, *(line.format(now=now) for line in lines))})
+    (entry,) = found(seen, hints=hints)
+    assert says in entry.observed
+    assert fix in entry.fix
+    assert "OutOfMemoryError" not in entry.observed
 
 
 def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
