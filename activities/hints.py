@@ -102,6 +102,9 @@ class Hinting:
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
         signs, own, shut, (unheard, set_dynamically) = knocks
+        deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
+        deaf -= {*watched, *(node.id for node in cluster.spec.nodes if cluster.spec.node_name(node.id) in in_hand)}
+        signs |= await self._signs(cluster, observation, [i for i in deaf if is_watchable(observation, i)], silent)
         return Hints(
             logs=logs,
             servers=servers,
@@ -291,8 +294,13 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     wanted += [leader.id] if leader is not None and is_behind else []
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
     wanted += [node.id for node in spec.nodes if spec.node_name(node.id) in in_hand]
-    views = {node_id: observation.node(node_id) for node_id in dict.fromkeys(wanted)}
-    return [node_id for node_id, view in views.items() if view.process is not None and view.process.identity is not None]
+    return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
+
+
+def is_watchable(observation: Observation, node_id: int) -> bool:
+    """Its process runs, and it is known which it is."""
+    process = observation.node(node_id).process if any(view.id == node_id for view in observation.nodes) else None
+    return process is not None and process.identity is not None
 
 
 def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:

@@ -45,12 +45,12 @@ class VitalSigns(ObservedPart):
     collecting: float | None
     major_faults: float | None
     memory_available: float | None
-    on_cpu: float | None = None
-    awaiting_cpu: float | None = None
+    on_cpu: float | None
+    awaiting_cpu: float | None
     unheard: tuple[str, ...]
-    unsent: tuple[str, ...] = ()
-    tasks: tuple[int, int] | None = None
-    tracked: tuple[int, int] | None = None
+    unsent: tuple[str, ...]
+    tasks: tuple[int, int] | None
+    tracked: tuple[int, int] | None
     read_only: tuple[str, ...]
 
 

@@ -71,7 +71,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         return max(last[name] - first[name], 0) / (last["at"] - first["at"]) if known else None
 
     stuck = set.intersection(*(one["stuck"] for one in glances))
-    unheard = [where for one in glances for where in one["unheard"]]
+    heard_not = [where for one in glances for where in one["unheard"]]
+    unheard = {where for where in heard_not if heard_not.count(where) > 1}
     unsent = set.intersection(*(one["unsent"] for one in glances))
     most, own = (limits(pid)[name] for name in ("most_open_files", "open_files"))
     return {
@@ -86,8 +87,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "collecting": rate("collecting"),
         "major_faults": rate("faults"),
         "memory_available": memory_available(),
-        "unheard": sorted(where for where in set(unheard) if unheard.count(where) > 1),
-        "unsent": sorted(unsent),
+        "unheard": sorted(unheard),
+        "unsent": sorted(unsent - unheard),
         "tasks": tasks(process),
         "tracked": tracked(),
         "read_only": [path for path in log_dirs if is_read_only(path)],
@@ -154,7 +155,7 @@ def undelivered(process: str) -> tuple[list[str], set[str]]:
     own = [f for f in lines if f[9] in inodes and f[3] in most]
     lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
     full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
-    return sorted(lost), full - lost
+    return sorted(lost), full
 
 
 def tasks(process: str) -> tuple[int, int] | None:

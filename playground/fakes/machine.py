@@ -17,6 +17,8 @@ class FakeMachine:
 
     def __init__(self) -> None:
         self.files: dict[str, FileContent] = {}
+        self.signs: dict[str, object] = {}
+        """What it says of its process, besides that all is well (`VitalSigns`)."""
         self._made: set[str] = {"/"}
 
     def read(self, path: str) -> FileContent | None:

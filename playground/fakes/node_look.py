@@ -26,7 +26,12 @@ HEALTHY: dict[str, object] = {
     "collecting": 0.0,
     "major_faults": 0.0,
     "memory_available": 0.5,
+    "on_cpu": 0.2,
+    "awaiting_cpu": 0.1,
     "unheard": [],
+    "unsent": [],
+    "tasks": [90, 4915],
+    "tracked": None,
     "read_only": [],
 }
 
@@ -36,10 +41,12 @@ def is_look(arguments: Sequence[str]) -> bool:
 
 
 def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unreachable: Collection[str]) -> Completed:
-    """A machine with room for everything, every class, and a way to every host that is not `unreachable`. All is well."""
+    """A machine with room for everything, every class, and a way to every host that is not `unreachable`. But for its `signs`
+    all is well.
+    """
     request = json.loads(arguments[3])
     if "watch" in request:
-        return Completed(0, json.dumps(HEALTHY | {"clock": time.time()}), "")
+        return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
     is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
     answer = {

@@ -338,7 +338,12 @@ def signs_of(**changes: object) -> VitalSigns:
         collecting=None,
         major_faults=None,
         memory_available=None,
+        on_cpu=None,
+        awaiting_cpu=None,
         unheard=(),
+        unsent=(),
+        tasks=None,
+        tracked=None,
         read_only=(),
     )
     return well.model_copy(update=changes)

@@ -253,6 +253,9 @@ async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> 
     assert (entry.code, entry.object) == ("controllers-not-ready", cluster.record().spec.node_name(controller.id))
     assert address in entry.observed
     assert keys(await found(cluster, listeners=Knocked(shut=address), in_hand=(entry.object,))) == []
+    cluster.nodes[controller.id].machine.signs["unsent"] = ["broker-1:9092"]
+    (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
+    assert "waits in its machine's queues" in entry.observed, "its machine is asked, and says why"
 
 
 async def test_where_kafka_is_silent_the_broker_that_nobody_reaches_is_named() -> None:

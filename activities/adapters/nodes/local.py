@@ -28,6 +28,7 @@ ADVICE = {
     errno.EACCES: "give the worker access, or correct the path",
     errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
     "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
+    errno.EAGAIN: "it can start no process: raise TasksMax= of the unit of keeperless-activities (pids.max), or ulimit -u",
     errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or make room",
 }
 
