@@ -217,7 +217,8 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
                 since=task.begun_at,
             )
     for program, task in missing.items():
-        yield no_worker(task.queue, program, f"{task.what} waits there for a worker", task.due_at)
+        said = f". The attempt before failed: {task.error}" if task.error else ""
+        yield no_worker(task.queue, program, f"{task.what} waits there for a worker{said}"[:1000], task.due_at)
 
 
 def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]:

@@ -206,6 +206,12 @@ def test_a_task_that_nobody_takes_names_the_program_that_is_missing(queue: TaskQ
     assert PROGRAM_OF[queue] in entry.fix
 
 
+def test_what_the_last_one_that_took_it_stumbled_over_is_told() -> None:
+    (entry,) = of_tasks([task(attempt=2, error="it can start no thread")], NOW)
+    assert entry.code == "no-worker"
+    assert entry.observed.endswith("The attempt before failed: it can start no thread")
+
+
 def test_a_task_that_has_just_come_or_is_in_work_is_no_entry() -> None:
     assert of(task(seconds=2)) == []
     assert of(task(taken_at=NOW)) == []
