@@ -21,6 +21,9 @@ over.
 START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
 """The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
 
+ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
+"""The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
+
 REGISTERED = re.compile(r"Successfully registered broker \d+ with broker epoch|The broker has been unfenced")
 """A broker's refusals before that are over (BrokerLifecycleManager)."""
 
@@ -384,9 +387,12 @@ def stamp_of(line: str) -> datetime | None:
 
 
 def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence[str] | None:
-    """What a process of this age has printed below the lines of the one before it; `None` where those are not there."""
+    """What a process of this age has printed below the lines of the one before it; `None` where those are not there.
+
+    That one may have said its last in the same moment: it is known by its words.
+    """
     said = [(number, old) for number, line in enumerate(lines) if (old := age_of(line, now)) is not None]
-    before = [number for number, old in said if old > age + CLOCKS]
+    before = [n for n, old in said if old > age + CLOCKS or (old > age - CLOCKS and ENDED.search(lines[n]))]
     return lines[before[-1] + 1 :] if before and age + CLOCKS < ZONES else None
 
 

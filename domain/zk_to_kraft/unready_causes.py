@@ -1,6 +1,5 @@
 """Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
@@ -8,7 +7,7 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
-from domain.zk_to_kraft.log_lines import REFUSALS, age_of, found_in, loading_in, said_by_new, silence_in, stamp_of
+from domain.zk_to_kraft.log_lines import ENDED, REFUSALS, age_of, found_in, loading_in, said_by_new, silence_in, stamp_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.said import last_of
 
@@ -161,8 +160,6 @@ def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = 
     )
 
 
-ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
-"""The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
 ENDING = timedelta(seconds=5)
 """A JVM ends within a second or two of it."""
 LAST_LINES = 20

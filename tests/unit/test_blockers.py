@@ -294,8 +294,12 @@ def test_of_a_process_that_is_new_what_the_one_before_said_is_no_news(lines: tup
     process = seen.node(2).process
     assert process is not None
     seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=20)}))
-    old, now = (f"[{seen.ended_at - timedelta(seconds=ago):%Y-%m-%d %H:%M:%S},123]" for ago in (40, 10))
-    before = (f"{old} ERROR java.lang.OutOfMemoryError: Java heap space", f"{old} WARN Partition x-5 marked as failed")
+    old, end, now = (f"[{seen.ended_at - timedelta(seconds=ago):%Y-%m-%d %H:%M:%S},123]" for ago in (22, 20, 10))
+    before = (
+        f"{old} ERROR java.lang.OutOfMemoryError: Java heap space",
+        f"{end} WARN Partition x-5 marked as failed",
+        f"{end} INFO [KafkaServer id=2] shut down completed (kafka.server.KafkaServer)",
+    )
     hints = Hints(logs={2: (*before, *(line.format(now=now) for line in lines))})
     (entry,) = found(seen, hints=hints)
     assert says in entry.observed
