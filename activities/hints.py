@@ -31,6 +31,8 @@ from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
 
 T = TypeVar("T")
+Addresses = dict[int, tuple[str, ...]]
+"""By broker id, as `host:port`."""
 
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
@@ -95,16 +97,12 @@ class Hinting:
         knocked = asyncio.gather(
             self._signs(cluster, observation, watched, silent),
             _in_time("our own machine", own_signs(observation), silent, None, WATCH_SECONDS),
-            self._shut(cluster, observation, situation),
-            self._addresses(cluster, observation, situation, silent),
+            self._deaf(cluster, observation, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
         found, more, knocks = await asyncio.gather(asked, further, knocked)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
-        signs, own, shut, (unheard, set_dynamically) = knocks
-        deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
-        deaf -= {*watched, *(node.id for node in cluster.spec.nodes if cluster.spec.node_name(node.id) in in_hand)}
-        signs |= await self._signs(cluster, observation, [i for i in deaf if is_watchable(observation, i)], silent)
+        signs, own, (shut, (unheard, set_dynamically), signs_of_deaf) = knocks
         return Hints(
             logs=logs,
             servers=servers,
@@ -120,10 +118,21 @@ class Hinting:
             missing=missing,
             unwritten=lacking,
             crowded=large,
-            signs=signs,
+            signs=signs | signs_of_deaf,
             own_signs=own,
             silent=tuple(silent),
         )
+
+    async def _deaf(
+        self, cluster: ClusterRecord, observation: Observation, situation: Situation, but: Container[int], silent: list[str]
+    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], dict[int, VitalSigns]]:
+        """Who is not reached at what is his (`_shut`, `_addresses`), and what their machines say."""
+        shut, (unheard, set_dynamically) = await asyncio.gather(
+            self._shut(cluster, observation, situation), self._addresses(cluster, observation, situation, silent)
+        )
+        deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
+        asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
+        return shut, (unheard, set_dynamically), await self._signs(cluster, observation, asked, silent)
 
     async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
         """What keeps replicas from catching up, where some have to."""
@@ -142,7 +151,7 @@ class Hinting:
 
     async def _addresses(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]]:
+    ) -> tuple[Addresses, Addresses]:
         """Where Kafka is silent or replicas lag: at which of their addresses nobody reaches brokers that run, and which of
         them somebody has set in ZooKeeper."""
         kafka = observation.kafka
@@ -293,8 +302,12 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     wanted = _troubled(spec, observation, situation)
     wanted += [leader.id] if leader is not None and is_behind else []
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
-    wanted += [node.id for node in spec.nodes if spec.node_name(node.id) in in_hand]
+    wanted += in_hand_ids(spec, in_hand)
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
+
+
+def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:
+    return [node.id for node in spec.nodes if spec.node_name(node.id) in in_hand]
 
 
 def is_watchable(observation: Observation, node_id: int) -> bool:

@@ -5,6 +5,7 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from pydantic import Field
 from api.answers import Outgoing
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import last_poller, signs_of
+from api.pollers import Poller, last_poller, signs_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
@@ -20,8 +21,11 @@ from domain.blocker import Blocker, blocker
 from domain.contracts import TaskQueue
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
+from domain.vital_signs import Sign
 from ledger.errors import LedgerUnavailable
 
+ANSWER_SECONDS = 14.5
+"""For all that is looked up: who asks gets an answer within fifteen."""
 PAGE = 1000
 """Events read at a time."""
 
@@ -48,14 +52,15 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
         return _answer(record, None, items)
     events = await _events(wiring, record.id)
     now = datetime.now(UTC)
-    look = _look(wiring.temporal, record, events, now)
-    looked, run, unwritable = await asyncio.gather(look, run_seen(wiring.temporal, record), _unwritable(wiring, record, now))
+    until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+    looked, (run, unled), unwritable = await asyncio.gather(
+        _look(wiring.temporal, record, events, now, until),
+        _run(wiring.temporal, record, now, until),
+        _unwritable(wiring, record, now),
+    )
     seen = looked if isinstance(looked, BlockersSeen) else None
     commands = await wiring.ledger.commands(record.id)
-    known = [*_known(record, seen, run, events, commands, now)]
-    if not run.is_led:
-        unled = "nobody answers a question to the migration's workflow"
-        known.append(await _missing(wiring.temporal, TaskQueue.MIGRATIONS, unled, now))
+    known = [*_known(record, seen, run, events, commands, now), *([unled] if unled is not None else [])]
     own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     return _answer(record, seen, _once(found))
@@ -119,14 +124,25 @@ async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
     return found
 
 
-async def _look(temporal: Temporal, record: MigrationRecord, events: Sequence[Event], now: datetime) -> BlockersSeen | Blocker:
+async def _run(temporal: Temporal, record: MigrationRecord, now: datetime, until: float) -> tuple[RunSeen, Blocker | None]:
+    """What Temporal says of the run, and the entry of the worker that is missing."""
+    run = await run_seen(temporal, record)
+    if run.is_led:
+        return run, None
+    unled = "nobody answers a question to the migration's workflow"
+    return run, await _missing(temporal, TaskQueue.MIGRATIONS, unled, now, until)
+
+
+async def _look(
+    temporal: Temporal, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
+) -> BlockersSeen | Blocker:
     """What a worker finds, or the entry that says why none does."""
     try:
         return await blockers(temporal, record, _in_hand(events, record, now), standing.rolled(events))
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
         nobody = "nobody took the task to look at the cluster"
-        return await _missing(temporal, TaskQueue.WATCH, took if error.was_taken else nobody, now)
+        return await _missing(temporal, TaskQueue.WATCH, took if error.was_taken else nobody, now, until)
     except ObservationFailed as error:
         return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
     except (TemporalUnavailable, TemporalRefused) as error:
@@ -152,10 +168,14 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
     return None
 
 
-async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: datetime) -> Blocker:
-    """With who was there last, and what keeps it from its work where that can be seen from here."""
-    poller = await last_poller(temporal, queue)
-    signs = await signs_of(poller) if poller is not None else ()
+async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
+    """With who was there last, and what keeps it from its work where that can be seen from here, and in time."""
+    poller: Poller | None = None
+    signs: tuple[Sign, ...] = ()
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
+            poller = await last_poller(temporal, queue)
+            signs = await signs_of(poller, queue) if poller is not None else ()
     words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
     missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
     return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in signs), missing.fix])})

@@ -181,7 +181,9 @@ async def _withheld(client: Client, task: standing.PendingTask) -> standing.Pend
         namespace=client.namespace, task_queue=TaskQueueName(name=task.queue), task_queue_type=kind, report_config=True
     )
     queue = await client.workflow_service.describe_task_queue(asked)
-    versions = (queue.versioning_info.current_deployment_version, queue.versioning_info.ramping_deployment_version)
+    versioning = queue.versioning_info
+    is_ramped = versioning.ramping_version_percentage >= 100  # else ours get the rest
+    versions = (versioning.current_deployment_version, *([versioning.ramping_deployment_version] if is_ramped else []))
     given = next((version for version in versions if version.deployment_name), None)
     if given is not None:
         name = given.deployment_name

@@ -1,6 +1,7 @@
 """Who takes tasks of a queue, as Temporal has heard last; and where that runs on this machine, what keeps it from its work."""
 
 import asyncio
+import os
 import re
 import socket
 import time
@@ -18,12 +19,14 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from activities.on_node.look_at_node import watch
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.contracts import TaskQueue
+from domain.standing import PROGRAM_OF
 from domain.vital_signs import Sign, VitalSigns, bad_signs
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""
-OURS = re.compile(rb"keeperless|activities|workflows")
-"""In the command of a process of ours: with a PID namespace of its own a container's numbers mean others here."""
+OF_THE_MACHINE = "pid:[4026531836]"
+"""The first PID namespace of a Linux kernel (PROC_PID_INIT_INO)."""
+GONE = Sign("That process has ended", "Its log says why; dmesg, where the kernel has killed it.")
 STOPPED = re.compile(r"^State:\s+[Tt]\b", re.MULTILINE)
 
 
@@ -56,25 +59,37 @@ def _last(pollers: Iterable[PollerInfo]) -> Poller | None:
     return max(known, key=lambda one: one.heard_at, default=None)
 
 
-async def signs_of(poller: Poller) -> tuple[Sign, ...]:
+async def signs_of(poller: Poller, queue: TaskQueue) -> tuple[Sign, ...]:
     """What this machine says of it, in a second; nothing of one that runs elsewhere."""
     found = IDENTITY.fullmatch(poller.identity)
-    if found is None or found[2] != socket.gethostname():
+    if found is None or found[2] != socket.gethostname() or int(found[1]) == os.getpid():
         return ()
-    pid = int(found[1])
-    return await asyncio.to_thread(_signs_of, pid)
+    return await asyncio.to_thread(_signs_of, int(found[1]), PROGRAM_OF[queue].removeprefix("keeperless-"))
 
 
-def _signs_of(pid: int) -> tuple[Sign, ...]:
+def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return (Sign(f"There is no process {pid} here any more", "Its log says why; dmesg, where the kernel has killed it."),)
-    if not OURS.search(command):
+        return (GONE,) if _has_ended(pid) else ()
+    if program.encode() not in command:
         return ()
     if STOPPED.search(status):
         return (Sign(f"Its process {pid} stands still: a signal, or a debugger, has stopped it", f"kill -CONT {pid}."),)
     told = watch(pid, [])
     signs = VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
     return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix) for sign in bad_signs(signs, {}))
+
+
+def _has_ended(pid: int) -> bool:
+    """Only who is in the machine's own PID namespace knows: a container's numbers mean others here, and ours others there."""
+    try:
+        if str(Path("/proc/self/ns/pid").readlink()) != OF_THE_MACHINE:
+            return False
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

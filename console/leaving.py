@@ -9,24 +9,28 @@ from typing import NoReturn
 
 import structlog
 
-SECONDS_BETWEEN_PROBES = 1.0
+SECONDS_BETWEEN_PROBES, MOST_REFUSED = 1.0, 3
 
 
 async def until_told(stop: asyncio.Event) -> None:
-    """Wait for it; leave at once where no thread can be started any more, so that what supervises this process begins anew.
+    """Wait for it; leave where no thread can be started for some seconds, so that what supervises this process begins anew.
 
     The native runtime of temporalio 1.35 panics then, and not only for as long as that lasts: its worker goes on taking tasks,
     and does none of them.
     """
+    refused = 0
     while not stop.is_set():
         try:
             probe = threading.Thread(target=int)
             probe.start()
             probe.join()
+            refused = 0
         except RuntimeError as error:
+            refused += 1
             limits = "its unit's TasksMax (pids.max of its control group), ulimit -u, kernel.threads-max"
-            structlog.get_logger().critical("no thread can be started: leaving", error=str(error), raise_one_of=limits)
-            exit_cleanly(os.EX_TEMPFAIL)
+            structlog.get_logger().critical("no thread can be started", error=str(error), raise_one_of=limits)
+            if refused >= MOST_REFUSED:
+                exit_cleanly(os.EX_TEMPFAIL)
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), SECONDS_BETWEEN_PROBES)
 

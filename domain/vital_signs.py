@@ -19,8 +19,8 @@ MOST_OPEN = 0.95
 MOST_AWAITING, LEAST_ON_CPU = 0.5, 0.07
 """Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of ten for each CPU it
 is a tenth."""
-MOST_TASKS = MOST_TRACKED = 0.97
-"""Of the limit."""
+MOST_TRACKED = 0.99
+"""Of the limit; 0 is none."""
 
 
 class VitalSigns(ObservedPart):
@@ -56,10 +56,11 @@ class VitalSigns(ObservedPart):
 
 @dataclass(frozen=True)
 class Sign:
-    """What keeps a process from its work, and what to do."""
+    """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing."""
 
     observed: str
     fix: str
+    is_slight: bool = False
 
 
 def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
@@ -83,13 +84,14 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"what it sends to {', '.join(found[:4])} is not acknowledged",
             "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
         )
-    if signs.unsent:
-        found = [names.get(where, where) for where in signs.unsent]
+    hosts = {address.rpartition(":")[0] for address in names}
+    if found := [names.get(where, where) for where in signs.unsent if where.rpartition(":")[0] in hosts]:
         more = f" and {len(found) - 4} more" if len(found) > 4 else ""
         yield Sign(
             f"what it sends to {', '.join(found[:4])}{more} waits in its machine's queues all the time",
             "Its link is slow or full (ip -s link, ethtool; what shapes it: tc -s qdisc; another program that sends much), or "
             "who is there does not read.",
+            is_slight=True,
         )
     yield from _of_limits(signs)
     if signs.open_files and signs.most_open_files and signs.open_files >= MOST_OPEN * signs.most_open_files:
@@ -106,13 +108,13 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
 
 
 def _of_limits(signs: VitalSigns) -> Iterator[Sign]:
-    if signs.tracked is not None and signs.tracked[0] >= MOST_TRACKED * signs.tracked[1]:
+    if signs.tracked is not None and signs.tracked[1] and signs.tracked[0] >= MOST_TRACKED * signs.tracked[1]:
         yield Sign(
             f"the firewall of its machine tracks {signs.tracked[0]} connections, of at most {signs.tracked[1]}: it drops all "
             "new ones (nf_conntrack: table full)",
             "Raise net.netfilter.nf_conntrack_max (sysctl), and end what holds so many (conntrack -L, ss -s).",
         )
-    if signs.tasks is not None and signs.tasks[0] >= MOST_TASKS * signs.tasks[1]:
+    if signs.tasks is not None and signs.tasks[0] >= signs.tasks[1]:
         yield Sign(
             f"its control group has {signs.tasks[0]} processes and threads, of at most {signs.tasks[1]}: it can start none",
             "Raise that limit (TasksMax= of its unit, pids.max), or end what has so many (systemctl status, ps -eLf).",
@@ -126,7 +128,8 @@ def _of_load(signs: VitalSigns) -> Iterator[Sign]:
             "Raise the quota of its control group (CPUQuota=, cpu.max, cpu.cfs_quota_us).",
         )
     ready = (signs.on_cpu or 0) + (signs.awaiting_cpu or 0)
-    if (signs.awaiting_cpu or 0) >= MOST_AWAITING and (signs.on_cpu or 0) < LEAST_ON_CPU * ready:
+    is_throttled = (signs.throttled or 0) >= MOST_THROTTLED  # which is told, and makes threads wait as well
+    if (signs.awaiting_cpu or 0) >= MOST_AWAITING and (signs.on_cpu or 0) < min(LEAST_ON_CPU * ready, 0.5) and not is_throttled:
         yield Sign(
             f"its threads wait for a CPU {(signs.awaiting_cpu or 0) / ready:.0%} of the time in which they could run",
             "Something else has its CPUs: look (top -H) for programs of a real-time class or of many threads, and for what the "

@@ -17,7 +17,6 @@ import ssl
 import sys
 import time
 import zipfile
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -70,6 +69,13 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         known = first[name] is not None and last[name] is not None
         return max(last[name] - first[name], 0) / (last["at"] - first["at"]) if known else None
 
+    lived = [tid for tid in first["cpu"] if tid in last["cpu"]]
+    seconds = last["at"] - first["at"]
+
+    def spent(which: int) -> float | None:
+        """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
+        return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
+
     stuck = set.intersection(*(one["stuck"] for one in glances))
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
@@ -82,8 +88,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "open_files": own,
         "most_open_files": most,
         "throttled": rate("throttled"),
-        "on_cpu": rate("ran"),
-        "awaiting_cpu": rate("waited"),
+        "on_cpu": spent(0),
+        "awaiting_cpu": spent(1),
         "collecting": rate("collecting"),
         "major_faults": rate("faults"),
         "memory_available": memory_available(),
@@ -100,12 +106,10 @@ def glance(process: str) -> dict[str, Any]:
     stats = {tid: stat.rpartition(")")[2].split() for tid, stat in told.items() if stat}
     own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
-    ran, waited = on_cpu(process, stats)
     unheard, unsent = undelivered(process)
     return {
         "at": time.monotonic(),
-        "ran": ran,
-        "waited": waited,
+        "cpu": {tid: found for tid in stats if (found := on_cpu(f"{process}/task/{tid}")) is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
         "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
@@ -139,11 +143,10 @@ def throttled(process: str) -> float | None:
     return seconds
 
 
-def on_cpu(process: str, threads: Iterable[str]) -> tuple[float | None, float | None]:
-    """Seconds of its threads on a CPU, and of waiting for one although they could have run (schedstat, sched-stats.rst)."""
-    told = [(text(f"{process}/task/{tid}/schedstat") or "").split() for tid in threads]
-    known = [(int(fields[0]), int(fields[1])) for fields in told if len(fields) == 3]
-    return (sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9) if known else (None, None)
+def on_cpu(thread: str) -> tuple[float, float] | None:
+    """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
+    fields = (text(f"{thread}/schedstat") or "").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
 
 
 def undelivered(process: str) -> tuple[list[str], set[str]]:

@@ -129,7 +129,8 @@ def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         "on a network that is gone. It goes on by itself once a majority can write.",
         Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
-    lines = looked.hints.server_logs.get(address, ())
+    # Of who stands still or is not reached the log tells nothing of that.
+    lines = looked.hints.server_logs.get(address, ()) if serving in {Serving.REFUSED, Serving.NO} else ()
     death = death_of_server(lines)
     words = death.quote if death is not None else errors_of_server(lines)
     return cause(

@@ -19,11 +19,12 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     names = dict(_addresses(looked))
     signs = {looked.name(i): tuple(bad_signs(found, names)) for i, found in looked.hints.signs.items()}
     told = {found.blocker.object for found in causes}
-    own = [_own(looked, i) for i in looked.hints.signs if signs[looked.name(i)] and looked.name(i) not in told]
+    grave = {name for name, found in signs.items() if not all(sign.is_slight for sign in found)}
+    own = [_own(looked, i) for i in looked.hints.signs if looked.name(i) in grave - told]
     ours = tuple(bad_signs(looked.hints.own_signs, names)) if looked.hints.own_signs is not None else ()
     if ours:
         signs[OURS] = ours
-        own += [_cause(looked, OURS)] if OURS not in told else []
+        own += [_cause(looked, OURS)] if OURS not in told and not all(sign.is_slight for sign in ours) else []
     return [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
 
 

@@ -30,8 +30,9 @@ EPOCH_LOST = Told(
         r"|The (?:current|accepted) epoch, \w{1,20},? is (?:older than the last zxid|less than the current epoch), \w{1,20}"
     ),
     "version-2/currentEpoch and acceptedEpoch that hold the epoch of its newest transaction",
-    "Mostly after a loss of power (ZOOKEEPER-2307, ZOOKEEPER-2354). Keep a copy of its version-2, move the file that is named "
-    "away, and start it: ZooKeeper makes it again, of its newest transaction. Do so at every member that says this.",
+    "Mostly after a loss of power (ZOOKEEPER-2307, ZOOKEEPER-2354). Keep a copy of its version-2, move currentEpoch and "
+    "acceptedEpoch away, and start it: ZooKeeper makes both again, of its newest transaction. Do so at every member that says "
+    "this.",
 )
 SNAPSHOT_LOST = Told(
     "zookeeper-no-snapshot",
@@ -60,7 +61,7 @@ BEHIND = Told(
 )
 PORT_TAKEN = Told(
     "zookeeper-port-taken",
-    re.compile(r"BindException: [\w ,]{1,80}"),
+    re.compile(r"BindException: Address already in use"),
     "its ports are free",
     "Another process listens at its client, quorum or election port (`ss -ltnp`), often the server of before: end it, then "
     "start this one.",

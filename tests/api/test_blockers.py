@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from api import observing, pending
+from api import observing, pending, pollers
 from api.app import create_app
 from api.settings import ApiSettings
 from api.temporal import Temporal
@@ -38,6 +38,7 @@ from playground.ports import PortLease
 from playground.temporal import TemporalPorts, TemporalServer
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
+OWN_NAMESPACE = str(Path("/proc/self/ns/pid").readlink())
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
 DOWN = blocker("node-down", "broker-2", observed="it does not run", expected="it runs", fix="start it", since=NOW)
 HELD = Waiting(reason="held", means="-", since=NOW, detail="held by anna: lunch", for_people=True)
@@ -145,15 +146,16 @@ async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: A
     [
         ("open files", "files open, of at most 64"),
         ("stopped", "stands still"),
-        ("gone", "There is no process"),
+        ("gone", "That process has ended"),
         ("another's", "Temporal has heard last of"),
         ("elsewhere", "Temporal has heard last of 1@elsewhere"),
     ],
 )
 async def test_who_was_there_last_is_named_with_what_keeps_it_from_its_work(
-    api: Any, temporal_client: Client, how: str, says: str
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, how: str, says: str
 ) -> None:
     """A worker that asks for tasks and does none: its process is looked at where it runs beside the API."""
+    monkeypatch.setattr(pollers, "OF_THE_MACHINE", OWN_NAMESPACE)
     program = "import time; kept = [open('/dev/null') for _ in range(60)]; print('begun', flush=True); time.sleep(60)"
     name = "keeperless-activities" if how != "another's" else "another"
     command = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", sys.executable, "-I", "-c", program, name]

@@ -167,6 +167,7 @@ async def test_a_part_of_a_file(nodes: Nodes) -> None:
     parts = [(0, 4), (4, 4), (8, 4), (10, 4), (99, 4), (3, 0), (-3, 2), (-99, 2)]
     assert [await driver.read_part(path, *part) for part in parts] == [b"0123", b"4567", b"89", b"", b"", b"", b"78", b"01"]
     assert await driver.read_part(f"{nodes.folder}/absent", 0, 4) is None
+    assert await driver.read_part(f"{nodes.folder}/absent", -4, 4) is None
     with pytest.raises(Permanent):
         await driver.read_part(nodes.folder, 0, 4)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.adapters.nodes.local import _os_errors
+from activities.adapters.nodes.local import LocalMachine, _os_errors
 from domain.errors import KeeperlessError, Permanent, Transient
 
 
@@ -28,3 +28,16 @@ def test_an_error_of_the_system_says_what_helps(code: int, kind: type[Keeperless
         raise OSError(code, os.strerror(code))
     assert str(told.value).startswith(f"/etc/kafka/server.properties: {os.strerror(code)}")
     assert advice in str(told.value)
+
+
+async def test_files_of_proc_are_read_which_have_no_end() -> None:
+    """The kernel refuses to seek to it: what a broker has mapped is looked at before every stop."""
+    maps = await LocalMachine().read_part("/proc/self/maps", 0, 1 << 20)
+    assert maps is not None
+    assert b"python" in maps
+
+
+async def test_nobody_waits_for_the_other_side_of_a_fifo(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(Permanent, match="no regular file"):
+        await LocalMachine().read_part(str(tmp_path / "fifo"), -9, 9)

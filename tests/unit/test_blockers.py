@@ -921,6 +921,14 @@ def test_what_our_own_machine_says_is_an_entry() -> None:
     assert "nf_conntrack" in entries[1].observed
 
 
+def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:
+    """Whoever sends much fills it; where something else is wrong with the node it says why."""
+    full = {2: signs_of(unsent=("127.0.0.1:4711",))}
+    assert found(BEFORE, hints=Hints(signs=full)) == []
+    (entry,) = found(silent(BEFORE, 2), hints=Hints(signs=full))
+    assert "waits in its machine's queues" in entry.observed
+
+
 def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> None:
     seen = BEFORE
     signs = {2: signs_of(unheard=(SERVERS[0], "10.9.9.9:1"))}

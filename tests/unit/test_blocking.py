@@ -138,7 +138,7 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
     seen = await found(cluster, servers=Servers(Serving.REFUSED, *[Serving.YES] * 9))
     (entry,) = seen.blockers
     assert "Its log says: Found null in /data/version-2/currentEpoch." in entry.observed
-    assert "move the file that is named away" in entry.fix
+    assert "move currentEpoch and acceptedEpoch away" in entry.fix
 
 
 async def test_a_node_in_hand_is_left_out() -> None:

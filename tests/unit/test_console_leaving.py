@@ -1,6 +1,7 @@
 """How our processes end: when they are told, and where they could only pretend to work."""
 
 import asyncio
+import itertools
 import os
 import threading
 from typing import NoReturn
@@ -40,10 +41,30 @@ async def test_it_waits_until_it_is_told(codes: list[int]) -> None:
 async def test_without_threads_it_leaves_with_a_code_that_says_to_try_again(
     codes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: threading.Thread) -> NoReturn:
+    asked: list[threading.Thread] = []
+
+    def refuse(probe: threading.Thread) -> NoReturn:
+        asked.append(probe)
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(Left):
         await leaving.until_told(asyncio.Event())
     assert codes == [os.EX_TEMPFAIL]
+    assert len(asked) == leaving.MOST_REFUSED
+
+
+async def test_once_is_no_reason_to_leave(codes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, start, asked = asyncio.Event(), threading.Thread.start, itertools.count()
+
+    def refuse_every_other(probe: threading.Thread) -> None:
+        number = next(asked)
+        if number > 2 * leaving.MOST_REFUSED:
+            stop.set()
+        if number % 2 == 0:
+            raise RuntimeError("can't start new thread")
+        start(probe)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_every_other)
+    await leaving.until_told(stop)
+    assert codes == []

@@ -239,19 +239,23 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ),
         ({"memory_available": 0.01}, "1% of its machine's memory is left"),
         ({"tracked": (1525, 1465)}, "the firewall of its machine tracks 1525 connections, of at most 1465"),
-        ({"tracked": (900, 1465), "tasks": (60, 64)}, ""),
+        ({"tracked": (900, 1465), "tasks": (63, 64)}, ""),
+        ({"tracked": (12, 0)}, ""),
         ({"tasks": (64, 64)}, "its control group has 64 processes and threads, of at most 64"),
         ({"on_cpu": 0.05, "awaiting_cpu": 0.95}, "its threads wait for a CPU 95% of the time in which they could run"),
         ({"on_cpu": 0.4, "awaiting_cpu": 3.6}, ""),
+        ({"on_cpu": 1.0, "awaiting_cpu": 16.0}, ""),
+        ({"on_cpu": 0.05, "awaiting_cpu": 0.95, "throttled": 0.9}, "a quota of CPU time"),
+        ({"unsent": ("10.9.9.9:4711",)}, ""),
         ({"on_cpu": 0.001, "awaiting_cpu": 0.05}, ""),
         (
-            {"unsent": tuple(f"10.0.0.{n}:9" for n in range(6))},
-            "what it sends to 10.0.0.0:9, 10.0.0.1:9, 10.0.0.2:9, 10.0.0.3:9 and 2",
+            {"unsent": ("10.0.0.1:9", "10.0.0.2:4711", "10.0.0.2:4712")},
+            "what it sends to 10.0.0.2:4711, 10.0.0.2:4712 waits in its machine's queues",
         ),
         ({"unheard": ("[::1]:9", "10.0.0.1:9")}, "what it sends to [::1]:9, 10.0.0.1:9 is not acknowledged"),
     ],
 )
 def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
-    signs = list(bad_signs(signs_of(**changes), {}))
+    signs = list(bad_signs(signs_of(**changes), {"10.0.0.2:9092": "broker-2"}))
     assert len(signs) == bool(words)
     assert all(sign.observed.startswith(words) and sign.fix for sign in signs)

@@ -23,8 +23,8 @@ PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, File
 PERMANENT_CODES = frozenset({errno.EXDEV})
 """A name on another file system: that is a copy, not a new name."""
 ADVICE = {
-    errno.EPERM: "not even root may: it, or its folder, is immutable or append-only (`lsattr -d`, then `chattr -i`), or a "
-    "security module or a container keeps the worker from it",
+    errno.EPERM: "where the worker is not root, it has to be the owner, or root. Not even root may where the file or its "
+    "folder is immutable or append-only (`lsattr -d`, then `chattr -i`), or a security module or a container forbids it",
     errno.EACCES: "give the worker access, or correct the path",
     errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
     "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
@@ -133,8 +133,7 @@ def _os_errors(path: Path) -> Iterator[None]:
 def _read(path: Path) -> FileContent | None:
     with _os_errors(path):
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise Permanent(f"{path} is no regular file")
+            _regular(path)
             with path.open("rb") as file:
                 status = os.fstat(file.fileno())
                 return FileContent(file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
@@ -142,12 +141,21 @@ def _read(path: Path) -> FileContent | None:
             return None
 
 
+def _regular(path: Path) -> os.stat_result:
+    """Of a file that can be read to an end: whoever opens a FIFO waits for its other side."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise Permanent(f"{path} is no regular file")
+    return status
+
+
 def _read_part(path: Path, offset: int, length: int) -> bytes | None:
     with _os_errors(path):
         try:
+            if offset < 0:
+                offset = max(_regular(path).st_size + offset, 0)
             with path.open("rb") as file:
-                end = file.seek(0, os.SEEK_END)
-                file.seek(offset if offset >= 0 else max(end + offset, 0))
+                file.seek(offset)  # and never to the end, which files of /proc refuse
                 return file.read(length)
         except FileNotFoundError:
             return None
