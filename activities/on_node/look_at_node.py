@@ -106,10 +106,11 @@ def glance(process: str) -> dict[str, Any]:
     stats = {tid: stat.rpartition(")")[2].split() for tid, stat in told.items() if stat}
     own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
+    shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
     unheard, unsent = undelivered(process)
     return {
         "at": time.monotonic(),
-        "cpu": {tid: found for tid in stats if (found := on_cpu(f"{process}/task/{tid}")) is not None},
+        "cpu": {tid: found for tid, found in shares.items() if found is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
         "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
@@ -273,7 +274,7 @@ def sockets(pid: int) -> list[str] | None:
 
 def inode_of(path: str) -> str | None:
     try:
-        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))  # noqa: PTH115
+        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))
     except OSError:
         return None
     return found.group(1) if found else None
