@@ -84,11 +84,14 @@ class Traveller:
         seen["kraft"] = await self.until(lambda o: is_healthy(o, self._spec) and self._migrating(o) == {0})
 
     async def until(self, is_wanted: Callable[[Observation], bool]) -> Observation:
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        """Seen twice in a row: one look has read a node's disk before its gauges, which it may have come to meanwhile."""
+        deadline, was_seen = time.monotonic() + DEADLINE_SECONDS, False
         while True:
             seen = await observe(self._record, self._ports)
-            if is_wanted(seen) and self._versions_are_known(seen):
+            is_seen = is_wanted(seen) and self._versions_are_known(seen)
+            if is_seen and was_seen:
                 return seen
+            was_seen = is_seen
             assert time.monotonic() < deadline, seen.model_dump_json(indent=1)
 
     async def _provision(self, controller: ControllerSpec) -> None:
