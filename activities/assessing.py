@@ -9,6 +9,7 @@ from typing import TypeVar
 from temporalio import activity
 
 from activities.heartbeat import heartbeating
+from activities.machine_notes import MachineNotes
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
 from activities.ports.stores import Ledger
@@ -18,6 +19,7 @@ from domain.contracts import ActivityName, Assessment, AssessRequest, StepReques
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
 from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, Transient, Unsafe
+from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
 from domain.records import ClusterRecord, CommandKind
@@ -37,14 +39,16 @@ class Assessing:
     """Activities that only look. They may run as often as anybody likes."""
 
     def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+        self._ports, self._notes = ports, MachineNotes(ports)
 
     @activity.defn(name=ActivityName.ASSESS)
     async def assess(self, request: AssessRequest) -> Assessment:
         """Observe, store, classify, decide."""
         async with heartbeating():
-            assessment, observation = await look_and_decide(request, self._ports, _seconds_for_names(request))
-            await self._keep(request, assessment, observation)
+            assessment, observation, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
+            await self._keep(request, assessment, content)
+            if request.revert is None:
+                await self._notes.keep(request.migration_id, await cluster_of(request, self._ports), observation)
             return assessment
 
     @activity.defn(name=ActivityName.WATCH)
@@ -53,17 +57,17 @@ class Assessing:
         async with heartbeating():
             while True:
                 begun = time.monotonic()
-                assessment, observation = await look_and_decide(request, self._ports, _seconds_for_names(request))
+                assessment, _, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
                 if assessment.digest != request.seen:
-                    await self._keep(request, assessment, observation)
+                    await self._keep(request, assessment, content)
                     return assessment
                 request = request.model_copy(update={"silence": assessment.silence, "standstill": assessment.standstill})
                 await asyncio.sleep(pause_after(assessment.phase, time.monotonic() - begun, request.policy))
 
-    async def _keep(self, request: AssessRequest, assessment: Assessment, observation: bytes) -> None:
+    async def _keep(self, request: AssessRequest, assessment: Assessment, content: bytes) -> None:
         """Store what was seen; the way back needs no store, nor does what turns us round."""
         try:
-            await self._ports.artefacts.put(observation)
+            await self._ports.artefacts.put(content)
         except (KeeperlessError, OSError) as error:
             if request.revert is None and not isinstance(assessment.decision, Revert):
                 raise
@@ -92,11 +96,11 @@ def _seconds_for_names(request: AssessRequest) -> float:
 
 async def look_and_decide(
     request: AssessRequest | StepRequest, ports: Ports, poison_seconds: float = 0.0
-) -> tuple[Assessment, bytes]:
+) -> tuple[Assessment, Observation, bytes]:
     """One assessment, on a fresh observation and on what the ledger says of the approvals right now.
 
-    With it the observation as JSON, to be kept under its sha256, which the assessment names: a watch looks once a second
-    for weeks, and only a look that changed something is worth keeping.
+    With it the observation, also as JSON, to be kept under its sha256, which the assessment names: a watch looks once a
+    second for weeks, and only a look that changed something is worth keeping.
     """
     await ensure_not_superseded(request, ports)
     cluster = await cluster_of(request, ports)
@@ -111,7 +115,7 @@ async def look_and_decide(
     assessment = assess_observation(
         observation, cluster.spec, request.policy, ruling, name, before, still, needs_survey=is_start
     )
-    return assessment, content
+    return assessment, observation, content
 
 
 def _may_survey(request: AssessRequest | StepRequest) -> bool:
@@ -249,7 +253,7 @@ async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:
         looked, silent = await answer_or_silence(look_and_decide(request, ports))
         if looked is None:
             return silent
-        assessment, _ = looked
+        assessment, _, _ = looked
         if assessment.decision != request.step:
             reason = getattr(assessment.decision, "reason", assessment.decision.decision)
             return f"a fresh look right before the effect decides otherwise: {reason}"

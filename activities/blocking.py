@@ -25,6 +25,7 @@ from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.machine_signs import changed_besides
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
@@ -55,7 +56,7 @@ class Blocking:
                 observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._hinting.ask_servers(cluster)
             )
             situation = situation_of(observation, cluster.spec, request.policy)
-            hints = await self._hinting.hints(cluster, observation, situation, request.in_hand, servers)
+            hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
             return self._told(request, record, ruling, cluster, observation, hints)
 
     def _told(
@@ -88,6 +89,7 @@ class Blocking:
             blockers=found,
             explained=tuple(sorted(explained)),
             unlooked=hints.silent,
+            changed=changed_besides(looked, found),
         )
 
     async def _ruling(self, request: BlockersRequest, record: MigrationRecord) -> Ruling:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.forgotten_topics import forgotten_topics
+from activities.machine_notes import MachineNotes
 from activities.node_survey import CannotLook, watch_ourselves, watch_process
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
@@ -23,6 +24,7 @@ from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.errors import KeeperlessError
+from domain.machine_notes import OURS, MachineChanges
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import VitalSigns
@@ -62,6 +64,7 @@ class Hinting:
 
     def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
         self._ports, self._servers, self._listeners, self._members = ports, servers, listeners, members
+        self._notes = MachineNotes(ports)
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
@@ -71,6 +74,7 @@ class Hinting:
 
     async def hints(
         self,
+        migration_id: str,
         cluster: ClusterRecord,
         observation: Observation,
         situation: Situation,
@@ -97,12 +101,16 @@ class Hinting:
         knocked = asyncio.gather(
             self._signs(cluster, observation, watched, silent),
             _in_time("our own machine", own_signs(observation), silent, None, WATCH_SECONDS),
-            self._deaf(cluster, observation, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
+            self._deaf(migration_id, cluster, observation, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
-        found, more, knocks = await asyncio.gather(asked, further, knocked)
+        changed = asyncio.gather(
+            self._changes(migration_id, cluster, observation, [*watched, *down_nodes(situation)], silent),
+            _in_time("what has changed on our own machine", self._notes.of_ours(migration_id), silent, None, WATCH_SECONDS),
+        )
+        found, more, knocks, (changes, own_changes) = await asyncio.gather(asked, further, knocked, changed)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
-        signs, own, (shut, (unheard, set_dynamically), signs_of_deaf) = knocks
+        signs, own, (shut, (unheard, set_dynamically), signs_of_deaf, changes_of_deaf) = knocks
         return Hints(
             logs=logs,
             servers=servers,
@@ -120,19 +128,30 @@ class Hinting:
             crowded=large,
             signs=signs | signs_of_deaf,
             own_signs=own,
+            changes=changes | changes_of_deaf | ({OURS: own_changes} if own_changes else {}),
             silent=tuple(silent),
         )
 
     async def _deaf(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation, but: Container[int], silent: list[str]
-    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], dict[int, VitalSigns]]:
+        self,
+        migration_id: str,
+        cluster: ClusterRecord,
+        observation: Observation,
+        situation: Situation,
+        but: Container[int],
+        silent: list[str],
+    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], dict[int, VitalSigns], dict[str, MachineChanges]]:
         """Who is not reached at what is his (`_shut`, `_addresses`), and what their machines say."""
         shut, (unheard, set_dynamically) = await asyncio.gather(
             self._shut(cluster, observation, situation), self._addresses(cluster, observation, situation, silent)
         )
         deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
         asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
-        return shut, (unheard, set_dynamically), await self._signs(cluster, observation, asked, silent)
+        signs, changes = await asyncio.gather(
+            self._signs(cluster, observation, asked, silent),
+            self._changes(migration_id, cluster, observation, asked, silent),
+        )
+        return shut, (unheard, set_dynamically), signs, changes
 
     async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
         """What keeps replicas from catching up, where some have to."""
@@ -219,6 +238,18 @@ class Hinting:
         found = zip(wanted, await asyncio.gather(*map(watch, wanted)), strict=True)
         return {node_id: signs for node_id, signs in found if signs is not None}
 
+    async def _changes(
+        self, migration_id: str, cluster: ClusterRecord, observation: Observation, nodes: Iterable[int], silent: list[str]
+    ) -> dict[str, MachineChanges]:
+        async def look(node_id: int) -> MachineChanges | None:
+            asked = self._notes.of_node(migration_id, cluster, observation.node(node_id))
+            what = f"what has changed on the machine of {cluster.spec.node_name(node_id)}"
+            return await _in_time(what, asked, silent, None, WATCH_SECONDS)
+
+        wanted = list(dict.fromkeys(nodes))
+        found = zip(wanted, await asyncio.gather(*map(look, wanted)), strict=True)
+        return {cluster.spec.node_name(node_id): changes for node_id, changes in found if changes}
+
     async def _assigned(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation
     ) -> dict[int, tuple[str, ...]]:
@@ -304,6 +335,11 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
     wanted += in_hand_ids(spec, in_hand)
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
+
+
+def down_nodes(situation: Situation) -> list[int]:
+    """Of whose processes nothing can be asked, but of their machines."""
+    return [node.id for node in situation.nodes if node.mode in DOWN_MODES]
 
 
 def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:

@@ -82,7 +82,7 @@ async def look_at_node(
         **request,
     }
     program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
-    answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)]))
+    answer = json.loads(await run_program(driver, ["python3", "-c", program, json.dumps(asked)]))
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
@@ -97,7 +97,7 @@ async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSi
     """Takes a second. Raises `CannotLook`, `Transient`."""
     program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
     asked = {"watch": pid, "log_dirs": node.log_dirs}
-    answer = json.loads(await _run(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 
@@ -107,7 +107,8 @@ async def watch_ourselves() -> VitalSigns:
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 
-async def _run(driver: NodeDriver, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:
+async def run_program(driver: NodeDriver, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:
+    """What a program that answers with one JSON object prints there. Raises `CannotLook`, `Transient`."""
     try:
         ran = await driver.run(arguments, {}, timeout)
     except Permanent as error:

@@ -74,7 +74,7 @@ class Previewing:
         )
         for _ in range(request.policy.stable_samples):
             await asyncio.sleep(request.policy.poll_interval.total_seconds())
-            assessment, _observation = await look_and_decide(look, self._ports)
+            assessment, _, _ = await look_and_decide(look, self._ports)
             if not isinstance(assessment.decision, Revert):
                 return RollbackAnswer(refused_because="a further look does not ask for the way back any more")
         return RollbackAnswer(order=RevertOrder(command_id=None, because=request.because, cluster=cluster))

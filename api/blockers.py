@@ -19,6 +19,7 @@ from api.wiring import Wiring
 from domain import standing
 from domain.blocker import Blocker, blocker
 from domain.contracts import TaskQueue
+from domain.decisions import WaitReason
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign
@@ -26,6 +27,8 @@ from ledger.errors import LedgerUnavailable
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
+NO_TROUBLE = frozenset({standing.APPROVAL, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
+"""What waits for people, or for time."""
 PAGE = 1000
 """Events read at a time."""
 
@@ -63,6 +66,8 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     known = [*_known(record, seen, run, events, commands, now), *([unled] if unled is not None else [])]
     own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
+    if seen is not None and any(entry.code not in NO_TROUBLE for entry in found):
+        found += seen.changed
     return _answer(record, seen, _once(found))
 
 

@@ -158,7 +158,7 @@ class BlockersRequest(Payload):
 
 class BlockersSeen(Payload):
     """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
-    up.
+    up. `changed`: entries of machines on which something has changed, to be told beside one that is a trouble.
     """
 
     observed_at: datetime
@@ -166,3 +166,4 @@ class BlockersSeen(Payload):
     blockers: tuple[Blocker, ...]
     explained: tuple[str, ...] = ()
     unlooked: tuple[str, ...] = ()
+    changed: tuple[Blocker, ...] = ()

@@ -3,7 +3,7 @@
 Every call raises `LedgerUnavailable` (`Transient`) when the database does not answer within the time limit.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import CheckName, DriftReport
+from domain.machine_notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import (
     ACTIVE_STATES,
@@ -24,7 +25,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
-from ledger import chain, clusters, commands, migrations, plans, reports
+from ledger import chain, clusters, commands, migrations, notes, plans, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
 from ledger.errors import ActiveMigration, LedgerMisuse, NoSuchCluster, NoSuchMigration, SpecHasChanged
 from ledger.schema import upgrade
@@ -269,6 +270,19 @@ class SqlLedger:
     async def measured_steps(self, cluster: str) -> list[MeasuredStep]:
         """How long restarts of this cluster's nodes have taken in its migrations, the newest first."""
         return await self._database.read(lambda connection: plans.measured_steps(connection, cluster))
+
+    # Notes of machines
+
+    async def put_note(self, migration_id: str, note: MachineNote) -> None:
+        """Keep how a machine was set, in place of what was kept of it before. Raises `NoSuchMigration`."""
+        await self._database.write(lambda connection: notes.put(connection, migration_id, note))
+
+    async def note(self, migration_id: str, about: str) -> MachineNote | None:
+        return await self._database.read(lambda connection: notes.find(connection, migration_id, about))
+
+    async def noted(self, migration_id: str) -> Mapping[str, str | None]:
+        """About whom there are notes, and of which process of his."""
+        return await self._database.read(lambda connection: notes.identities(connection, migration_id))
 
     # Events
 

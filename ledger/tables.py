@@ -19,6 +19,7 @@ from sqlalchemy import (
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import DriftReport
+from domain.machine_notes import MachineNote
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import Progress
@@ -139,6 +140,19 @@ plans = Table(
     Column("plan_hash", Text, nullable=False),
     Column("plan", ModelJson(Plan), nullable=False, comment="the whole; the other columns are parts of it, to search by"),
     Index("ix_plans_cluster_made_at_id", "cluster", "made_at", "id"),
+)
+
+# What people are told of changes is made from these; no decision is.
+machine_notes = Table(
+    "machine_notes",
+    metadata,
+    Column("migration_id", Text, ForeignKey("migrations.id"), primary_key=True),
+    Column("about", Text, primary_key=True),
+    Column("identity", Text),
+    Column("at", UtcDateTime, nullable=False),
+    Column(
+        "note", ModelJson(MachineNote), nullable=False, comment="the whole; the other columns are parts of it, to search by"
+    ),
 )
 
 # No foreign keys: a refused call about something that does not exist is told here too.

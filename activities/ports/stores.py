@@ -1,10 +1,11 @@
 """What is kept: artefacts, secrets, the ledger."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from domain.drift.report import CheckName, DriftReport
+from domain.machine_notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 
@@ -67,6 +68,14 @@ class Ledger(Protocol):
         """Publish a plan, once: where one with this id is there already that one stands, and is the answer."""
 
     async def plan(self, plan_id: str) -> Plan | None: ...
+
+    async def put_note(self, migration_id: str, note: MachineNote) -> None:
+        """Keep how a machine was set, in place of what was kept of it before."""
+
+    async def note(self, migration_id: str, about: str) -> MachineNote | None: ...
+
+    async def noted(self, migration_id: str) -> Mapping[str, str | None]:
+        """About whom there are notes, and of which process of his."""
 
     async def measured_steps(self, cluster: str) -> list[MeasuredStep]:
         """How long restarts of this cluster's nodes have taken in its migrations, the newest first."""

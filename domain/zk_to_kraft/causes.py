@@ -8,6 +8,7 @@ from enum import StrEnum
 from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import WaitReason
+from domain.machine_notes import MachineChanges
 from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
@@ -59,14 +60,14 @@ class Hints:
     not serve, as far as somebody has said where they are. `assigned`: by broker id that is not
     registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
     the copy could not read.
-    `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept no
-    connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from us,
-    while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has set in
-    ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has
-    not got. `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then,
-    znodes that are nearly as large as ZooKeeper takes. `signs`: by node id,
-    of processes in trouble, what their machines say; `own_signs`: the same of keeperless-activities, where something did not
-    answer it. `silent`: hints that were asked for and did not come, in words.
+    `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
+    no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
+    us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
+    set in ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has not got.
+    `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
+    that are nearly as large as ZooKeeper takes. `signs`: by node id, of processes in trouble, what their machines say;
+    `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
+    what is different on its machine since it was noted. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -85,6 +86,7 @@ class Hints:
     crowded: tuple[str, ...] = ()
     signs: Mapping[int, VitalSigns] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
+    changes: Mapping[str, MachineChanges] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
 
 

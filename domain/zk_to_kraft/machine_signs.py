@@ -1,16 +1,20 @@
 """What a node's machine says of its process, told with the entry that the node has already, or as one of its own. Pure."""
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from domain.blocker import Blocker
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
+from domain.machine_notes import OURS, MachineChanges
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
 
-OURS = "keeperless-activities"
+NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
+LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 LISTENERS = ("advertised.listeners", "listeners")
 
 
@@ -25,7 +29,34 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     if ours:
         signs[OURS] = ours
         own += [_cause(looked, OURS)] if OURS not in told and not all(sign.is_slight for sign in ours) else []
-    return [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
+    told_of = [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
+    return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
+
+
+def changed_besides(looked: Looked, told: Sequence[Blocker]) -> tuple[Blocker, ...]:
+    """Of machines on which something has changed, and of which nothing is `told`: worth an entry beside another one, for a step
+    that fails, or a worker that is silent. What is the same on several is told once."""
+    known = {line for entry in told for line in (looked.hints.changes.get(entry.object) or NO_CHANGE).lines}
+    found = []
+    for name, changes in looked.hints.changes.items():
+        new = changes.without(known)
+        if new and all(entry.object != name for entry in told):
+            found.append(_with_changes(_cause(looked, name), new).blocker)
+            known |= set(new.lines)
+    return tuple(found)
+
+
+def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
+    if not changes:
+        return found
+    entry, words = found.blocker, []
+    if changes.changes:
+        words.append(f"Changed on its machine since {changes.since:%d %b %H:%M:%S} UTC: {'; '.join(changes.changes)}")
+    if changes.said:
+        words.append(f"Its kernel has said: {'; '.join(changes.said)}")
+    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *words]))
+    fix = " ".join(filter(None, [entry.fix, LOOK_AT_CHANGES]))
+    return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
 
 
 def _own(looked: Looked, node_id: int) -> Cause:

@@ -19,6 +19,12 @@ class FakeMachine:
         self.files: dict[str, FileContent] = {}
         self.signs: dict[str, object] = {}
         """What it says of its process, besides that all is well (`VitalSigns`)."""
+        self.facts: dict[str, dict[str, str]] = {
+            "sysctl": {"vm.max_map_count": "262144"},
+            "limit": {"Max open files": "100000"},
+        }
+        self.kernel: list[tuple[float, str]] = []
+        """How it is set, and what its kernel has said (`activities.on_node.note_machine`)."""
         self._made: set[str] = {"/"}
 
     def read(self, path: str) -> FileContent | None:

@@ -14,7 +14,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
-from playground.fakes.node_look import is_look, look
+from playground.fakes.node_look import is_look, is_note, look, note
 from playground.fakes.storage_tool import format_storage, write_meta
 
 VERSION = "3.9.2"
@@ -182,10 +182,12 @@ class FakeDriver:
     async def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
     ) -> Completed:
-        """Knows `kafka.tools.StorageTool format`, the look that is sent to a node, and the configuration management of
-        `fakes.spec`."""
+        """Knows `kafka.tools.StorageTool format`, the programs that are sent to a node, and the configuration
+        management of `fakes.spec`."""
         if is_look(arguments):
             return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
+        if is_note(arguments):
+            return note(self._node.machine, arguments)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
         if arguments[0] == "configuration":

@@ -1,4 +1,7 @@
-"""The program of `activities.on_node.look_at_node` on a simulated machine: the same answer, from its files in memory."""
+"""The programs that are sent to a node, on a simulated machine: `look_at_node` and `note_machine` of `activities.on_node`.
+
+The same answers, from its files in memory, and from what it is said to be.
+"""
 
 import json
 import re
@@ -13,7 +16,8 @@ from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine
 
 GIB = 1024**3
-NAME = "look_at_node.py"
+FOLDER = Path(on_node.__file__).parent
+OF_A_PROCESS = frozenset({"limit", "process", "environment", "group"})
 PARTITION = re.compile(r"(.+)-\d+")
 ID = re.compile(rb"topic_id: (\S+)")
 
@@ -37,7 +41,22 @@ HEALTHY: dict[str, object] = {
 
 
 def is_look(arguments: Sequence[str]) -> bool:
-    return arguments[:2] == ["python3", "-c"] and arguments[2] == (Path(on_node.__file__).parent / NAME).read_text("utf-8")
+    return _is(arguments, "look_at_node.py")
+
+
+def is_note(arguments: Sequence[str]) -> bool:
+    return _is(arguments, "note_machine.py")
+
+
+def _is(arguments: Sequence[str], program: str) -> bool:
+    return arguments[:2] == ["python3", "-c"] and arguments[2] == (FOLDER / program).read_text("utf-8")
+
+
+def note(machine: FakeMachine, arguments: Sequence[str]) -> Completed:
+    """As it is said to be set. Of a process only where one is asked about."""
+    has_process = json.loads(arguments[3])["pid"] is not None
+    facts = {kind: found for kind, found in machine.facts.items() if has_process or kind not in OF_A_PROCESS}
+    return Completed(0, json.dumps({"facts": facts, "kernel": machine.kernel}), "")
 
 
 def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unreachable: Collection[str]) -> Completed:

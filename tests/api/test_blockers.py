@@ -41,6 +41,7 @@ Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 OWN_NAMESPACE = str(Path("/proc/self/ns/pid").readlink())
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
 DOWN = blocker("node-down", "broker-2", observed="it does not run", expected="it runs", fix="start it", since=NOW)
+CHANGED = blocker("machine", "broker-3", observed="mount /data: rw → ro", expected="-", fix="look", since=NOW)
 HELD = Waiting(reason="held", means="-", since=NOW, detail="held by anna: lunch", for_people=True)
 NODE_DOWN = Waiting(reason="node-down", means="Start it.", since=NOW, objects=("broker-2",))
 
@@ -58,6 +59,7 @@ async def find_blockers(request: BlockersRequest) -> BlockersSeen:
         blockers=found,
         explained=("node-down",) if found else (),
         unlooked=("log of broker-1: no",),
+        changed=(CHANGED,) if request.policy.stable_samples == 4 else (),
     )
 
 
@@ -114,6 +116,17 @@ async def test_a_wait_that_the_look_explains_is_told_once(api: Any) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
     assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2")]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_what_has_changed_on_a_machine_is_told_beside_trouble_and_is_none_by_itself(api: Any) -> None:
+    """As for a migration that is held, or waits for an approval, while a step of ours has the other node in its hands."""
+    migration_id = await migrating(api, stable_samples=4)
+    assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2"), ("machine", "broker-3")]
+    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
+    begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=datetime.now(UTC), data={"node": "broker-2"})
+    await api.wiring.ledger.record(migration_id, [begun], Progress(state=MigrationState.HELD, waiting=HELD))
+    assert keys(await blockers(api, migration_id)) == [("held", "the migration")]
 
 
 @pytest.mark.usefixtures("watcher", "worker")

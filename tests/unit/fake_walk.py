@@ -21,6 +21,7 @@ from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, 
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
+from domain.machine_notes import MachineNote
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
@@ -151,6 +152,7 @@ class LedgerInMemory:
         self._cluster = cluster.record()
         self._commands: dict[str, Command] = {}
         self._reports: list[DriftReport] = []
+        self.notes: dict[str, MachineNote] = {}
 
     def _answering(self) -> "LedgerInMemory":
         if self.is_silent:
@@ -197,6 +199,15 @@ class LedgerInMemory:
         if migration_id is not None:
             return next((report for report in kept if report.migration_id == migration_id), None)
         return kept[-1] if kept else None
+
+    async def put_note(self, migration_id: str, note: MachineNote) -> None:
+        self._answering().notes[note.about] = note
+
+    async def note(self, migration_id: str, about: str) -> MachineNote | None:
+        return self._answering().notes.get(about)
+
+    async def noted(self, migration_id: str) -> dict[str, str | None]:
+        return {about: note.identity for about, note in self._answering().notes.items()}
 
     async def drifts_found(self, cluster: str, check: CheckName) -> int:
         return sum(report.verdict is Verdict.DRIFT for report in self._answering()._reports)

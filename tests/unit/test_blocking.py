@@ -11,7 +11,8 @@ from temporalio.testing import ActivityEnvironment
 from activities import forgotten_topics, hints, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking
-from activities.observe import Ports
+from activities.machine_notes import MachineNotes
+from activities.observe import Ports, observe
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
@@ -85,9 +86,10 @@ async def found(
     progress: Progress | None = None,
     servers: Servers | None = None,
     listeners: Knocked | None = None,
+    ledger: Ledger | None = None,
     **request: Any,
 ) -> BlockersSeen:
-    ledger = Ledger(cluster, progress or Progress(state=MigrationState.HELD))
+    ledger = ledger or Ledger(cluster, progress or Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(**({"migration_id": "m1", "cluster": "orders", "policy": POLICY} | request))
     seen: BlockersSeen = await ActivityEnvironment().run(
@@ -112,6 +114,48 @@ async def test_the_hold_is_looked_through() -> None:
     seen = await found(cluster, Progress(state=MigrationState.HELD))
     assert keys(seen) == [("node-down", "broker-2")]
     assert "No space left on device" in seen.blockers[0].observed
+
+
+async def noted(cluster: FakeCluster) -> Ledger:
+    """The ledger, with notes of all nodes as they are."""
+    ledger = Ledger(cluster, Progress(state=MigrationState.RUNNING))
+    ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+    observation = await observe(cluster.record(), ports)
+    await ActivityEnvironment().run(MachineNotes(ports).keep, "m1", cluster.record(), observation)
+    return ledger
+
+
+async def test_what_has_changed_on_the_machine_of_a_node_in_trouble_is_told() -> None:
+    cluster = await in_dual_write()
+    ledger = await noted(cluster)
+    cluster.nodes[2].die("java.io.IOException: No space left on device")
+    cluster.nodes[2].machine.facts["sysctl"]["vm.max_map_count"] = "65530"
+    cluster.nodes[2].machine.kernel = [(0.0, "EXT4-fs error (device sdb): bad block")]
+    seen = await found(cluster, ledger=ledger)
+    assert keys(seen) == [("node-down", "broker-2")]
+    assert "Changed on its machine since " in seen.blockers[0].observed
+    assert seen.blockers[0].observed.endswith(
+        "UTC: vm.max_map_count: 262144 → 65530. Its kernel has said: EXT4-fs error (device sdb): bad block"
+    )
+    assert seen.blockers[0].fix.endswith("what nobody meant is to be put back as it was.")
+
+
+async def test_where_nothing_is_in_the_way_a_change_is_no_entry() -> None:
+    cluster = await in_dual_write()
+    ledger = await noted(cluster)
+    cluster.nodes[2].machine.facts["sysctl"]["vm.max_map_count"] = "65530"
+    seen = await found(cluster, ledger=ledger)
+    assert (keys(seen), seen.changed) == ([], ())
+
+
+async def test_a_node_in_hand_on_whose_machine_something_has_changed_is_told_beside_other_trouble() -> None:
+    cluster = await in_dual_write()
+    ledger = await noted(cluster)
+    cluster.nodes[2].machine.facts["sysctl"]["vm.max_map_count"] = "65530"
+    seen = await found(cluster, ledger=ledger, in_hand=("broker-2",))
+    assert keys(seen) == []
+    assert [(entry.code, entry.object) for entry in seen.changed] == [("machine", "broker-2")]
+    assert "vm.max_map_count: 262144 → 65530" in seen.changed[0].observed
 
 
 async def test_every_server_of_the_ensemble_is_asked() -> None:

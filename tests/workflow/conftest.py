@@ -360,7 +360,7 @@ class World:
 
     async def _lead(self, request: AssessRequest, phase: Phase) -> None:
         for number in range(1000):
-            assessment, _ = await look_and_decide(request, self.ports)
+            assessment, _, _ = await look_and_decide(request, self.ports)
             if assessment.phase == phase:
                 break
             if isinstance(assessment.decision, Step):
