@@ -255,7 +255,7 @@ def count_looks(monkeypatch: pytest.MonkeyPatch, other: int | None = None) -> li
     decided: list[Decision] = []
 
     async def look(request: AssessRequest, ports: Ports) -> tuple[Assessment, bytes]:
-        assessment, content = await look_and_decide(request, ports)
+        assessment, _, content = await look_and_decide(request, ports)
         is_other = len(decided) == other
         decided.append(Wait(reason=WaitReason.COPY_NOT_COMPLETE) if is_other else Revert(reason=WaitReason.COPY_CANNOT_FINISH))
         return assessment.model_copy(update={"decision": decided[-1]}), content
