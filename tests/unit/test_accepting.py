@@ -15,6 +15,7 @@ from activities.previewing import Previewing
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
+from domain.observation import Observation
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
@@ -254,11 +255,11 @@ def count_looks(monkeypatch: pytest.MonkeyPatch, other: int | None = None) -> li
     """What each look decides: to turn round, but for the one with the number `other`. A cluster that flickers."""
     decided: list[Decision] = []
 
-    async def look(request: AssessRequest, ports: Ports) -> tuple[Assessment, bytes]:
-        assessment, _, content = await look_and_decide(request, ports)
+    async def look(request: AssessRequest, ports: Ports) -> tuple[Assessment, Observation, bytes]:
+        assessment, observation, content = await look_and_decide(request, ports)
         is_other = len(decided) == other
         decided.append(Wait(reason=WaitReason.COPY_NOT_COMPLETE) if is_other else Revert(reason=WaitReason.COPY_CANNOT_FINISH))
-        return assessment.model_copy(update={"decision": decided[-1]}), content
+        return assessment.model_copy(update={"decision": decided[-1]}), observation, content
 
     monkeypatch.setattr(previewing, "look_and_decide", look)
     return decided
