@@ -5,13 +5,12 @@ Each in the time in which somebody waits for an answer: what does not come is na
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Container, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Container, Iterable, Mapping
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
 from activities.forgotten_topics import forgotten_topics
-from activities.machine_notes import MachineNotes
-from activities.node_survey import CannotLook, watch_ourselves, watch_process
+from activities.in_time import in_time
+from activities.machine_hints import MachineHints, MachinesSeen
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
 from activities.ports.kafka import Listeners
@@ -23,16 +22,13 @@ from activities.throttles import throttles
 from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.errors import KeeperlessError
-from domain.machine_notes import OURS, MachineChanges
+from domain.machine_notes import OURS
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
-from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
 
-T = TypeVar("T")
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
 
@@ -52,19 +48,13 @@ SERVER_LOG_BYTES = 256 * 1024
 MOST_LAGGING = 6
 """Followers whose log is read where replicas lag, leaders, and brokers that do not answer: what one says holds for others."""
 
-HINT_SECONDS = 3.5
-"""For each thing that is looked up besides the look itself."""
-
-WATCH_SECONDS = 6.0
-"""For a program that is run on a machine in trouble, and watches for a second of it."""
-
 
 class Hinting:
     """Looks up whatever may explain what an observation shows."""
 
     def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
         self._ports, self._servers, self._listeners, self._members = ports, servers, listeners, members
-        self._notes = MachineNotes(ports)
+        self._machines = MachineHints(ports)
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
@@ -86,31 +76,30 @@ class Hinting:
         asked = asyncio.gather(
             self._logs(cluster, worth_reading(cluster.spec, observation, situation, in_hand), silent),
             self._server_logs(cluster, servers, silent),
-            _in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
-            _in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
-            _in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
+            in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
+            in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
+            in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
         )
         further = asyncio.gather(
-            _in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
-            _in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
-            _in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
-            _in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
-            _in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
+            in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
+            in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
+            in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
+            in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
+            in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
         )
         watched = worth_watching(cluster.spec, observation, situation, in_hand)
+        down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
+        theirs = (migration_id, cluster, observation)
         knocked = asyncio.gather(
-            self._signs(cluster, observation, watched, silent),
-            _in_time("our own machine", own_signs(observation), silent, None, WATCH_SECONDS),
-            self._deaf(migration_id, cluster, observation, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
+            self._machines.of_nodes(*theirs, watched, down, silent),
+            self._machines.of_ours(migration_id, observation, silent),
+            self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
-        changed = asyncio.gather(
-            self._changes(migration_id, cluster, observation, [*watched, *down_nodes(situation)], silent),
-            _in_time("what has changed on our own machine", self._notes.of_ours(migration_id), silent, None, WATCH_SECONDS),
-        )
-        found, more, knocks, (changes, own_changes) = await asyncio.gather(asked, further, knocked, changed)
+        found, more, (seen, ours, deaf) = await asyncio.gather(asked, further, knocked)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
-        signs, own, (shut, (unheard, set_dynamically), signs_of_deaf, changes_of_deaf) = knocks
+        shut, (unheard, set_dynamically), seen_of_deaf = deaf
+        machines, (own_signs, own_changes) = seen | seen_of_deaf, ours
         return Hints(
             logs=logs,
             servers=servers,
@@ -126,9 +115,9 @@ class Hinting:
             missing=missing,
             unwritten=lacking,
             crowded=large,
-            signs=signs | signs_of_deaf,
-            own_signs=own,
-            changes=changes | changes_of_deaf | ({OURS: own_changes} if own_changes else {}),
+            signs=machines.signs,
+            own_signs=own_signs,
+            changes=machines.changes | ({OURS: own_changes} if own_changes else {}),
             silent=tuple(silent),
         )
 
@@ -140,18 +129,15 @@ class Hinting:
         situation: Situation,
         but: Container[int],
         silent: list[str],
-    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], dict[int, VitalSigns], dict[str, MachineChanges]]:
+    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], MachinesSeen]:
         """Who is not reached at what is his (`_shut`, `_addresses`), and what their machines say."""
         shut, (unheard, set_dynamically) = await asyncio.gather(
             self._shut(cluster, observation, situation), self._addresses(cluster, observation, situation, silent)
         )
         deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
         asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
-        signs, changes = await asyncio.gather(
-            self._signs(cluster, observation, asked, silent),
-            self._changes(migration_id, cluster, observation, asked, silent),
-        )
-        return shut, (unheard, set_dynamically), signs, changes
+        seen = await self._machines.of_nodes(migration_id, cluster, observation, asked, (), silent)
+        return shut, (unheard, set_dynamically), seen
 
     async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
         """What keeps replicas from catching up, where some have to."""
@@ -180,7 +166,7 @@ class Hinting:
         given = Given()
         if observation.zookeeper is not None:
             asked = self._given(cluster, running)
-            given = await _in_time("addresses of brokers in ZooKeeper", asked, silent, given)
+            given = await in_time("addresses of brokers in ZooKeeper", asked, silent, given)
         addresses = {
             broker_id: given.registered.get(broker_id)
             or written_addresses(cluster.spec.node(broker_id), observation.node(broker_id))
@@ -204,7 +190,7 @@ class Hinting:
     async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
         async def read(node_id: int) -> tuple[str, ...]:
             tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
-            return await _in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
+            return await in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
 
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
@@ -218,37 +204,11 @@ class Hinting:
 
         async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
             asked = self._members.files(member).read_part(path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
-            content = await _in_time(f"log of zookeeper {address}", asked, silent, None)
+            content = await in_time(f"log of zookeeper {address}", asked, silent, None)
             return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
 
         found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))
         return dict(zip(told, found, strict=True))
-
-    async def _signs(
-        self, cluster: ClusterRecord, observation: Observation, nodes: Iterable[int], silent: list[str]
-    ) -> dict[int, VitalSigns]:
-        async def watch(node_id: int) -> VitalSigns | None:
-            node, process = cluster.spec.node(node_id), observation.node(node_id).process
-            assert process is not None  # noqa: S101 - only who runs is watched
-            pid = int((process.identity or "").partition("@")[0])
-            watching = watch_process(self._ports.drivers.driver(node), node, pid)
-            return await _in_time(f"machine of {cluster.spec.node_name(node_id)}", watching, silent, None, WATCH_SECONDS)
-
-        wanted = list(nodes)
-        found = zip(wanted, await asyncio.gather(*map(watch, wanted)), strict=True)
-        return {node_id: signs for node_id, signs in found if signs is not None}
-
-    async def _changes(
-        self, migration_id: str, cluster: ClusterRecord, observation: Observation, nodes: Iterable[int], silent: list[str]
-    ) -> dict[str, MachineChanges]:
-        async def look(node_id: int) -> MachineChanges | None:
-            asked = self._notes.of_node(migration_id, cluster, observation.node(node_id))
-            what = f"what has changed on the machine of {cluster.spec.node_name(node_id)}"
-            return await _in_time(what, asked, silent, None, WATCH_SECONDS)
-
-        wanted = list(dict.fromkeys(nodes))
-        found = zip(wanted, await asyncio.gather(*map(look, wanted)), strict=True)
-        return {cluster.spec.node_name(node_id): changes for node_id, changes in found if changes}
 
     async def _assigned(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation
@@ -291,28 +251,10 @@ class Hinting:
         return await stray_configs(observation, cluster, self._ports.drivers)
 
 
-async def own_signs(observation: Observation) -> VitalSigns | None:
-    """What this machine says of this process, where something did not answer it."""
-    return await watch_ourselves() if observation.unanswered else None
-
-
 def _is_behind(situation: Situation) -> bool:
     """Dual write, by the quorum that ZooKeeper knows."""
     is_ours = situation.quorum is QuorumState.MIGRATION and situation.claim is Claim.KRAFT
     return is_ours and situation.dual_write is not DualWrite.CURRENT
-
-
-async def _in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
-    """The answer, or `default` with the reason noted."""
-    limit = HINT_SECONDS if seconds is None else seconds
-    try:
-        async with asyncio.timeout(limit):
-            return await asked
-    except TimeoutError:
-        silent.append(f"{what}: no answer within {limit:g} s")
-    except (KeeperlessError, CannotLook) as error:
-        silent.append(f"{what}: {error}")
-    return default
 
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
@@ -335,11 +277,6 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
     wanted += in_hand_ids(spec, in_hand)
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
-
-
-def down_nodes(situation: Situation) -> list[int]:
-    """Of whose processes nothing can be asked, but of their machines."""
-    return [node.id for node in situation.nodes if node.mode in DOWN_MODES]
 
 
 def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:

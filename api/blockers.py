@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pydantic import Field
 
 from api.answers import Outgoing
+from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
 from api.pollers import Poller, last_poller, signs_of
@@ -66,8 +67,9 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     known = [*_known(record, seen, run, events, commands, now), *([unled] if unled is not None else [])]
     own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
-    if seen is not None and any(entry.code not in NO_TROUBLE for entry in found):
-        found += seen.changed
+    if any(entry.code not in NO_TROUBLE for entry in found):
+        changed = seen.changed if seen is not None else [await changed_here(wiring, record, now, until)]
+        found += [entry for entry in changed if entry is not None]
     return _answer(record, seen, _once(found))
 
 

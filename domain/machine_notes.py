@@ -17,6 +17,9 @@ OURS = "keeperless-activities"
 """In place of a node's name: the process that looks."""
 
 
+LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
+
+
 class MachineNote(ObservedPart):
     """How a machine was set at a moment. `identity`: of the process whose limits and environment are among the facts."""
 
@@ -39,6 +42,12 @@ class MachineChanges(ObservedPart):
     @property
     def lines(self) -> tuple[str, ...]:
         return (*self.changes, *self.said)
+
+    @property
+    def in_words(self) -> str:
+        changes = f"Changed on its machine since {self.since:%d %b %H:%M:%S} UTC: {'; '.join(self.changes)}"
+        said = f"Its kernel has said: {'; '.join(self.said)}"
+        return ". ".join([*([changes] if self.changes else []), *([said] if self.said else [])])
 
     def without(self, known: Container[str]) -> "MachineChanges":
         """What is not told yet."""
@@ -75,6 +84,21 @@ IN_BOTH = frozenset({"data", "sysctl", "group"})
 
 IS_THERE = frozenset({"there", "runs", "loaded"})
 """Values that say no more than that."""
+
+
+OF_A_MACHINE = frozenset({"firewall", "network", "sysctl", "machine", "service", "module"})
+"""Kinds that are the same for every process of a machine, as long as it is in the same network namespace."""
+
+
+def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
+    """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
+    is_same_machine = _boot(before.facts) is not None and _boot(before.facts) == _boot(facts)
+    return {kind: found for kind, found in facts.items() if kind in OF_A_MACHINE} if is_same_machine else {}
+
+
+def _boot(facts: Facts) -> tuple[str, str] | None:
+    boot, network = facts.get("machine", {}).get("boot id"), facts.get("namespace", {}).get("net")
+    return (boot, network) if boot is not None and network is not None else None
 
 
 def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float, str]], now: datetime) -> MachineChanges:

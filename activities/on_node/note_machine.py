@@ -73,6 +73,7 @@ TROUBLE = re.compile(
 )
 """What the kernel says of trouble without calling it a warning."""
 WARNING = 4
+UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 
@@ -91,6 +92,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "sysctl": lambda: dict(sysctls()),
         "machine": lambda: dict(settings()),
         "service": lambda: dict(services()),
+        "namespace": lambda: dict(namespaces()),
         "module": lambda: {line.split()[0]: "loaded" for line in (text("/proc/modules") or "").splitlines()},
     }
     if request["pid"]:
@@ -337,18 +339,19 @@ def settings() -> Iterator[tuple[str, str]]:
 
 
 def services() -> Iterator[tuple[str, str]]:
-    """By the units of systemd, or where there is none, by the programs that the first process looks after."""
+    """Units of systemd that run."""
     for pid in names("/proc"):
-        if not pid.isdigit():
+        unit = UNIT.search(text(f"/proc/{pid}/cgroup") or "") if pid.isdigit() else None
+        if unit and "@" not in unit.group(1) and not unit.group(1).startswith("run-"):
+            yield unit.group(1), "runs"
+
+
+def namespaces() -> Iterator[tuple[str, str]]:
+    for name in ("net", "mnt", "pid"):
+        try:
+            yield name, os.readlink(f"/proc/self/ns/{name}")
+        except OSError:
             continue
-        unit = re.search(r"system\.slice/(?:.*/)?([^/\n]+\.service)", text(f"/proc/{pid}/cgroup") or "")
-        head, _, rest = (text(f"/proc/{pid}/stat") or "").rpartition(")")
-        fields = rest.split()
-        if unit:
-            if "@" not in unit.group(1) and not unit.group(1).startswith("run-"):
-                yield unit.group(1), "runs"
-        elif len(fields) > 18 and fields[1] == "1":
-            yield head.partition("(")[2], "runs"
 
 
 def kernel_log() -> list[tuple[float, str]]:

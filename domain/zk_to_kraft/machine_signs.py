@@ -7,14 +7,13 @@ from urllib.parse import urlsplit
 from domain.blocker import Blocker
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
-from domain.machine_notes import OURS, MachineChanges
+from domain.machine_notes import LOOK_AT_CHANGES, OURS, MachineChanges
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
 
 NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
-LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 LISTENERS = ("advertised.listeners", "listeners")
 
 
@@ -49,12 +48,8 @@ def changed_besides(looked: Looked, told: Sequence[Blocker]) -> tuple[Blocker, .
 def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
     if not changes:
         return found
-    entry, words = found.blocker, []
-    if changes.changes:
-        words.append(f"Changed on its machine since {changes.since:%d %b %H:%M:%S} UTC: {'; '.join(changes.changes)}")
-    if changes.said:
-        words.append(f"Its kernel has said: {'; '.join(changes.said)}")
-    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *words]))
+    entry = found.blocker
+    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), changes.in_words]))
     fix = " ".join(filter(None, [entry.fix, LOOK_AT_CHANGES]))
     return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
 

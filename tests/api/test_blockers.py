@@ -22,6 +22,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.on_node.note_machine import note
 from api import observing, pending, pollers
 from api.app import create_app
 from api.settings import ApiSettings
@@ -31,6 +32,7 @@ from domain import standing
 from domain.blocker import blocker
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Finding
+from domain.machine_notes import OURS, MachineNote
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
 from ledger.errors import LedgerUnavailable
@@ -191,6 +193,25 @@ async def test_who_was_there_last_is_named_with_what_keeps_it_from_its_work(
     assert identity in entry["observed"]
     assert says in entry["observed"]
     assert ("Of its process" in entry["observed"]) == (how == "open files")
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("is_beside", [True, False])
+async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine_that_is_its_own(
+    api: Any, is_beside: bool
+) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    facts = note({"pid": None, "places": [], "data": [], "own": []})["facts"]
+    facts["sysctl"]["vm.swappiness"] = "-1"
+    if not is_beside:
+        facts["machine"]["boot id"] = "another"
+    await api.wiring.ledger.put_note(migration_id, MachineNote(about=OURS, at=datetime.now(UTC), identity=None, facts=facts))
+    answer = await blockers(api, migration_id)
+    assert keys(answer)[:2] == [("no-worker", "task queue watch"), ("node-down", "broker-2")]
+    told = [item["observed"] for item in answer["items"] if item["object"] == OURS]
+    assert len(told) == is_beside
+    assert all(" UTC: vm.swappiness: -1 → " in words for words in told)
 
 
 @activity.defn

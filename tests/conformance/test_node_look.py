@@ -3,15 +3,19 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.node_survey import PROGRAM, look_at_node, request_of
+from activities.machine_notes import PROGRAM as NOTE
+from activities.machine_notes import request_of as note_request
+from activities.node_survey import PROGRAM, look_at_node, request_of, run_program
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
+from domain.machine_notes import MachineNote
 from domain.survey import NodeLook
 from playground.fakes.cluster import FakeCluster
 from tests.conformance.test_node_driver import local_node
@@ -112,6 +116,15 @@ def test_a_controller_is_asked_for_plugins_ports_and_every_broker() -> None:
     assert request["classes"] == ["com.example.Policy"]
     assert request["own_port"] == [controller.host, controller.port]
     assert [target["host"] for target in request["reach"]] == [c.host for c in cluster.spec.controllers]
+
+
+async def test_how_a_machine_is_set(given: Given) -> None:
+    answer = await run_program(given.driver, ["python3", "-c", NOTE.read_text(), json.dumps(note_request(given.node, None))])
+    told = json.loads(answer)
+    note = MachineNote(about="x", at=datetime.now(UTC), identity=None, facts=told["facts"])
+    assert note.facts["sysctl"]["vm.max_map_count"].isdigit()
+    assert not note.facts.keys() & {"limit", "process", "environment", "group"}, "no process runs"
+    assert all(isinstance(seconds, float) and isinstance(line, str) for seconds, line in told["kernel"])
 
 
 def test_the_program_fits_on_a_command_line() -> None:

@@ -231,7 +231,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
         def driver(self, node: Any) -> Any:
             return Slow(cluster.driver(node))
 
-    monkeypatch.setattr(hints, "HINT_SECONDS", 0.05)
+    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.05)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)

@@ -1,0 +1,26 @@
+"""`in_time`: an answer for people who wait, or the word that it did not come."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from activities.node_survey import CannotLook
+from domain.errors import KeeperlessError
+
+T = TypeVar("T")
+
+HINT_SECONDS = 3.5
+"""For each thing that is looked up besides the look itself."""
+
+
+async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
+    """The answer, or `default` with the reason noted in `silent`."""
+    limit = HINT_SECONDS if seconds is None else seconds
+    try:
+        async with asyncio.timeout(limit):
+            return await asked
+    except TimeoutError:
+        silent.append(f"{what}: no answer within {limit:g} s")
+    except (KeeperlessError, CannotLook) as error:
+        silent.append(f"{what}: {error}")
+    return default

@@ -1,0 +1,90 @@
+"""`MachineHints`: what machines say of processes in trouble, and what has changed there.
+
+One after the other: the programs that say what has changed would take from the CPUs whose lack is looked for.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from activities.in_time import in_time
+from activities.machine_notes import MachineNotes
+from activities.node_survey import watch_ourselves, watch_process
+from activities.observe import Ports
+from domain.machine_notes import MachineChanges
+from domain.observation import Observation
+from domain.records import ClusterRecord
+from domain.vital_signs import VitalSigns
+
+WATCH_SECONDS = 6.0
+"""For both together: the first watches for a second of it."""
+
+
+@dataclass(frozen=True)
+class MachinesSeen:
+    """`signs`: by node id, of processes that run. `changes`: by name, also of nodes that are down."""
+
+    signs: dict[int, VitalSigns] = field(default_factory=dict)
+    changes: dict[str, MachineChanges] = field(default_factory=dict)
+
+    def __or__(self, other: "MachinesSeen") -> "MachinesSeen":
+        return MachinesSeen(self.signs | other.signs, self.changes | other.changes)
+
+
+class MachineHints:
+    """Asks the machines of one migration's nodes."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports, self._notes = ports, MachineNotes(ports)
+
+    async def of_nodes(
+        self,
+        migration_id: str,
+        cluster: ClusterRecord,
+        observation: Observation,
+        running: Iterable[int],
+        down: Iterable[int],
+        silent: list[str],
+    ) -> MachinesSeen:
+        """`running`: whose process is known. What does not answer is named in `silent`."""
+
+        async def look(node_id: int, *, runs: bool) -> MachinesSeen:
+            name, view = cluster.spec.node_name(node_id), observation.node(node_id)
+            until = _now() + WATCH_SECONDS
+            signs: VitalSigns | None = None
+            if runs:
+                asked = self._watch(cluster, observation, node_id)
+                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS)
+                if signs is None:
+                    return MachinesSeen()
+            changed = self._notes.of_node(migration_id, cluster, view)
+            changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
+            return MachinesSeen({node_id: signs} if signs else {}, {name: changes} if changes else {})
+
+        ids = list(dict.fromkeys(running))
+        looks = [look(i, runs=True) for i in ids] + [look(i, runs=False) for i in dict.fromkeys(down) if i not in ids]
+        seen = MachinesSeen()
+        for found in await asyncio.gather(*looks):
+            seen |= found
+        return seen
+
+    async def of_ours(
+        self, migration_id: str, observation: Observation, silent: list[str]
+    ) -> tuple[VitalSigns | None, MachineChanges | None]:
+        """The same of this process: its signs where something did not answer it."""
+        until = _now() + WATCH_SECONDS
+        signs = (
+            await in_time("our own machine", watch_ourselves(), silent, None, WATCH_SECONDS) if observation.unanswered else None
+        )
+        changed = self._notes.of_ours(migration_id)
+        return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
+
+    async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
+        node, process = cluster.spec.node(node_id), observation.node(node_id).process
+        assert process is not None  # noqa: S101 - only who runs is watched
+        pid = int((process.identity or "").partition("@")[0])
+        return await watch_process(self._ports.drivers.driver(node), node, pid)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
