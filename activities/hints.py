@@ -22,7 +22,7 @@ from activities.throttles import throttles
 from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.machine_notes import OURS
+from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten
@@ -93,13 +93,15 @@ class Hinting:
         knocked = asyncio.gather(
             self._machines.of_nodes(*theirs, watched, down, silent),
             self._machines.of_ours(migration_id, observation, silent),
+            self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
             self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
-        found, more, (seen, ours, deaf) = await asyncio.gather(asked, further, knocked)
+        found, more, (seen, ours, metadata, deaf) = await asyncio.gather(asked, further, knocked)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf, ours
+        besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return Hints(
             logs=logs,
             servers=servers,
@@ -117,7 +119,7 @@ class Hinting:
             crowded=large,
             signs=machines.signs,
             own_signs=own_signs,
-            changes=machines.changes | ({OURS: own_changes} if own_changes else {}),
+            changes=machines.changes | besides,
             silent=tuple(silent),
         )
 
@@ -138,6 +140,14 @@ class Hinting:
         asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
         seen = await self._machines.of_nodes(migration_id, cluster, observation, asked, (), silent)
         return shut, (unheard, set_dynamically), seen
+
+    async def _set_in_zookeeper(
+        self, migration_id: str, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
+    ) -> MachineChanges | None:
+        """As long as Kafka reads it there, or writes it there."""
+        if observation.zookeeper is None or situation.quorum is QuorumState.POST_MIGRATION:
+            return None
+        return await self._machines.of_metadata(migration_id, cluster, silent)
 
     async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
         """What keeps replicas from catching up, where some have to."""

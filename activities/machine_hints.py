@@ -79,6 +79,11 @@ class MachineHints:
         changed = self._notes.of_ours(migration_id)
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
 
+    async def of_metadata(self, migration_id: str, cluster: ClusterRecord, silent: list[str]) -> MachineChanges | None:
+        """What has changed of what is set in ZooKeeper."""
+        changed = self._notes.of_metadata(migration_id, cluster)
+        return await in_time("what has changed in ZooKeeper", changed, silent, None)
+
     async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
         node, process = cluster.spec.node(node_id), observation.node(node_id).process
         assert process is not None  # noqa: S101 - only who runs is watched

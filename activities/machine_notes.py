@@ -1,4 +1,4 @@
-"""Notes of how the machines are set, kept when a migration first finds a node well, and what has changed since.
+"""Notes of how machines and metadata are set, kept when a migration first finds a node well, and what has changed since.
 
 For people only: nothing is decided by it, and nothing waits for it.
 """
@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.metadata_notes import metadata_facts
 from activities.node_survey import CannotLook, run_program
 from activities.observe import Ports
 from activities.on_node.note_machine import note
+from activities.sessions import session
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError
-from domain.machine_notes import OURS, MachineChanges, MachineNote, changes_between
+from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
@@ -44,16 +46,28 @@ class MachineNotes:
         try:
             async with asyncio.timeout(KEEP_SECONDS):
                 await self._keep(migration_id, cluster, observation)
-        except (TimeoutError, KeeperlessError, CannotLook) as error:
+        except (TimeoutError, KeeperlessError) as error:
             activity.logger.warning("machines are not noted: %s", error or "no answer in time")
 
     async def _keep(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
         known = await self._ports.ledger.noted(migration_id)
         wanted = [view for view in observation.nodes if _is_well(view) and _is_new(view, cluster, known)]
-        nodes = (self._take(cluster, view) for view in wanted)
-        own = [_take_ours()] if OURS not in known and not observation.unanswered else []
-        for taken in asyncio.as_completed([*nodes, *own]):
-            await self._ports.ledger.put_note(migration_id, await taken)
+        takes = [self._take(cluster, view) for view in wanted]
+        if not observation.unanswered:
+            takes += [_take_ours()] if OURS not in known else []
+            takes += [self._take_metadata(cluster)] if ZOOKEEPER not in known and observation.zookeeper is not None else []
+        await asyncio.gather(*(self._put(migration_id, take) for take in takes))
+
+    async def _put(self, migration_id: str, take: Awaitable[MachineNote]) -> None:
+        try:
+            await self._ports.ledger.put_note(migration_id, await take)
+        except (KeeperlessError, CannotLook) as error:
+            activity.logger.warning("a machine is not noted: %s", error)
+
+    async def _take_metadata(self, cluster: ClusterRecord) -> MachineNote:
+        at = datetime.now(UTC)
+        async with session(self._ports.zookeepers, cluster) as tree:
+            return MachineNote(about=ZOOKEEPER, at=at, identity=None, facts=await metadata_facts(tree))
 
     async def _take(self, cluster: ClusterRecord, view: NodeView) -> MachineNote:
         node, identity = cluster.spec.node(view.id), view.process.identity if view.process is not None else None
@@ -80,6 +94,14 @@ class MachineNotes:
         """The same of keeperless-activities, which is this process."""
         before = await self._ports.ledger.note(migration_id, OURS)
         return _between(before, await _look_at_ours()) if before is not None else None
+
+    async def of_metadata(self, migration_id: str, cluster: ClusterRecord) -> MachineChanges | None:
+        """The same of what is set in ZooKeeper."""
+        before = await self._ports.ledger.note(migration_id, ZOOKEEPER)
+        if before is None:
+            return None
+        async with session(self._ports.zookeepers, cluster) as tree:
+            return changes_between(before, await metadata_facts(tree), [], datetime.now(UTC))
 
 
 def _between(before: MachineNote, told: Mapping[str, Any]) -> MachineChanges:

@@ -254,9 +254,11 @@ the entry of that node.
 And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, it keeps a
 note of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
 process and its control groups, owner, rights, size and time of what Kafka is started from, running services, lines of
-`/etc/hosts`. The same of keeperless-activities. Of a node in trouble what differs from its note is told, the likeliest first,
-with what its kernel has said since. It need not be the cause; it is what one would ask first. Of the environment only the
-names are kept, but for what holds no secret. Firewall, routes and queues need `nft` or `iptables-save`, `ip` and `tc` there.
+`/etc/hosts`. The same of keeperless-activities; and of ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node
+in trouble what differs from its note is told, the likeliest first, with what its kernel has said since; of the others in
+entries beside that of the trouble. It need not be the cause; it is what one would ask first. No secret is kept: of the
+environment only the names, but for what holds none. Firewall, routes and queues need `nft` or `iptables-save`, `ip` and `tc`
+there.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

@@ -16,6 +16,9 @@ Facts = Mapping[str, Mapping[str, str]]
 OURS = "keeperless-activities"
 """In place of a node's name: the process that looks."""
 
+ZOOKEEPER = "what is set in ZooKeeper"
+"""In place of a node's name: no machine, but dynamic configs, quotas, ACLs and orders of the cluster."""
+
 
 LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 
@@ -33,6 +36,7 @@ class MachineChanges(ObservedPart):
     """What is different on a machine since then, the likeliest to matter first; and what its kernel has said since."""
 
     since: datetime
+    where: str = "on its machine"
     changes: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
 
@@ -45,7 +49,7 @@ class MachineChanges(ObservedPart):
 
     @property
     def in_words(self) -> str:
-        changes = f"Changed on its machine since {self.since:%d %b %H:%M:%S} UTC: {'; '.join(self.changes)}"
+        changes = f"Changed {self.where} since {self.since:%d %b %H:%M:%S} UTC: {'; '.join(self.changes)}"
         said = f"Its kernel has said: {'; '.join(self.said)}"
         return ". ".join([*([changes] if self.changes else []), *([said] if self.said else [])])
 
@@ -76,6 +80,10 @@ KINDS = {
     "machine": "{}",
     "service": "service {}",
     "module": "kernel module {}",
+    "config": "{}",
+    "acl": "ACLs of {}",
+    "order": "order {}",
+    "deletion": "deletion of topic {}",
 }
 """In the order of how likely each is to matter."""
 
@@ -115,7 +123,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     ending = (f"and {more} more",) if more else ()
     recent = min(now - before.at, SAID_WITHIN).total_seconds()
     said = tuple(line for seconds, line in kernel if seconds <= recent)[-MOST_TOLD // 2 :]
-    return MachineChanges(since=before.at, changes=(*told[:MOST_TOLD], *ending), said=said)
+    where = "there" if before.about == ZOOKEEPER else "on its machine"
+    return MachineChanges(since=before.at, where=where, changes=(*told[:MOST_TOLD], *ending), said=said)
 
 
 def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, is_in_both: bool) -> Iterator[str]:

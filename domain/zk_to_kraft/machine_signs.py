@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from domain.blocker import Blocker
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
-from domain.machine_notes import LOOK_AT_CHANGES, OURS, MachineChanges
+from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs
 from domain.zk_to_kraft.causes import Cause, Looked, cause
@@ -61,7 +61,8 @@ def _own(looked: Looked, node_id: int) -> Cause:
 
 
 def _cause(looked: Looked, name: str, *explained: WaitReason) -> Cause:
-    return cause(looked, MACHINE, name, *explained, observed="", expected=f"nothing keeps {name} from its work", fix="")
+    expected = "nothing of it is in the way" if name == ZOOKEEPER else f"nothing keeps {name} from its work"
+    return cause(looked, MACHINE, name, *explained, observed="", expected=expected, fix="")
 
 
 def _with(found: Cause, signs: Sequence[Sign]) -> Cause:

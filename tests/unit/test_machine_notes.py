@@ -8,8 +8,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
-from domain.errors import Transient
-from domain.machine_notes import OURS, MachineChanges, MachineNote, changes_between
+from domain.errors import Permanent, Transient
+from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory
@@ -97,7 +97,8 @@ class Kept:
 async def test_nodes_that_are_well_are_noted_once() -> None:
     kept = Kept(FakeCluster())
     await kept.keep()
-    assert set(kept.ledger.notes) == {OURS, *(f"broker-{b.id}" for b in kept.cluster.spec.brokers)}, "no controller runs"
+    brokers = {f"broker-{b.id}" for b in kept.cluster.spec.brokers}
+    assert set(kept.ledger.notes) == {OURS, ZOOKEEPER, *brokers}, "no controller runs"
     first = dict(kept.ledger.notes)
     kept.cluster.nodes[1].machine.facts["sysctl"]["vm.max_map_count"] = "65530"
     await kept.keep()
@@ -141,3 +142,45 @@ async def test_a_ledger_that_is_silent_keeps_nobody_waiting() -> None:
     await kept.keep()
     with pytest.raises(Transient):
         await kept.notes.of_ours("m1")
+
+
+CONFIGURED = b'{"version":1,"config":{"retention.ms":"1","ssl.keystore.password":"tiger"}}'
+ALLOWED = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","operation":"Read","host":"*"}]}'
+
+
+async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_against_it() -> None:
+    kept = Kept(FakeCluster())
+    znodes = kept.cluster.znodes
+    znodes["/config/topics/orders"] = CONFIGURED
+    znodes["/kafka-acl/Topic/orders"] = ALLOWED
+    await kept.keep()
+    facts = kept.ledger.notes[ZOOKEEPER].facts
+    assert facts["config"]["retention.ms in /config/topics/orders"] == "1"
+    assert facts["acl"]["/kafka-acl/Topic/orders"] == "Allow Read to User:a from *"
+    assert "tiger" not in str(facts)
+    assert not await kept.notes.of_metadata("m1", kept.cluster.record())
+    znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2"')
+    znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"Allow", b"Deny")
+    znodes["/admin/reassign_partitions"] = b"{}"
+    changes = await kept.notes.of_metadata("m1", kept.cluster.record())
+    assert changes is not None
+    assert changes.in_words.partition(" UTC: ")[2] == (
+        "retention.ms in /config/topics/orders: 1 → 2; "
+        "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
+        "order /admin/reassign_partitions is new"
+    )
+
+
+async def test_a_machine_without_python_keeps_no_other_from_being_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(FakeCluster())
+    run = type(kept.cluster.driver(kept.cluster.spec.brokers[0])).run
+
+    async def refuse(driver: Any, *arguments: Any) -> Any:
+        if driver._node.spec.id == 1:
+            raise Permanent("python3: no such program")
+        return await run(driver, *arguments)
+
+    monkeypatch.setattr(type(kept.cluster.driver(kept.cluster.spec.brokers[0])), "run", refuse)
+    await kept.keep()
+    assert "broker-1" not in kept.ledger.notes
+    assert {"broker-2", OURS} <= kept.ledger.notes.keys()
