@@ -12,6 +12,7 @@ from activities.heartbeat import heartbeating
 from activities.machine_notes import MachineNotes
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
+from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.stores import Ledger
 from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
@@ -38,8 +39,8 @@ SPARED = 9
 class Assessing:
     """Activities that only look. They may run as often as anybody likes."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports, self._notes = ports, MachineNotes(ports)
+    def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
+        self._ports, self._notes = ports, MachineNotes(ports, members)
 
     @activity.defn(name=ActivityName.ASSESS)
     async def assess(self, request: AssessRequest) -> Assessment:

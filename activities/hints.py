@@ -54,7 +54,7 @@ class Hinting:
 
     def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
         self._ports, self._servers, self._listeners, self._members = ports, servers, listeners, members
-        self._machines = MachineHints(ports)
+        self._machines = MachineHints(ports, members)
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
@@ -93,10 +93,11 @@ class Hinting:
         knocked = asyncio.gather(
             self._machines.of_nodes(*theirs, watched, down, silent),
             self._machines.of_ours(migration_id, observation, silent),
+            self._machines.of_servers(migration_id, cluster, servers, silent),
             self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
             self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
-        found, more, (seen, ours, metadata, deaf) = await asyncio.gather(asked, further, knocked)
+        found, more, (seen, ours, changes_of_servers, metadata, deaf) = await asyncio.gather(asked, further, knocked)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
@@ -119,7 +120,7 @@ class Hinting:
             crowded=large,
             signs=machines.signs,
             own_signs=own_signs,
-            changes=machines.changes | besides,
+            changes=machines.changes | changes_of_servers | besides,
             silent=tuple(silent),
         )
 

@@ -4,17 +4,20 @@ One after the other: the programs that say what has changed would take from the 
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from activities.in_time import in_time
-from activities.machine_notes import MachineNotes
+from activities.machine_notes import MachineNotes, servers_of
 from activities.node_survey import watch_ourselves, watch_process
 from activities.observe import Ports
+from activities.ports.nodes import ZooKeeperMembers
+from domain.cluster import ZooKeeperMemberSpec
 from domain.machine_notes import MachineChanges
 from domain.observation import Observation
 from domain.records import ClusterRecord
 from domain.vital_signs import VitalSigns
+from domain.zk_to_kraft.causes import Serving
 
 WATCH_SECONDS = 6.0
 """For both together: the first watches for a second of it."""
@@ -34,8 +37,8 @@ class MachinesSeen:
 class MachineHints:
     """Asks the machines of one migration's nodes."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports, self._notes = ports, MachineNotes(ports)
+    def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
+        self._ports, self._notes = ports, MachineNotes(ports, members)
 
     async def of_nodes(
         self,
@@ -78,6 +81,19 @@ class MachineHints:
         )
         changed = self._notes.of_ours(migration_id)
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
+
+    async def of_servers(
+        self, migration_id: str, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]
+    ) -> dict[str, MachineChanges]:
+        """What has changed on the machines of those that do not serve."""
+        wanted = {name: m for name, m in servers_of(cluster.spec).items() if servers.get(name.split()[1]) is not Serving.YES}
+
+        async def look(name: str, member: ZooKeeperMemberSpec) -> MachineChanges | None:
+            changed = self._notes.of_server(migration_id, member, name)
+            return await in_time(f"what has changed on the machine of {name}", changed, silent, None, WATCH_SECONDS)
+
+        found = await asyncio.gather(*(look(name, member) for name, member in wanted.items()))
+        return {name: changes for name, changes in zip(wanted, found, strict=True) if changes}
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord, silent: list[str]) -> MachineChanges | None:
         """What has changed of what is set in ZooKeeper."""

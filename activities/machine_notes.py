@@ -19,8 +19,9 @@ from activities.metadata_notes import metadata_facts
 from activities.node_survey import CannotLook, run_program
 from activities.observe import Ports
 from activities.on_node.note_machine import note
+from activities.ports.nodes import MemberFiles, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
-from domain.cluster import NodeSpec
+from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.errors import KeeperlessError
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
 from domain.observation import NodeView, Observation
@@ -35,8 +36,8 @@ KEEP_SECONDS = 15.0
 class MachineNotes:
     """Keeps notes in the ledger, and holds machines against them."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+    def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
+        self._ports, self._members = ports, members
 
     async def keep(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
         """Note each node that is well and has no note, or one of a process before the restart that a roll of ours has proven.
@@ -55,6 +56,7 @@ class MachineNotes:
         takes = [self._take(cluster, view) for view in wanted]
         if not observation.unanswered:
             takes += [_take_ours()] if OURS not in known else []
+            takes += [self._take_server(m, name) for name, m in servers_of(cluster.spec).items() if name not in known]
             takes += [self._take_metadata(cluster)] if ZOOKEEPER not in known and observation.zookeeper is not None else []
         await asyncio.gather(*(self._put(migration_id, take) for take in takes))
 
@@ -63,6 +65,10 @@ class MachineNotes:
             await self._ports.ledger.put_note(migration_id, await take)
         except (KeeperlessError, CannotLook) as error:
             activity.logger.warning("a machine is not noted: %s", error)
+
+    async def _take_server(self, member: ZooKeeperMemberSpec, name: str) -> MachineNote:
+        at = datetime.now(UTC)
+        return MachineNote(about=name, at=at, identity=None, facts=(await self._look_at_server(member, name))["facts"])
 
     async def _take_metadata(self, cluster: ClusterRecord) -> MachineNote:
         at = datetime.now(UTC)
@@ -76,11 +82,13 @@ class MachineNotes:
         return MachineNote(about=cluster.spec.node_name(view.id), at=at, identity=identity, facts=told["facts"])
 
     async def _look(self, node: NodeSpec, identity: str | None) -> dict[str, Any]:
-        program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
-        driver = self._ports.drivers.driver(node)
-        answer = await run_program(driver, ["python3", "-c", program, json.dumps(request_of(node, identity))], NOTE_TIME)
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        return await _told(self._ports.drivers.driver(node), request_of(node, identity))
+
+    async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str) -> dict[str, Any]:
+        data = [member.data_dir, *([member.data_log_dir] if member.data_log_dir else [])]
+        versions = [f"{folder}/version-2" for folder in data]
+        request = {"pid": None, "port": host_and_port(name)[1], "places": [], "data": [*data, *versions], "own": []}
+        return await _told(self._members.files(member), request)
 
     async def of_node(self, migration_id: str, cluster: ClusterRecord, view: NodeView) -> MachineChanges | None:
         """What has changed on its machine; `None` where that was never noted. Raises `CannotLook`, `Transient`."""
@@ -89,6 +97,11 @@ class MachineNotes:
             return None
         identity = view.process.identity if view.process is not None and view.process.is_running else None
         return _between(before, await self._look(cluster.spec.node(view.id), identity))
+
+    async def of_server(self, migration_id: str, member: ZooKeeperMemberSpec, name: str) -> MachineChanges | None:
+        """The same of a server of the ensemble."""
+        before = await self._ports.ledger.note(migration_id, name)
+        return _between(before, await self._look_at_server(member, name)) if before is not None else None
 
     async def of_ours(self, migration_id: str) -> MachineChanges | None:
         """The same of keeperless-activities, which is this process."""
@@ -102,6 +115,19 @@ class MachineNotes:
             return None
         async with session(self._ports.zookeepers, cluster) as tree:
             return changes_between(before, await metadata_facts(tree), [], datetime.now(UTC))
+
+
+def servers_of(spec: ClusterSpec) -> dict[str, ZooKeeperMemberSpec]:
+    """By the names under which causes tell of them: those of which the specification says where they are."""
+    found = {address: spec.zookeeper.member(address) for address in servers_in(spec.zookeeper.connect)}
+    return {f"zookeeper {address}": member for address, member in found.items() if member is not None}
+
+
+async def _told(machine: NodeDriver | MemberFiles, request: Mapping[str, object]) -> dict[str, Any]:
+    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
+    answer = await run_program(machine, ["python3", "-c", program, json.dumps(request)], NOTE_TIME)
+    told: dict[str, Any] = json.loads(answer)
+    return told
 
 
 def _between(before: MachineNote, told: Mapping[str, Any]) -> MachineChanges:

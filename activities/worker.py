@@ -36,7 +36,7 @@ MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=time
 def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callable[..., Any]]:
     """What the `cluster` queue serves: looks and effects, each short or bounded."""
     return [
-        Assessing(ports).assess,
+        Assessing(ports, SpecDrivers()).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
         Canaries(ports).try_canaries,
@@ -56,8 +56,8 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
 def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
     """What the `watch` queue serves: long, cheap, many."""
     return [
-        Assessing(ports).watch,
-        Assessing(ports).observe_cluster,
+        Assessing(ports, SpecDrivers()).watch,
+        Assessing(ports, SpecDrivers()).observe_cluster,
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,

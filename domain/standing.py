@@ -24,7 +24,7 @@ CODES: dict[str, str] = {
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
     LEDGER_UNAVAILABLE: "The ledger can be read, and not written: nothing that is done could be written down, so nothing is.",
     OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
-    MACHINE: "A node's process is kept from its work by its machine, or by the network there.",
+    MACHINE: "A node's process is kept from its work by its machine, or by the network there; or something was changed there.",
     COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
 }
 """Codes that are neither a wait's reason, nor a guard, nor a check."""

@@ -2,8 +2,9 @@
 
     python3 -c PROGRAM '{"pid": 4711, "places": ["/etc/kafka", "/opt/kafka/bin"], "data": ["/var/lib/kafka"], "own": […]}'
 
-`pid`: of the process of interest, or null. `places`: directories with what it is started from; `data`: with what it writes,
-of which only owners and rights are looked at; `own`: files whose content somebody else compares. The answer is one JSON
+`pid`: of the process of interest, or null; or `port`, at which it listens. `places`: directories with what it is started
+from; `data`: with what it writes, of which only owners and rights are looked at; `own`: files whose content somebody else
+compares. The answer is one JSON
 object on standard output: `facts`, by their kind and name, and of `kernel` what it has printed of trouble, each with the
 seconds since. What may not be looked at is not there. No value of a secret is. Python 3.7 or later, one file.
 """
@@ -73,6 +74,8 @@ TROUBLE = re.compile(
 )
 """What the kernel says of trouble without calling it a warning."""
 WARNING = 4
+LISTENING = "0A"
+"""State of a socket (tcp_states.h)."""
 UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
@@ -80,7 +83,8 @@ COUNTED = re.compile(r"\[\d+:\d+\]")
 
 def note(request: dict[str, Any]) -> dict[str, Any]:
     """Facts by kind, each by name; and what the kernel has said."""
-    process = f"/proc/{request['pid'] or 'self'}"
+    pid = request["pid"] or (listener(request["port"]) if request.get("port") else None)
+    process = f"/proc/{pid or 'self'}"
     own = set(request["own"])
     kinds = {
         "mount": lambda: dict(mounts(process)),
@@ -95,7 +99,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "namespace": lambda: dict(namespaces()),
         "module": lambda: {line.split()[0]: "loaded" for line in (text("/proc/modules") or "").splitlines()},
     }
-    if request["pid"]:
+    if pid:
         kinds["limit"] = lambda: dict(limits(process))
         kinds["process"] = lambda: dict(traits(process))
         kinds["environment"] = lambda: dict(environment(process))
@@ -120,6 +124,20 @@ def names(path: str) -> list[str]:
         return sorted(os.listdir(path))  # noqa: PTH208
     except OSError:
         return []
+
+
+def listener(port: int) -> int | None:
+    """The process that listens there, as far as we may know (proc(5))."""
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/net/{kind}") or "").splitlines()[1:]]
+    wanted = {f"socket:[{f[9]}]" for f in lines if f[3] == LISTENING and int(f[1].rpartition(":")[2], 16) == port}
+    for pid in names("/proc") if wanted else []:
+        for handle in names(f"/proc/{pid}/fd") if pid.isdigit() else []:
+            try:
+                if os.readlink(f"/proc/{pid}/fd/{handle}") in wanted:
+                    return int(pid)
+            except OSError:
+                continue
+    return None
 
 
 def sysctls() -> Iterator[tuple[str, str]]:

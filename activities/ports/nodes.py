@@ -98,7 +98,11 @@ class NodeDrivers(Protocol):
 
 
 class MemberFiles(Protocol):
-    """The files of one server of the ensemble, to be read only. As in `NodeDriver`."""
+    """The files of one server of the ensemble, to be read only, and programs that only look. As in `NodeDriver`."""
+
+    async def run(
+        self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
+    ) -> Completed: ...
 
     async def list_dir(self, path: str) -> tuple[str, ...] | None: ...
 

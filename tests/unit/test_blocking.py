@@ -121,7 +121,7 @@ async def noted(cluster: FakeCluster) -> Ledger:
     ledger = Ledger(cluster, Progress(state=MigrationState.RUNNING))
     ports = Ports(cast("Any", ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
     observation = await observe(cluster.record(), ports)
-    await ActivityEnvironment().run(MachineNotes(ports).keep, "m1", cluster.record(), observation)
+    await ActivityEnvironment().run(MachineNotes(ports, SpecDrivers()).keep, "m1", cluster.record(), observation)
     return ledger
 
 

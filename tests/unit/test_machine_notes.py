@@ -1,13 +1,16 @@
 """What people are told of changes on a machine, and when notes are kept."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
+from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.errors import Permanent, Transient
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
 from playground.fakes.artefacts import FakeArtefacts
@@ -83,7 +86,7 @@ class Kept:
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster, self.ledger = cluster, LedgerInMemory(cluster)
         self.ports = Ports(cast("Any", self.ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
-        self.notes = MachineNotes(self.ports)
+        self.notes = MachineNotes(self.ports, SpecDrivers())
 
     async def keep(self) -> None:
         observation = await observe(self.cluster.record(), self.ports)
@@ -107,6 +110,22 @@ async def test_nodes_that_are_well_are_noted_once() -> None:
     assert changes is not None
     assert changes.changes == ("vm.max_map_count: 262144 → 65530",)
     assert not await kept.changes(2)
+
+
+async def test_servers_of_the_ensemble_are_noted_where_it_is_said_where_they_are(tmp_path: Path) -> None:
+    """By this machine's own Python."""
+    kept = Kept(FakeCluster())
+    host, port = host_and_port(kept.cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path))
+    zookeeper = kept.cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    kept.cluster.spec = kept.cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    await kept.keep()
+    name = f"zookeeper {host}:{port}"
+    assert str(tmp_path) in kept.ledger.notes[name].facts["data"]
+    tmp_path.chmod(0o500)  # noqa: ASYNC240
+    changes = await kept.notes.of_server("m1", member, name)
+    assert changes is not None
+    assert any(line.startswith(f"{tmp_path}: drwx------ ") for line in changes.changes)
 
 
 async def test_a_restart_by_other_hands_is_held_against_the_note() -> None:

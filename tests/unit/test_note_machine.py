@@ -4,6 +4,7 @@ import ast
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 from array import array
@@ -69,6 +70,13 @@ def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
     }
     assert "tiger" not in json.dumps(found)
     assert not [name for name in found["sysctl"] if name.endswith(("_key", "secret"))]
+
+
+def test_a_process_is_found_by_the_port_at_which_it_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert noted(port=port)["process"]["program"] == str(Path(sys.executable).resolve())
+    assert "process" not in noted(port=port)
 
 
 def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:

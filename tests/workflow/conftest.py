@@ -32,6 +32,7 @@ from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 from temporalio.worker import Worker
 from uuid_utils import uuid7
 
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
 from activities.canaries import Canaries
@@ -228,7 +229,7 @@ class World:
         )
 
     async def start_activity_workers(self, *, are_signals_trusted: bool = False) -> None:
-        looking, recording = Assessing(self.ports), Recording(self.ports)
+        looking, recording = Assessing(self.ports, SpecDrivers()), Recording(self.ports)
         effects = [
             looking.assess,
             Provisioning(self.ports).provision_controller,
