@@ -133,10 +133,13 @@ def sessions(cluster: PlaygroundCluster) -> set[str]:
     return {part for line in told.split(",") for part in line.split() if part.startswith("sid=0x")}
 
 
+PROGRAM = "activities.rehearsal.program"
+
+
 def of_rehearsals(work: Path) -> list[psutil.Process]:
     """Processes with the work directory in their command line."""
     found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
+    for process in psutil.process_iter(["cmdline", "name", "status"]):
         is_dead = process.info["status"] == psutil.STATUS_ZOMBIE
         if not is_dead and any(str(work) in part for part in process.info["cmdline"] or ()):
             found.append(process)
@@ -213,9 +216,10 @@ def test_what_the_program_leaves_when_it_is_killed_itself_is_removed_by_its_work
 ) -> None:
     worker = started(cluster, tmp_path)
     wait_until(lambda: len(java_of(tmp_path)) == 2, "both servers to run", 60)
-    for process in of_rehearsals(tmp_path):
-        if "activities.rehearsal.program" in process.cmdline() and "unshare" not in process.name():
-            process.send_signal(signal.SIGKILL)
+    # By what was read of all before the first is killed: the others end with it.
+    programs = [p for p in of_rehearsals(tmp_path) if PROGRAM in p.info["cmdline"] and "unshare" not in p.info["name"]]
+    for process in programs:
+        process.send_signal(signal.SIGKILL)
     assert worker.wait(30) == 0
     worker.stdout.close()
     assert_nothing_left(tmp_path)
