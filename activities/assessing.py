@@ -49,7 +49,7 @@ class Assessing:
             assessment, observation, content = await look_and_decide(request, self._ports, _seconds_for_names(request))
             await self._keep(request, assessment, content)
             if request.revert is None:
-                await self._notes.keep(request.migration_id, await cluster_of(request, self._ports), observation)
+                self._notes.begin(request.migration_id, await cluster_of(request, self._ports), observation)
             return assessment
 
     @activity.defn(name=ActivityName.WATCH)

@@ -214,7 +214,7 @@ class Hinting:
         told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
 
         async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
-            asked = self._members.files(member).read_part(path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
+            asked = self._members.machine(member).read_part(path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
             content = await in_time(f"log of zookeeper {address}", asked, silent, None)
             return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
 

@@ -15,7 +15,7 @@ HINT_SECONDS = 3.5
 
 async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
     """The answer, or `default` with the reason noted in `silent`."""
-    limit = HINT_SECONDS if seconds is None else seconds
+    limit = HINT_SECONDS if seconds is None else max(seconds, 0.0)
     try:
         async with asyncio.timeout(limit):
             return await asked

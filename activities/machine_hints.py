@@ -22,6 +22,9 @@ from domain.zk_to_kraft.causes import Serving
 WATCH_SECONDS = 6.0
 """For both together: the first watches for a second of it."""
 
+LEFT_SECONDS = 1.5
+"""Of these, at the least, for the second."""
+
 
 @dataclass(frozen=True)
 class MachinesSeen:
@@ -57,9 +60,7 @@ class MachineHints:
             signs: VitalSigns | None = None
             if runs:
                 asked = self._watch(cluster, observation, node_id)
-                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS)
-                if signs is None:
-                    return MachinesSeen()
+                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS - LEFT_SECONDS)
             changed = self._notes.of_node(migration_id, cluster, view)
             changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
             return MachinesSeen({node_id: signs} if signs else {}, {name: changes} if changes else {})
@@ -75,10 +76,9 @@ class MachineHints:
         self, migration_id: str, observation: Observation, silent: list[str]
     ) -> tuple[VitalSigns | None, MachineChanges | None]:
         """The same of this process: its signs where something did not answer it."""
-        until = _now() + WATCH_SECONDS
-        signs = (
-            await in_time("our own machine", watch_ourselves(), silent, None, WATCH_SECONDS) if observation.unanswered else None
-        )
+        until, signs = _now() + WATCH_SECONDS, None
+        if observation.unanswered:
+            signs = await in_time("our own machine", watch_ourselves(), silent, None, WATCH_SECONDS - LEFT_SECONDS)
         changed = self._notes.of_ours(migration_id)
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
 

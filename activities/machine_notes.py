@@ -1,13 +1,12 @@
-"""Notes of how machines and metadata are set, kept when a migration first finds a node well, and what has changed since.
+"""Notes of how machines and metadata are set, kept when a migration first finds them well, and what has changed since.
 
 For people only: nothing is decided by it, and nothing waits for it.
 """
 
 import asyncio
 import json
-import os
-import sys
-from collections.abc import Awaitable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,22 +14,24 @@ from typing import Any
 
 from temporalio import activity
 
+from activities.look_here import PROGRAM, look_here
 from activities.metadata_notes import metadata_facts
 from activities.node_survey import CannotLook, run_program
 from activities.observe import Ports
-from activities.on_node.note_machine import note
-from activities.ports.nodes import MemberFiles, NodeDriver, ZooKeeperMembers
+from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.errors import KeeperlessError
-from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
+from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
-PROGRAM = Path(__file__).parent / "on_node" / "note_machine.py"
+Take = Callable[[], Awaitable[MachineNote]]
+
 NOTE_TIME = timedelta(seconds=10)
-KEEP_SECONDS = 15.0
-"""For all notes together, which a migration takes the time for before it goes on."""
+KEEP_SECONDS = 30.0
+"""For all notes together."""
+REST_SECONDS = 600.0
+"""Until what could not be noted is tried again."""
 
 
 class MachineNotes:
@@ -38,57 +39,77 @@ class MachineNotes:
 
     def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
         self._ports, self._members = ports, members
+        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._failed: dict[tuple[str, str], float] = {}
+
+    def begin(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
+        """Keep notes beside whatever goes on. One at a time for each migration."""
+        if migration_id not in self._keeping:
+            task = asyncio.create_task(self.keep(migration_id, cluster, observation))
+            self._keeping[migration_id] = task
+            task.add_done_callback(lambda _: self._keeping.pop(migration_id))
 
     async def keep(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
         """Note each node that is well and has no note, or one of a process before the restart that a roll of ours has proven.
 
-        Where that cannot be done, the log says why, and it is tried again with the next assessment.
+        Where that cannot be done, the log says why.
         """
         try:
             async with asyncio.timeout(KEEP_SECONDS):
-                await self._keep(migration_id, cluster, observation)
-        except (TimeoutError, KeeperlessError) as error:
-            activity.logger.warning("machines are not noted: %s", error or "no answer in time")
+                known = await self._ports.ledger.noted(migration_id)
+                takes = self._takes(cluster, observation, known)
+                await asyncio.gather(*(self._put(migration_id, about, take) for about, take in takes.items()))
+        except Exception as error:  # noqa: BLE001 - whatever it is: no migration may fail, or wait, for want of a note
+            activity.logger.warning("machines are not noted: %r", error)
 
-    async def _keep(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
-        known = await self._ports.ledger.noted(migration_id)
+    def _takes(self, cluster: ClusterRecord, observation: Observation, known: Mapping[str, str | None]) -> dict[str, Take]:
+        spec = cluster.spec
         wanted = [view for view in observation.nodes if _is_well(view) and _is_new(view, cluster, known)]
-        takes = [self._take(cluster, view) for view in wanted]
-        if not observation.unanswered:
-            takes += [_take_ours()] if OURS not in known else []
-            takes += [self._take_server(m, name) for name, m in servers_of(cluster.spec).items() if name not in known]
-            takes += [self._take_metadata(cluster)] if ZOOKEEPER not in known and observation.zookeeper is not None else []
-        await asyncio.gather(*(self._put(migration_id, take) for take in takes))
+        takes: dict[str, Take] = {spec.node_name(view.id): partial(self._take, cluster, view) for view in wanted}
+        if observation.unanswered:
+            return takes
+        for name, member in servers_of(spec).items():
+            if name not in known:
+                takes[name] = partial(self._take_server, member, name)
+        if OURS not in known:
+            takes[OURS] = _take_ours
+        if ZOOKEEPER not in known and observation.zookeeper is not None:
+            takes[ZOOKEEPER] = partial(self._take_metadata, cluster)
+        return takes
 
-    async def _put(self, migration_id: str, take: Awaitable[MachineNote]) -> None:
+    async def _put(self, migration_id: str, about: str, take: Take) -> None:
+        if time.monotonic() - self._failed.get((migration_id, about), -REST_SECONDS) < REST_SECONDS:
+            return
         try:
-            await self._ports.ledger.put_note(migration_id, await take)
-        except (KeeperlessError, CannotLook) as error:
-            activity.logger.warning("a machine is not noted: %s", error)
+            await self._ports.ledger.put_note(migration_id, await take())
+        except Exception as error:  # noqa: BLE001 - as above; the others are noted all the same
+            self._failed[migration_id, about] = time.monotonic()
+            activity.logger.warning("%s is not noted: %r", about, error)
+
+    async def _take(self, cluster: ClusterRecord, view: NodeView) -> MachineNote:
+        node, identity = cluster.spec.node(view.id), view.process.identity if view.process is not None else None
+        at, told = datetime.now(UTC), await self._look(node, identity)
+        if not told["has_process"]:
+            raise CannotLook("its process has gone meanwhile, or may not be looked at")
+        return MachineNote(about=cluster.spec.node_name(view.id), at=at, identity=identity, facts=told["facts"])
 
     async def _take_server(self, member: ZooKeeperMemberSpec, name: str) -> MachineNote:
-        at = datetime.now(UTC)
-        return MachineNote(about=name, at=at, identity=None, facts=(await self._look_at_server(member, name))["facts"])
+        at, told = datetime.now(UTC), await self._look_at_server(member, name)
+        return MachineNote(about=name, at=at, identity=None, facts=told["facts"])
 
     async def _take_metadata(self, cluster: ClusterRecord) -> MachineNote:
         at = datetime.now(UTC)
         async with session(self._ports.zookeepers, cluster) as tree:
             return MachineNote(about=ZOOKEEPER, at=at, identity=None, facts=await metadata_facts(tree))
 
-    async def _take(self, cluster: ClusterRecord, view: NodeView) -> MachineNote:
-        node, identity = cluster.spec.node(view.id), view.process.identity if view.process is not None else None
-        at = datetime.now(UTC)
-        told = await self._look(node, identity)
-        return MachineNote(about=cluster.spec.node_name(view.id), at=at, identity=identity, facts=told["facts"])
-
     async def _look(self, node: NodeSpec, identity: str | None) -> dict[str, Any]:
         return await _told(self._ports.drivers.driver(node), request_of(node, identity))
 
     async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str) -> dict[str, Any]:
         data = [member.data_dir, *([member.data_log_dir] if member.data_log_dir else [])]
-        versions = [f"{folder}/version-2" for folder in data]
-        request = {"pid": None, "port": host_and_port(name)[1], "places": [], "data": [*data, *versions], "own": []}
-        return await _told(self._members.files(member), request)
+        data += [f"{folder}/version-2" for folder in data]
+        request = {"identity": None, "port": host_and_port(name)[1], "places": [], "files": [], "data": data}
+        return await _told(self._members.machine(member), request)
 
     async def of_node(self, migration_id: str, cluster: ClusterRecord, view: NodeView) -> MachineChanges | None:
         """What has changed on its machine; `None` where that was never noted. Raises `CannotLook`, `Transient`."""
@@ -104,9 +125,10 @@ class MachineNotes:
         return _between(before, await self._look_at_server(member, name)) if before is not None else None
 
     async def of_ours(self, migration_id: str) -> MachineChanges | None:
-        """The same of keeperless-activities, which is this process."""
+        """The same of keeperless-activities, which is this process; nothing where another machine of it was noted."""
         before = await self._ports.ledger.note(migration_id, OURS)
-        return _between(before, await _look_at_ours()) if before is not None else None
+        told = await look_here() if before is not None else None
+        return _between(before, told) if before and told and is_same_place(before.facts, told["facts"]) else None
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord) -> MachineChanges | None:
         """The same of what is set in ZooKeeper."""
@@ -123,10 +145,12 @@ def servers_of(spec: ClusterSpec) -> dict[str, ZooKeeperMemberSpec]:
     return {f"zookeeper {address}": member for address, member in found.items() if member is not None}
 
 
-async def _told(machine: NodeDriver | MemberFiles, request: Mapping[str, object]) -> dict[str, Any]:
-    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
-    answer = await run_program(machine, ["python3", "-c", program, json.dumps(request)], NOTE_TIME)
-    told: dict[str, Any] = json.loads(answer)
+async def _told(machine: NodeDriver | MemberMachine, request: Mapping[str, object]) -> dict[str, Any]:
+    answer = await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(request)], NOTE_TIME)
+    try:
+        told: dict[str, Any] = json.loads(answer)
+    except ValueError as error:
+        raise CannotLook(f"what that machine says cannot be read: {error}") from error
     return told
 
 
@@ -136,26 +160,19 @@ def _between(before: MachineNote, told: Mapping[str, Any]) -> MachineChanges:
 
 
 def request_of(node: NodeSpec, identity: str | None) -> dict[str, object]:
-    """Where it is started from, by its specification, and what it writes."""
-    folders = {str(Path(word).parent) for word in node.driver.service.start_command if Path(word).is_absolute()}
+    """Where it is started from, by its specification, and what it writes, or what we do."""
     home = node.kafka_home
-    installed = [home, f"{home}/bin", f"{home}/libs", f"{home}/config"]
     return {
-        "pid": int(identity.partition("@")[0]) if identity is not None else None,
-        "places": [str(Path(node.properties_file).parent), *installed, *sorted(folders)],
-        "data": node.log_dirs,
-        "own": [node.properties_file],
+        "identity": identity,
+        "places": [str(Path(node.properties_file).parent), f"{home}/bin", f"{home}/libs", f"{home}/config"],
+        "files": [word for word in node.driver.service.start_command if Path(word).is_absolute()],
+        "data": [node.properties_file, *node.log_dirs],
     }
 
 
 async def _take_ours() -> MachineNote:
     at = datetime.now(UTC)
-    return MachineNote(about=OURS, at=at, identity=None, facts=(await _look_at_ours())["facts"])
-
-
-async def _look_at_ours() -> dict[str, Any]:
-    places = sorted({str(Path.cwd()), str(Path(sys.executable).parent)})
-    return await asyncio.to_thread(partial(note, {"pid": os.getpid(), "places": places, "data": [], "own": []}))
+    return MachineNote(about=OURS, at=at, identity=None, facts=(await look_here())["facts"])
 
 
 def _is_well(view: NodeView) -> bool:

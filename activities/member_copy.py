@@ -9,7 +9,7 @@ import asyncio
 import re
 from pathlib import Path, PurePosixPath
 
-from activities.ports.nodes import MemberFiles
+from activities.ports.nodes import MemberMachine
 from domain.cluster import ZooKeeperMemberSpec
 from domain.errors import Permanent, Transient
 
@@ -24,7 +24,7 @@ LOG = re.compile(r"log\.([0-9a-f]+)")
 FOLDER = "version-2"
 
 
-async def copy_member(files: MemberFiles, member: ZooKeeperMemberSpec, target: Path) -> int:
+async def copy_member(files: MemberMachine, member: ZooKeeperMemberSpec, target: Path) -> int:
     """Copy into `target`, which is new and private; gives the bytes that were read. `Permanent`: it has none."""
     for _ in range(LISTINGS):
         await asyncio.to_thread(_empty, target)
@@ -36,7 +36,7 @@ async def copy_member(files: MemberFiles, member: ZooKeeperMemberSpec, target: P
     )
 
 
-async def _copy(files: MemberFiles, member: ZooKeeperMemberSpec, target: Path) -> int | None:
+async def _copy(files: MemberMachine, member: ZooKeeperMemberSpec, target: Path) -> int | None:
     """`None`: a file was gone before it was read to its end."""
     data = str(PurePosixPath(member.data_dir) / FOLDER)
     logs = str(PurePosixPath(member.data_log_dir or member.data_dir) / FOLDER)
@@ -55,7 +55,7 @@ async def _copy(files: MemberFiles, member: ZooKeeperMemberSpec, target: Path) -
     return total
 
 
-async def _listed(files: MemberFiles, folder: str, member: ZooKeeperMemberSpec) -> tuple[str, ...]:
+async def _listed(files: MemberMachine, folder: str, member: ZooKeeperMemberSpec) -> tuple[str, ...]:
     names = await files.list_dir(folder)
     if not names:
         raise Permanent(f"{folder} on {member.host} has no files of ZooKeeper: correct data_dir or data_log_dir of this member")
@@ -82,7 +82,7 @@ def zxid_of(name: str) -> int:
     return int(name.split(".")[1], 16)
 
 
-async def _copy_file(files: MemberFiles, path: str, target: Path) -> int | None:
+async def _copy_file(files: MemberMachine, path: str, target: Path) -> int | None:
     position = 0
     while True:
         data = await files.read_part(path, position, CHUNK)

@@ -4,43 +4,52 @@ To be kept when all is well, and held against later, for people only. In dual wr
 """
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS
+from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
+from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
-CONFIGS = (BROKER_CONFIGS, TOPIC_CONFIGS, *QUOTAS)
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 ORDERS = "/admin"
 """Reassignments, elections, deletions that somebody has asked for (ZkData.scala)."""
-KEPT_ALIVE = frozenset({"delete_topics"})
+DELETIONS = "delete_topics"
 MOST_ZNODES = 5000
-"""More are not looked at: it would take longer than anybody waits."""
-SECRET = re.compile(r"password|secret|jaas|credential|scram|token|\.key", re.IGNORECASE)
+"""Of a kind: where there are more it is left out whole, for it would take longer than anybody waits."""
+MOST_CHARACTERS = 200
+HIDDEN = "(not shown)"
 
 
 async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
     """By kind and name. No value of a secret."""
-    return {
-        "config": {name: value for path, znode in await _below(tree, CONFIGS) for name, value in _configs(path, znode).items()},
-        "acl": {path: _rules(znode) for path, znode in await _below(tree, await _kinds(tree))},
-        "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name not in KEPT_ALIVE},
-        "deletion": dict.fromkeys(await tree.children(f"{ORDERS}/delete_topics") or (), "there"),
+    users = await _children(tree, [USER_CONFIGS])
+    entities = [
+        *await _children(tree, [BROKER_CONFIGS, *QUOTAS]),
+        *await _children(tree, [f"{user}/clients" for user in users]),
+    ]
+    kinds = await _children(tree, ACL_ROOTS)
+    facts = {
+        "config": await _configs(tree, entities),
+        "topic": await _configs(tree, await _children(tree, [TOPIC_CONFIGS])),
+        "acl": await _rules(tree, await _children(tree, kinds)),
+        "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
+        "deletion": dict.fromkeys(await tree.children(f"{ORDERS}/{DELETIONS}") or (), "there"),
     }
+    return {kind: found for kind, found in facts.items() if found is not None}
 
 
-async def _kinds(tree: ZooKeeperTree) -> list[str]:
-    return [f"{root}/{kind}" for root in ACL_ROOTS for kind in await tree.children(root) or ()]
+async def _children(tree: ZooKeeperTree, parents: Iterable[str]) -> list[str]:
+    return [f"{parent}/{name}" for parent in parents for name in await tree.children(parent) or ()]
 
 
-async def _below(tree: ZooKeeperTree, parents: Sequence[str]) -> list[tuple[str, Znode]]:
-    paths = [f"{parent}/{name}" for parent in parents for name in await tree.children(parent) or ()][:MOST_ZNODES]
+async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
+    if len(paths) > MOST_ZNODES:
+        return None
     found = zip(paths, await tree.get_many(paths), strict=True)
-    return [(path, znode) for path, znode in found if znode is not None]
+    return {name: value for path, znode in found if znode is not None for name, value in _config(path, znode).items()}
 
 
-def _configs(path: str, znode: Znode) -> dict[str, str]:
+def _config(path: str, znode: Znode) -> dict[str, str]:
     """Each key with where it is set. What is no JSON of Kafka's is told elsewhere."""
     try:
         content = json.loads(znode.data)
@@ -49,12 +58,24 @@ def _configs(path: str, znode: Znode) -> dict[str, str]:
     config = content.get("config") if isinstance(content, dict) else None
     if not isinstance(config, dict):
         return {}
-    return {f"{key} in {path}": "(not shown)" if SECRET.search(key) else str(value) for key, value in config.items()}
+    is_secret = is_secret_broker_config if path.startswith(BROKER_CONFIGS) else _is_credential
+    return {f"{key} in {path}": HIDDEN if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in config.items()}
 
 
-def _rules(znode: Znode) -> str:
+def _is_credential(name: str) -> bool:
+    return name.startswith("SCRAM") or is_secret_config(name)
+
+
+async def _rules(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
+    if len(paths) > MOST_ZNODES:
+        return None
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return {path: _told(znode)[:MOST_CHARACTERS] for path, znode in found if znode is not None}
+
+
+def _told(znode: Znode) -> str:
     try:
         rules = json.loads(znode.data)["acls"]
-        return ", ".join(sorted(f"{r['permissionType']} {r['operation']} to {r['principal']} from {r['host']}" for r in rules))
+        return "; ".join(sorted(f"{r['permissionType']} {r['operation']} to {r['principal']} from {r['host']}" for r in rules))
     except (ValueError, KeyError, TypeError):
         return f"{len(znode.data)} bytes"

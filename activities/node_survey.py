@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.on_node.look_at_node import watch
-from activities.ports.nodes import MemberFiles, NodeDriver
+from activities.ports.nodes import MemberMachine, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
@@ -107,7 +107,7 @@ async def watch_ourselves() -> VitalSigns:
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 
-async def run_program(driver: NodeDriver | MemberFiles, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:
+async def run_program(driver: NodeDriver | MemberMachine, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:
     """What a program that answers with one JSON object prints there. Raises `CannotLook`, `Transient`."""
     try:
         ran = await driver.run(arguments, {}, timeout)

@@ -181,7 +181,7 @@ class Rehearsal:
         refused = []
         for member in self.spec.zookeeper.members:
             try:
-                return member, await copy_member(self.ports.members.files(member), member, target)
+                return member, await copy_member(self.ports.members.machine(member), member, target)
             except KeeperlessError as error:
                 refused.append(str(error))
         raise Permanent(f"no server's files of ZooKeeper can be copied: {'; '.join(refused)}")

@@ -67,20 +67,27 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     known = [*_known(record, seen, run, events, commands, now), *([unled] if unled is not None else [])]
     own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
+    unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
-        changed = seen.changed if seen is not None else [await changed_here(wiring, record, now, until)]
-        found += [entry for entry in changed if entry is not None]
-    return _answer(record, seen, _once(found))
+        if seen is not None:
+            found += seen.changed
+        else:
+            changed, why_not = await changed_here(wiring, record, now, until)
+            found += [changed] if changed is not None else []
+            unlooked += [why_not] if why_not else []
+    return _answer(record, seen, _once(found), unlooked)
 
 
-def _answer(record: MigrationRecord, seen: BlockersSeen | None, items: Sequence[Blocker]) -> BlockersAnswer:
+def _answer(
+    record: MigrationRecord, seen: BlockersSeen | None, items: Sequence[Blocker], unlooked: Sequence[str] = ()
+) -> BlockersAnswer:
     return BlockersAnswer(
         migration_id=record.id,
         state=record.progress.state,
         phase=(seen.phase if seen is not None else None) or record.progress.phase,
         observed_at=seen.observed_at if seen is not None else None,
         items=list(items),
-        unlooked=list(seen.unlooked) if seen is not None else [],
+        unlooked=list(unlooked),
     )
 
 

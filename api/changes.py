@@ -1,40 +1,36 @@
 """What has changed on the machine of keeperless-activities, looked at from here, where that process does not look itself."""
 
 import asyncio
-from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
-from activities.on_node.note_machine import note
+from activities.look_here import look_here
+from activities.node_survey import CannotLook
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, changes_between, seen_from_beside
 from domain.records import MigrationRecord
 from domain.standing import MACHINE
+from ledger.errors import LedgerUnavailable
 
-NOTHING_BUT_THE_MACHINE: dict[str, Any] = {"pid": None, "places": [], "data": [], "own": []}
 
-
-async def changed_here(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> Blocker | None:
-    """The entry; `None` where nothing has changed, it was never noted, or it runs on another machine than the API.
-
-    `until`: by the clock of the event loop. Raises `LedgerUnavailable`.
+async def changed_here(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> tuple[Blocker | None, str]:
+    """The entry: none where nothing has changed, it was never noted, or it runs on another machine than the API. And why it
+    could not be looked up, where it could not. `until`: by the clock of the event loop.
     """
-    before = await wiring.ledger.note(record.id, OURS)
-    if before is None:
-        return None
-    with suppress(TimeoutError):
+    try:
         async with asyncio.timeout_at(until):
-            told = await asyncio.to_thread(note, NOTHING_BUT_THE_MACHINE)
-            facts = seen_from_beside(before, told["facts"])
-            changes = changes_between(before, facts, told["kernel"] if facts else [], datetime.now(UTC))
-            if changes:
-                return blocker(
-                    MACHINE,
-                    OURS,
-                    observed=changes.in_words,
-                    expected=f"nothing keeps {OURS} from its work",
-                    fix=LOOK_AT_CHANGES,
-                    since=now,
-                )
-    return None
+            before = await wiring.ledger.note(record.id, OURS)
+            told = await look_here() if before is not None else None
+    except TimeoutError:
+        return None, "what has changed on this machine: no answer in time"
+    except (LedgerUnavailable, CannotLook) as error:
+        return None, f"what has changed on this machine: {error}"
+    facts = seen_from_beside(before, told["facts"]) if before is not None and told is not None else {}
+    if before is None or told is None or not facts:
+        return None, ""
+    kernel = [(float(seconds), str(line)) for seconds, line in told["kernel"]]
+    changes = changes_between(before, facts, kernel, datetime.now(UTC))
+    if not changes.changes:
+        return None, ""
+    expected = f"nothing keeps {OURS} from its work"
+    return blocker(MACHINE, OURS, observed=changes.in_words, expected=expected, fix=LOOK_AT_CHANGES, since=now), ""

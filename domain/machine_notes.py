@@ -3,22 +3,19 @@
 A change is told where something does not work, and of the machine on which it does not. It need not be the cause.
 """
 
-import re
 from collections.abc import Container, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from domain.observed import ObservedPart
 
 Facts = Mapping[str, Mapping[str, str]]
-"""By kind, and by what it is about: as `activities/on_node/note_machine.py` gives them."""
-
+"""By kind, and by what it is about: as `activities/on_node/note_machine.py` gives them. What is not there is not known."""
 
 OURS = "keeperless-activities"
 """In place of a node's name: the process that looks."""
 
 ZOOKEEPER = "what is set in ZooKeeper"
 """In place of a node's name: no machine, but dynamic configs, quotas, ACLs and orders of the cluster."""
-
 
 LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 
@@ -33,11 +30,12 @@ class MachineNote(ObservedPart):
 
 
 class MachineChanges(ObservedPart):
-    """What is different on a machine since then, the likeliest to matter first; and what its kernel has said since."""
+    """What is different since then, the likeliest to matter first, and how many `more` are; and what its kernel has said."""
 
     since: datetime
     where: str = "on its machine"
     changes: tuple[str, ...] = ()
+    more: int = 0
     said: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -49,7 +47,8 @@ class MachineChanges(ObservedPart):
 
     @property
     def in_words(self) -> str:
-        changes = f"Changed {self.where} since {self.since:%d %b %H:%M:%S} UTC: {'; '.join(self.changes)}"
+        more = (f"and {self.more} more",) if self.more else ()
+        changes = f"Changed {self.where} since {self.since:%d %b %H:%M:%S} UTC: {'; '.join((*self.changes, *more))}"
         said = f"Its kernel has said: {'; '.join(self.said)}"
         return ". ".join([*([changes] if self.changes else []), *([said] if self.said else [])])
 
@@ -72,65 +71,84 @@ KINDS = {
     "environment": "variable {} of its environment",
     "process": "{} of its process",
     "firewall": "firewall {}",
+    "filter": "filter of packets on {}",
+    "queueing": "queueing: {}",
     "line": "line {}",
-    "network": "{}",
+    "route": "route {}",
+    "address": "address {}",
+    "rule of routes": "rule of routes {}",
+    "link": "link {}",
     "file": "{}",
     "data": "{}",
     "sysctl": "{}",
     "machine": "{}",
     "service": "service {}",
-    "module": "kernel module {}",
     "config": "{}",
     "acl": "ACLs of {}",
     "order": "order {}",
     "deletion": "deletion of topic {}",
+    "topic": "{}",
 }
 """In the order of how likely each is to matter."""
 
-IN_BOTH = frozenset({"data", "sysctl", "group"})
-"""What comes and goes by itself: told where it is there before and after, and differs."""
+IN_BOTH = frozenset({"data", "sysctl", "group", "topic"})
+"""What comes and goes in daily work: told where it is there before and after, and differs."""
 
-IS_THERE = frozenset({"there", "runs", "loaded"})
+SIDES = (", rights", ", options", ", file system")
+"""Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
+
+IS_THERE = frozenset({"there", "runs"})
 """Values that say no more than that."""
 
-
-OF_A_MACHINE = frozenset({"firewall", "network", "sysctl", "machine", "service", "module"})
-"""Kinds that are the same for every process of a machine, as long as it is in the same network namespace."""
-
-
-def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
-    """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
-    is_same_machine = _boot(before.facts) is not None and _boot(before.facts) == _boot(facts)
-    return {kind: found for kind, found in facts.items() if kind in OF_A_MACHINE} if is_same_machine else {}
-
-
-def _boot(facts: Facts) -> tuple[str, str] | None:
-    boot, network = facts.get("machine", {}).get("boot id"), facts.get("namespace", {}).get("net")
-    return (boot, network) if boot is not None and network is not None else None
+OF_A_MACHINE = frozenset(
+    {"firewall", "filter", "queueing", "route", "address", "rule of routes", "link", "sysctl", "machine", "service"}
+)
+"""The same for every process of a machine that is in the same network."""
 
 
 def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float, str]], now: datetime) -> MachineChanges:
     """`kernel`: lines, and the seconds since each. A kind that one of both has not got could not be looked at."""
     told: list[str] = []
     more = 0
-    for kind, words in KINDS.items():
-        if kind not in facts or kind not in before.facts:
-            continue
-        found = list(_of_kind(before.facts[kind], facts[kind], words, is_in_both=kind in IN_BOTH))
+    comparable = [kind for kind in KINDS if kind in facts and kind in before.facts]
+    if not _are_mounts_of_one(before.facts, facts):
+        comparable = [kind for kind in comparable if kind != "mount"]
+    for kind in comparable:
+        found = list(_of_kind(before.facts[kind], facts[kind], KINDS[kind], is_in_both=kind in IN_BOTH))
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])
-    more += len(told[MOST_TOLD:])
-    ending = (f"and {more} more",) if more else ()
     recent = min(now - before.at, SAID_WITHIN).total_seconds()
-    said = tuple(line for seconds, line in kernel if seconds <= recent)[-MOST_TOLD // 2 :]
-    where = "there" if before.about == ZOOKEEPER else "on its machine"
-    return MachineChanges(since=before.at, where=where, changes=(*told[:MOST_TOLD], *ending), said=said)
+    return MachineChanges(
+        since=before.at,
+        where="there" if before.about == ZOOKEEPER else "on its machine",
+        changes=tuple(told[:MOST_TOLD]),
+        more=more + len(told[MOST_TOLD:]),
+        said=tuple(line for seconds, line in kernel if seconds <= recent)[-MOST_TOLD // 2 :],
+    )
+
+
+def is_same_place(before: Facts, facts: Facts) -> bool:
+    """Whether who looked then and who looks now are on one machine since its start, in one network, with the same rights."""
+    place, now = ({**found.get("machine", {}), **found.get("namespace", {})} for found in (before, facts))
+    return all(name in place and place[name] == now.get(name) for name in ("boot id", "net", "pid", "uid"))
+
+
+def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
+    """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
+    return {kind: facts[kind] for kind in facts if kind in OF_A_MACHINE} if is_same_place(before.facts, facts) else {}
+
+
+def _are_mounts_of_one(before: Facts, now: Facts) -> bool:
+    """A process may have mounts of its own: they are held against those of its successor, or of the same namespace."""
+    place, other = before.get("namespace", {}), now.get("namespace", {})
+    return place.get("mounts") == other.get("mounts") or place.get("whose") == other.get("whose") == "process"
 
 
 def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, is_in_both: bool) -> Iterator[str]:
     for name in sorted({*before, *now}, key=lambda name: (name not in now, name)):
         was, value = before.get(name), now.get(name)
-        if was == value or (is_in_both and None in {was, value}):
+        is_side = name.endswith(SIDES)
+        if was == value or ((is_in_both or is_side) and None in {was, value}):
             continue
         what = words.format(name)
         if was is None:
@@ -138,15 +156,13 @@ def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, i
         elif value is None:
             yield f"{what} is gone" + ("" if was in IS_THERE else f" (it was {was})")
         else:
-            yield f"{what}: {_without_common(was, value)}"
+            yield f"{what}: {' → '.join(_what_differs(was, value))}"
 
 
-def _without_common(was: str, value: str) -> str:
-    """Of two lists the parts that differ, so that nobody has to search for them."""
-    parts = [re.split(r"(?<=,) ?| ", text) for text in (was, value)]
-    if len(was) + len(value) < 60 or len(parts[0]) < 3:
-        return f"{was} → {value}"
-    gone, new = (
-        dict.fromkeys(part.strip(",") for part in ours if part not in others) for ours, others in (parts, reversed(parts))
-    )
-    return f"{' '.join(gone) or '(nothing)'} → {' '.join(new) or '(nothing)'}"
+def _what_differs(was: str, value: str) -> tuple[str, str]:
+    """Of two lists with commas the parts that differ, so that nobody has to search for them."""
+    parts = was.split(","), value.split(",")
+    if any(" " in text for text in (was, value)) or min(len(part) for part in parts) < 2:
+        return was or "(nothing)", value or "(nothing)"
+    gone, new = ([part for part in ours if part not in others] for ours, others in (parts, reversed(parts)))
+    return ",".join(gone) or "(nothing)", ",".join(new) or "(nothing)"

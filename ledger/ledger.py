@@ -303,6 +303,8 @@ class SqlLedger:
             await chain.append(connection, drafts)
             if progress is not None:
                 await migrations.set_progress(connection, migration, progress, at, as_of)
+                if progress.state not in ACTIVE_STATES:
+                    await notes.forget(connection, migration_id)
 
         await self._database.write(write)
 

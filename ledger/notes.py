@@ -11,8 +11,9 @@ from ledger.tables import machine_notes
 
 
 async def put(connection: AsyncConnection, migration_id: str, note: MachineNote) -> None:
-    """In place of an older one about the same. The lock on the migration makes a second writer wait."""
-    await migrations.lock(connection, migration_id)
+    """In place of an older one about the same, until the migration ends. The lock on it makes a second writer wait."""
+    if (await migrations.lock(connection, migration_id)).ended_at is not None:
+        return
     is_it = (machine_notes.c.migration_id == migration_id) & (machine_notes.c.about == note.about)
     await connection.execute(delete(machine_notes).where(is_it))
     values = {name: getattr(note, name) for name in ("about", "identity", "at")}
@@ -23,6 +24,11 @@ async def find(connection: AsyncConnection, migration_id: str, about: str) -> Ma
     is_it = (machine_notes.c.migration_id == migration_id) & (machine_notes.c.about == about)
     found: MachineNote | None = await connection.scalar(select(machine_notes.c.note).where(is_it))
     return found
+
+
+async def forget(connection: AsyncConnection, migration_id: str) -> None:
+    """All of a migration: nobody asks any more why it does not go on."""
+    await connection.execute(delete(machine_notes).where(machine_notes.c.migration_id == migration_id))
 
 
 async def identities(connection: AsyncConnection, migration_id: str) -> Mapping[str, str | None]:

@@ -1,12 +1,12 @@
 """Runs on a machine: says how it is set, so that it can be told later what somebody has changed. Writes nothing.
 
-    python3 -c PROGRAM '{"pid": 4711, "places": ["/etc/kafka", "/opt/kafka/bin"], "data": ["/var/lib/kafka"], "own": […]}'
+    python3 -c PROGRAM '{"identity": "4711@90210", "places": ["/etc/kafka", "/opt/kafka/bin"], "files": […], "data": […]}'
 
-`pid`: of the process of interest, or null; or `port`, at which it listens. `places`: directories with what it is started
-from; `data`: with what it writes, of which only owners and rights are looked at; `own`: files whose content somebody else
-compares. The answer is one JSON
-object on standard output: `facts`, by their kind and name, and of `kernel` what it has printed of trouble, each with the
-seconds since. What may not be looked at is not there. No value of a secret is. Python 3.7 or later, one file.
+`identity`: of the process of interest, as pid and start time (proc(5)), or null; or `port`, at which it listens. `places`:
+directories with what it is started from; `files`: the same one by one; `data`: what is written all the time, of which only
+owners and rights are looked at. The answer is one JSON object on standard output: `facts`, by their kind and name, and of
+`kernel` what it has printed of trouble, each with the seconds since. A kind that could not be looked at, or not in time, is
+not there; an empty one has nothing in it. No value of a secret is. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -20,35 +20,44 @@ import shutil
 import stat
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Iterator
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
-MOST_ENTRIES = 2000
-"""Of a directory: one with more is no place where somebody changes a file by hand."""
-PROGRAM_SECONDS = 2.0
-MOST_CHARACTERS = 200
+Found = Optional[Dict[str, str]]
+Pairs = Iterator[Tuple[str, str]]
+
+DEADLINE_SECONDS = 4.0
+"""After it what is known is told: a file system that hangs keeps nothing else back."""
+PROGRAM_SECONDS = 1.5
+MOST_ENTRIES, MOST_FACTS, MOST_CHARACTERS = 2000, 3000, 200
 
 UNSTEADY = re.compile(
-    r"fs/binfmt_misc|fs/nfs|kernel/(random|ns_last_pid|cad_pid|perf_event_max_sample_rate|sched_domain|keys)|vm/stat_refresh"
-    r"|.*(flush|_key|secret|/base_reachable_time|/retrans_time)$|.*/(neigh|conf)/(veth|br-|docker|cali|cni|tap|virbr)"
+    r"fs/(binfmt_misc|nfs)|kernel/(random|ns_last_pid|cad_pid|perf_event_max_sample_rate|sched_domain|keys|tainted)"
+    r"|kernel/hung_task_warnings|vm/stat_refresh|.*(flush|_key|secret|/base_reachable_time|/retrans_time)$"
+    r"|.*/(neigh|conf)/(veth|br-|docker|cali|cni|tap|virbr|lxc|flannel|vnet|tunl|ifb)"
 )
 """Below /proc/sys: what the kernel changes by itself, what is a secret, what reading changes or makes it complain of, and
 interfaces that come and go."""
-PASSING_MOUNTS = re.compile(r"/(var/lib/(docker|containers|kubelet)|run/(user|netns|docker|credentials)|proc|sys|snap)(/|$)")
-PASSING_LINKS = re.compile(r"veth|br-|docker|cali|cni|tap|virbr")
-SHOWN = re.compile(
-    r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|\w+_HEAP_OPTS|SSL_CERT_\w+|\w+_CA_BUNDLE|(\w+_)?PROXY)$",
-    re.IGNORECASE,
+PASSING_MOUNTS = re.compile(
+    r"/(var/lib/(docker|containers|containerd|kubelet)|run/(user|netns|docker|containerd|credentials)|proc|sys|snap|boot|efi)(/|$)"
 )
-"""Variables that hold no secret, but for what `//user:password@` says in an address."""
+PASSING_LINKS = re.compile(r"veth|br-|docker|cali|cni|tap|virbr|lxc|flannel|vnet|tunl|ifb")
+PASSING_ROUTES = re.compile(r"proto (bird|bgp|zebra|ra|ospf|isis|babel)\b|temporary")
+PASSING_RULES = re.compile(r"DOCKER|KUBE|CNI|f2b|cali-|elements =")
+PASSING_FILES = re.compile(r"\.(log|out|pid|lock|tmp|swp|pyc|gz|[0-9]+)$|^\.keeperless|gc\.log|^hs_err|\.(db|db-wal|db-shm)$")
+PLAIN = re.compile(r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
+"""Variables that hold no secret."""
+PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
+HEAP = re.compile(r"\w+_HEAP_OPTS$")
+CREDENTIALS = re.compile(r"//\S*@")
 GROUP_LIMITS = re.compile(
     r"(cpu\.(max|weight|cfs_quota_us|cfs_period_us|shares)|memory\.(max|high|swap\.max|limit_in_bytes)|pids\.max"
     r"|io\.(max|weight)|blkio\.throttle\.(read|write)_\w+_device|cpuset\.(cpus|mems)|cgroup\.freeze|freezer\.state)$"
 )
 SYSTEM_FILES = (
-    *("hosts", "resolv.conf", "nsswitch.conf", "krb5.conf", "localtime", "ld.so.preload", "environment", "fstab", "hosts.deny"),
-    *("security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt", "ssl/openssl.cnf"),
+    *("nsswitch.conf", "krb5.conf", "localtime", "ld.so.preload", "environment", "fstab", "hosts.deny", "ssl/openssl.cnf"),
+    *("security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt"),
 )
 LINES = ("hosts", "resolv.conf")
 SETTINGS = {
@@ -57,6 +66,7 @@ SETTINGS = {
     "transparent huge pages": "/sys/kernel/mm/transparent_hugepage/enabled",
     "CPUs that are online": "/sys/devices/system/cpu/online",
 }
+DISKS = re.compile(r"(sd|nvme|vd|xvd|hd|md)")
 TRAITS = {
     **{name: name for name in ("Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp")},
     "CapEff": "capabilities",
@@ -64,50 +74,88 @@ TRAITS = {
     "Mems_allowed_list": "memory nodes that it may use",
 }
 """Lines of /proc/PID/status."""
-PASSING_FILES = re.compile(r".*\.(log|out|pid|lock|tmp|swp|pyc|gz|[0-9]+)$|\.keeperless|gc\.log|hs_err")
+START_TIME, NICE, POLICY = 19, 16, 38
+"""Fields of /proc/PID/stat, from the third on."""
+SESSION = re.compile(r"session-\w+\.scope")
 FS_IOC_GETFLAGS = 0x80086601
 MARKED = {0x10: "immutable", 0x20: "append-only"}
 """chattr(1)."""
+UNOPENED = re.compile(r"\.(jar|keytab|jks|p12|pfx|key|pem)$")
 TROUBLE = re.compile(
-    r"segfault|SYN flooding|link is (not ready|down)|NIC Link is Down|table overflow|killed process|out of memory",
-    re.IGNORECASE,
+    r"segfault|SYN flooding|link is (not ready|down)|table overflow|killed process|out of memory", re.IGNORECASE
 )
 """What the kernel says of trouble without calling it a warning."""
+PACKET = re.compile(r"\bIN=\S* OUT=")
+"""A rule of the firewall that only logs."""
 WARNING = 4
 LISTENING = "0A"
 """State of a socket (tcp_states.h)."""
-UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
+UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 
 
 def note(request: dict[str, Any]) -> dict[str, Any]:
     """Facts by kind, each by name; and what the kernel has said."""
-    pid = request["pid"] or (listener(request["port"]) if request.get("port") else None)
+    pid = process_of(request)
     process = f"/proc/{pid or 'self'}"
-    own = set(request["own"])
-    kinds = {
-        "mount": lambda: dict(mounts(process)),
-        "file": lambda: {**dict(files(request["places"], own)), **dict(described([f"/etc/{name}" for name in SYSTEM_FILES]))},
+    kinds: dict[str, Callable[[], Found]] = {
+        "mount": lambda: mounts(process),
+        "namespace": lambda: namespaces(process, bool(pid)),
+        "file": lambda: dict(files(request)),
         "data": lambda: dict(rights(request["data"])),
-        "line": lambda: dict(lines_of(LINES)),
-        "firewall": lambda: dict(firewall()),
-        "network": lambda: {**dict(network()), **dict(links())},
+        "line": lines_of,
+        "firewall": firewall,
+        "address": lambda: told_by("ip", "-o", "addr", "show"),
+        "route": routes,
+        "rule of routes": lambda: told_by("ip", "rule", "show"),
+        "queueing": lambda: told_by("tc", "qdisc", "show"),
+        "filter": filters,
+        "link": lambda: dict(links()),
         "sysctl": lambda: dict(sysctls()),
         "machine": lambda: dict(settings()),
-        "service": lambda: dict(services()),
-        "namespace": lambda: dict(namespaces()),
-        "module": lambda: {line.split()[0]: "loaded" for line in (text("/proc/modules") or "").splitlines()},
+        "service": services,
     }
     if pid:
-        kinds["limit"] = lambda: dict(limits(process))
-        kinds["process"] = lambda: dict(traits(process))
-        kinds["environment"] = lambda: dict(environment(process))
-        kinds["group"] = lambda: dict(group_limits(process))
-    with ThreadPoolExecutor(8) as threads:
-        asked = {kind: threads.submit(read) for kind, read in kinds.items()}
-        facts = {kind: {name: value[:MOST_CHARACTERS] for name, value in one.result().items()} for kind, one in asked.items()}
-    return {"facts": facts, "kernel": kernel_log()}
+        kinds["limit"] = lambda: limits(process)
+        kinds["process"] = lambda: traits(process)
+        kinds["environment"] = lambda: environment(process)
+        kinds["group"] = lambda: group_limits(process)
+    found, kernel = in_time(kinds)
+    if pid and process_of(request) != pid:
+        for kind in ("mount", "limit", "process", "environment", "group"):
+            found.pop(kind, None)
+    return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
+
+
+def in_time(kinds: dict[str, Callable[[], Found]]) -> tuple[dict[str, dict[str, str]], list[Any]]:
+    """What was found of each before the deadline, printable and not endless. Who hangs is left behind."""
+    found: dict[str, dict[str, str]] = {}
+    kernel: list[Any] = []
+
+    def read(kind: str) -> None:
+        if kind == "kernel":
+            kernel.extend(kernel_log())
+            return
+        try:
+            facts = kinds[kind]()
+        except (OSError, ValueError, IndexError):
+            return  # vanished, or not what proc(5) says: not known
+        if facts is not None:
+            found[kind] = {printable(name): printable(value) for name, value in list(facts.items())[:MOST_FACTS]}
+
+    threads = [threading.Thread(target=read, args=(kind,), daemon=True) for kind in (*kinds, "kernel")]
+    until = time.monotonic() + DEADLINE_SECONDS
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0.0))
+    return dict(found), list(kernel)
+
+
+def printable(words: str) -> str:
+    """Whatever bytes a name has, without what an address says of who may use it, and short."""
+    return CREDENTIALS.sub("//…@", words.encode("utf-8", "replace").decode("utf-8"))[:MOST_CHARACTERS]
 
 
 def text(path: str) -> str | None:
@@ -126,25 +174,39 @@ def names(path: str) -> list[str]:
         return []
 
 
+def process_of(request: dict[str, Any]) -> int | None:
+    """The process that is asked about, if it is still the same."""
+    if request.get("port"):
+        return listener(request["port"])
+    pid, _, started = (request["identity"] or "").partition("@")
+    fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split() if pid else []
+    return int(pid) if len(fields) > START_TIME and fields[START_TIME] == started else None
+
+
 def listener(port: int) -> int | None:
     """The process that listens there, as far as we may know (proc(5))."""
     lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/net/{kind}") or "").splitlines()[1:]]
     wanted = {f"socket:[{f[9]}]" for f in lines if f[3] == LISTENING and int(f[1].rpartition(":")[2], 16) == port}
     for pid in names("/proc") if wanted else []:
         for handle in names(f"/proc/{pid}/fd") if pid.isdigit() else []:
-            try:
-                if os.readlink(f"/proc/{pid}/fd/{handle}") in wanted:
-                    return int(pid)
-            except OSError:
-                continue
+            if link(f"/proc/{pid}/fd/{handle}") in wanted:
+                return int(pid)
     return None
 
 
-def sysctls() -> Iterator[tuple[str, str]]:
+def link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def sysctls() -> Pairs:
     """What can be set, and is to be read: counters cannot be written."""
-    for folder, _, found in os.walk("/proc/sys"):
-        inner = folder[len("/proc/sys/") :]
-        for name in (f"{inner}/{one}" for one in found):
+    for folder, inner, found in os.walk("/proc/sys"):
+        below = folder[len("/proc/sys/") :]
+        inner[:] = [name for name in inner if not UNSTEADY.match(f"{below}/{name}".lstrip("/"))]
+        for name in (f"{below}/{one}".lstrip("/") for one in found):
             value = text(f"/proc/sys/{name}") if not UNSTEADY.match(name) and is_setting(f"/proc/sys/{name}") else None
             if value is not None:
                 yield name.replace("/", "."), " ".join(value.split())
@@ -158,92 +220,127 @@ def is_setting(path: str) -> bool:
         return False
 
 
-def mounts(process: str) -> Iterator[tuple[str, str]]:
+def mounts(process: str) -> Found:
     """As the process sees them; of several on one point the last."""
-    for line in (text(f"{process}/mountinfo") or "").splitlines():
+    table = text(f"{process}/mountinfo")
+    found: dict[str, str] = {}
+    for line in (table or "").splitlines():
         left, _, right = line.partition(" - ")
         point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), left.split()[4])
-        if not PASSING_MOUNTS.match(point):
-            kind, source, options = (*right.split(" ", 2), "", "")[:3]
-            yield point, f"{source} ({kind}), {left.split()[5]}, {options}"
+        kind, source, options = (*right.split(" ", 2), "", "")[:3]
+        if not PASSING_MOUNTS.match(point) and kind != "autofs":
+            found[point] = f"{source} ({kind})"
+            found[f"{point}, options"] = left.split()[5]
+            found[f"{point}, file system"] = options
+    return found or None
 
 
-def limits(process: str) -> Iterator[tuple[str, str]]:
-    for line in (text(f"{process}/limits") or "").splitlines()[1:]:
-        fields = re.split(r"\s{2,}", line.strip())
-        yield fields[0], " ".join(fields[1:3])
+def namespaces(process: str, is_process: bool) -> Found:
+    """In which this program is, and whose mounts are told."""
+    found = {name: link(f"/proc/self/ns/{name}") or "" for name in ("net", "pid")}
+    found.update({"mounts": link(f"{process}/ns/mnt") or "", "whose": "process" if is_process else ""})
+    return {**found, "uid": str(os.geteuid())}
 
 
-def traits(process: str) -> Iterator[tuple[str, str]]:
+def limits(process: str) -> Found:
+    table = text(f"{process}/limits")
+    fields = [re.split(r"\s{2,}", line.strip()) for line in (table or "").splitlines()[1:]]
+    return {field[0]: " ".join(field[1:3]) for field in fields} or None
+
+
+def traits(process: str) -> Found:
     told = dict(line.split(":", 1) for line in (text(f"{process}/status") or "").splitlines() if ":" in line)
-    for name, word in TRAITS.items():
-        if name in told:
-            yield word, " ".join(told[name].split())
     fields = (text(f"{process}/stat") or "").rpartition(")")[2].split()
-    if len(fields) > 38:
-        yield "nice value", fields[16]
-        yield "scheduling policy", fields[38]
-    yield "OOM score adjustment", (text(f"{process}/oom_score_adj") or "").strip()
-    yield "control group", " ".join((text(f"{process}/cgroup") or "").split())
-    for link in ("root", "exe"):
-        try:
-            yield {"root": "root directory", "exe": "program"}[link], os.readlink(f"{process}/{link}")
-        except OSError:
-            continue
+    if not told or len(fields) <= POLICY:
+        return None
+    found = {word: " ".join(told[name].split()) for name, word in TRAITS.items() if name in told}
+    found.update({"nice value": fields[NICE], "scheduling policy": fields[POLICY]})
+    found["OOM score adjustment"] = (text(f"{process}/oom_score_adj") or "").strip()
+    found["control group"] = SESSION.sub("session.scope", " ".join((text(f"{process}/cgroup") or "").split()))
+    for name, word in (("root", "root directory"), ("exe", "program")):
+        where = link(f"{process}/{name}")
+        if where is not None:
+            found[word] = where
+    return found
 
 
-def environment(process: str) -> Iterator[tuple[str, str]]:
-    for entry in (text(f"{process}/environ") or "").split("\0"):
-        name, _, value = entry.partition("=")
-        if name:
-            yield name, re.sub(r"//[^/@\s]*@", "//…@", value) if SHOWN.match(name) else "(not shown)"
+def environment(process: str) -> Found:
+    told = text(f"{process}/environ")
+    return None if told is None else {name: shown(name, value) for name, _, value in split(told) if name}
 
 
-def group_limits(process: str) -> Iterator[tuple[str, str]]:
+def split(told: str) -> list[tuple[str, str, str]]:
+    return [entry.partition("=") for entry in told.split("\0")]
+
+
+def shown(name: str, value: str) -> str:
+    if PROXY.match(name):
+        return value.rpartition("@")[2]
+    if HEAP.match(name):
+        return " ".join(word for word in value.split() if word.startswith("-X"))
+    return value if PLAIN.match(name) else "(not shown)"
+
+
+def group_limits(process: str) -> Found:
     """Of its control groups and those above them, of both versions."""
-    for line in (text(f"{process}/cgroup") or "").splitlines():
+    told = text(f"{process}/cgroup")
+    found: dict[str, str] = {}
+    for line in (told or "").splitlines():
         _, controllers, path = line.split(":", 2)
         root = f"/sys/fs/cgroup/{controllers.replace('name=', '')}".rstrip("/")
-        while path.strip("/"):
+        path = path.rstrip("/")
+        while True:
             for name in names(f"{root}{path}"):
                 if GROUP_LIMITS.match(name):
-                    yield f"{path}/{name}", " ".join((text(f"{root}{path}/{name}") or "").split())
+                    value = text(f"{root}{path}/{name}") or ""
+                    found[f"{SESSION.sub('session.scope', path)}/{name}"] = " ".join(value.split())
+            if not path:
+                break
             path = path.rpartition("/")[0]
+    return None if told is None else found
 
 
-def files(places: list[str], own: set[str]) -> Iterator[tuple[str, str]]:
-    """A directory itself, and what lies in it. Of `own`, and of what is written all the time, not the content."""
-    for place in dict.fromkeys(places):
-        yield from described([place], bare={place})
+def files(request: dict[str, Any]) -> Pairs:
+    """What lies in a directory, and single files. Of directories, and of what is written all the time, not the content."""
+    data = set(request["data"])
+    for place in dict.fromkeys(request["places"]):
         found = names(place) if os.path.isdir(place) else []  # noqa: PTH112
-        paths = [f"{place}/{name}" for name in found[:MOST_ENTRIES] if not PASSING_FILES.match(name)]
-        yield from described(paths, bare=own)
+        kept = [f"{place}/{name}" for name in found[:MOST_ENTRIES] if not PASSING_FILES.search(name)]
+        for path in (place, *kept):
+            if path not in data:
+                yield from described(path)
+    for path in (*request["files"], *(f"/etc/{name}" for name in SYSTEM_FILES)):
+        yield from described(path)
 
 
-def described(paths: list[str], bare: set[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Rights, owner, size and time of each, and where a link leads. Of `bare`: only rights and owner."""
-    for path in paths:
-        try:
-            found = os.lstat(path)
-            where = f" → {os.readlink(path)}" if stat.S_ISLNK(found.st_mode) else ""
-        except OSError:
-            continue
-        written = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(found.st_mtime))
-        is_bare = path in (bare or ()) or stat.S_ISDIR(found.st_mode)
-        content = "" if is_bare else f", {found.st_size} bytes, written {written}"
-        yield path, f"{rights_of(path, found)}{content}{where}"
+def described(path: str) -> Pairs:
+    """Rights and owner; of a file size and time; where a link leads."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        yield path, f"→ {link(path)}"
+    elif stat.S_ISREG(found.st_mode):
+        written = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(max(min(found.st_mtime, 2**33), 0)))
+        yield path, f"{found.st_size} bytes, written {written}"
+    yield f"{path}, rights", rights_of(path, found)
 
 
-def rights(places: list[str]) -> Iterator[tuple[str, str]]:
+def rights(places: list[str]) -> Pairs:
+    """Of each, and where it is a directory, of what lies in it."""
     for place in places:
-        yield from described([place], bare={place})
-        paths = [f"{place}/{name}" for name in names(place)[:MOST_ENTRIES]]
-        yield from described(paths, bare=set(paths))
+        inner = names(place)[:MOST_ENTRIES] if os.path.isdir(place) else []  # noqa: PTH112
+        for path in (place, *(f"{place}/{name}" for name in inner)):
+            try:
+                yield f"{path}, rights", rights_of(path, os.lstat(path))
+            except OSError:
+                continue
 
 
 def rights_of(path: str, found: os.stat_result) -> str:
     words = [stat.filemode(found.st_mode), f"{found.st_uid}:{found.st_gid}"]
-    if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode):
+    if (stat.S_ISREG(found.st_mode) and not UNOPENED.search(path)) or stat.S_ISDIR(found.st_mode):
         words += marks_of(path)
     try:
         words += [name for name in os.listxattr(path, follow_symlinks=False) if name.startswith("system.posix_acl")]
@@ -254,7 +351,7 @@ def rights_of(path: str, found: os.stat_result) -> str:
 
 
 def marks_of(path: str) -> list[str]:
-    flags = array.array("L", [0])
+    flags = array.array("i", [0, 0])
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
@@ -268,76 +365,103 @@ def marks_of(path: str) -> list[str]:
     return [word for bit, word in MARKED.items() if flags[0] & bit]
 
 
-def lines_of(found: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for name in found:
-        for line in (text(f"/etc/{name}") or "").splitlines():
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield f"/etc/{name}: {' '.join(line.split())}", "there"
+def lines_of() -> Found:
+    told = {name: text(f"/etc/{name}") for name in LINES}
+    kept = [(name, line.split()) for name, words in told.items() for line in (words or "").splitlines()]
+    return {f"/etc/{name}: {' '.join(words)}": "there" for name, words in kept if words and words[0][0] not in "#;"}
 
 
-def firewall() -> Iterator[tuple[str, str]]:
-    """Each rule with the chain that it is in."""
-    found = run("nft", "-s", "list", "ruleset")
+def firewall() -> Found:
+    """Each rule with the chain that it is in. A kernel without nf_tables has no rule there, and is not made to load it."""
+    modules = text("/proc/modules")
+    if modules and "nf_tables" not in modules:
+        return iptables()
+    told = run("nft", "-s", "list", "ruleset")
+    if told is None:
+        return iptables()
+    found: dict[str, str] = {}
     inside: list[str] = []
-    for line in (found or "").splitlines():
-        words = line.strip()
-        if words.endswith("{"):
+    for line in told.splitlines():
+        words = re.sub(r' comment "[^"]*"', "", line.strip())
+        if words.endswith("{") and "=" not in words:
             inside.append(words[:-1].strip())
         elif words == "}":
             inside = inside[:-1]
         elif words:
-            yield f"{' / '.join(inside)}: {words}", "there"
-    if found is None:
-        for program in ("iptables-save", "ip6tables-save"):
-            for line in (run(program) or "").splitlines():
-                if not line.startswith("#"):
-                    yield f"{program[:-5]}: {COUNTED.sub('', line).strip()}", "there"
+            found[f"{' / '.join(inside)}: {words}"] = "there"
+    return {name: value for name, value in found.items() if not PASSING_RULES.search(name)}
 
 
-def network() -> Iterator[tuple[str, str]]:
-    """Addresses, routes, and what shapes or drops what is sent."""
-    for kind, command in (
-        ("address", ("ip", "-o", "addr", "show")),
-        ("route", ("ip", "route", "show", "table", "all")),
-        ("rule of routes", ("ip", "rule", "show")),
-        ("queueing", ("tc", "qdisc", "show")),
-    ):
-        for line in (run(*command) or "").splitlines():
-            told = re.sub(r"(valid_lft|preferred_lft|expires|refcnt|age) \S+|\\", "", line)
-            if not PASSING_LINKS.search(told):
-                yield f"{kind}: {' '.join(told.split())}", "there"
-    for link in [name for name in names("/sys/class/net") if not PASSING_LINKS.match(name)][:8]:
-        for side in ("root", "ingress"):
-            for line in (run("tc", "filter", "show", "dev", link, side) or "").splitlines():
-                yield f"filter of {link} ({side}): {' '.join(line.split())}", "there"
+def iptables() -> Found:
+    found: dict[str, str] = {}
+    told = {program: run(f"{program}-save") for program in ("iptables", "ip6tables")}
+    for program, lines in told.items():
+        table = ""
+        for line in (lines or "").splitlines():
+            table = line[1:] if line.startswith("*") else table
+            if line[:1] not in {"#", "*"} and line != "COMMIT" and not PASSING_RULES.search(line):
+                rule = re.sub(r' --comment ("[^"]*"|\S+)', "", COUNTED.sub("", line)).strip()
+                found[f"{program} {table}: {rule}"] = "there"
+    return None if told["iptables"] is None else found
 
 
-def links() -> Iterator[tuple[str, str]]:
-    for link in names("/sys/class/net"):
+def told_by(*command: str) -> Found:
+    """Each line without what changes by itself; `None` where there is no such program, or it does not say."""
+    told = run(*command)
+    lines = (re.sub(r"(valid_lft|preferred_lft|expires|refcnt|age) \S+|\\", "", line) for line in (told or "").splitlines())
+    kept = (" ".join(line.split()) for line in lines if not PASSING_LINKS.search(line) and not PASSING_ROUTES.search(line))
+    return None if told is None else dict.fromkeys(kept, "there")
+
+
+def routes() -> Found:
+    four, six = told_by("ip", "route", "show"), told_by("ip", "-6", "route", "show")
+    return None if four is None or six is None else {**four, **six}
+
+
+def filters() -> Found:
+    """Of packets: they may drop some, or send them elsewhere (tc-filter)."""
+    found: dict[str, str] = {}
+    for name in [name for name in names("/sys/class/net") if not PASSING_LINKS.match(name)][:8]:
+        for side in ("root", "ingress", "egress"):
+            told = run("tc", "filter", "show", "dev", name, side)
+            if told is None:
+                return None
+            found.update({f"{name} ({side}): {' '.join(line.split())}": "there" for line in told.splitlines()})
+    return found
+
+
+def links() -> Pairs:
+    for name in names("/sys/class/net"):
         for what in ("mtu", "operstate", "carrier", "speed", "duplex", "flags", "tx_queue_len", "address"):
-            value = text(f"/sys/class/net/{link}/{what}")
-            if value is not None and not PASSING_LINKS.match(link):
-                yield f"{what} of {link}", value.strip()
+            value = text(f"/sys/class/net/{name}/{what}")
+            if value is not None and not PASSING_LINKS.match(name):
+                yield f"{name}: {what}", value.strip()
 
 
 def run(*command: str) -> str | None:
-    """What it prints; `None` where there is no such program, or it may not look."""
-    path = shutil.which(command[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    """What it prints; `None` where there is no such program, or it may not look. It gets nothing of our environment."""
+    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"
+    path = shutil.which(command[0], path=search)
     if path is None:
         return None
     try:
         done = subprocess.run(
-            [path, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PROGRAM_SECONDS, check=False
+            [path, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": search, "LC_ALL": "C"},
+            timeout=PROGRAM_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def settings() -> Iterator[tuple[str, str]]:
+def settings() -> Pairs:
     yield "kernel", os.uname().release
     yield "host name", os.uname().nodename
-    yield "time zone", time.strftime("%z %Z")
     for name, path in SETTINGS.items():
         value = text(path)
         if value is not None:
@@ -348,28 +472,18 @@ def settings() -> Iterator[tuple[str, str]]:
     for line in (text("/proc/swaps") or "").splitlines()[1:]:
         yield f"swap on {line.split()[0]}", line.split()[2]
     for disk in names("/sys/block"):
-        if disk.startswith(("loop", "ram", "zram")):
-            continue
         for what, path in (("read-only", "ro"), ("size", "size"), ("scheduler", "queue/scheduler")):
-            value = text(f"/sys/block/{disk}/{path}")
+            value = text(f"/sys/block/{disk}/{path}") if DISKS.match(disk) else None
             if value is not None:
                 yield f"{what} of {disk}", value.strip()
 
 
-def services() -> Iterator[tuple[str, str]]:
-    """Units of systemd that run."""
-    for pid in names("/proc"):
-        unit = UNIT.search(text(f"/proc/{pid}/cgroup") or "") if pid.isdigit() else None
-        if unit and "@" not in unit.group(1) and not unit.group(1).startswith("run-"):
-            yield unit.group(1), "runs"
-
-
-def namespaces() -> Iterator[tuple[str, str]]:
-    for name in ("net", "mnt", "pid"):
-        try:
-            yield name, os.readlink(f"/proc/self/ns/{name}")
-        except OSError:
-            continue
+def services() -> Found:
+    """Units of systemd that are enabled, and run."""
+    root = "/etc/systemd/system"
+    enabled = {unit for folder in names(root) if folder.endswith(".wants") for unit in names(f"{root}/{folder}")}
+    running = (UNIT.search(text(f"/proc/{pid}/cgroup") or "") for pid in names("/proc") if pid.isdigit())
+    return dict.fromkeys(sorted({unit.group(1) for unit in running if unit and unit.group(1) in enabled}), "runs")
 
 
 def kernel_log() -> list[tuple[float, str]]:
@@ -378,7 +492,7 @@ def kernel_log() -> list[tuple[float, str]]:
         handle = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return []
-    now = time.clock_gettime(time.CLOCK_MONOTONIC)
+    now = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
     found: dict[str, tuple[float, str]] = {}
     try:
         while True:
@@ -390,11 +504,12 @@ def kernel_log() -> list[tuple[float, str]]:
                 break
             head, _, words = record.partition(";")
             fields = head.split(",")
-            line = words.splitlines()[0] if words else ""
-            if int(fields[0]) & 7 <= WARNING or TROUBLE.search(line):
+            line = printable(words.splitlines()[0]) if words else ""
+            is_kernels = int(fields[0]) >> 3 == 0 and not PACKET.search(line)
+            if is_kernels and (int(fields[0]) & 7 <= WARNING or TROUBLE.search(line)):
                 alike = re.sub(r"\d+", "0", line)
                 found.pop(alike, None)
-                found[alike] = (round(now - int(fields[2]) / 1e6, 1), line[:MOST_CHARACTERS])
+                found[alike] = (round(max(now - int(fields[2]) / 1e6, 0.0), 1), line)
     finally:
         os.close(handle)
     return list(found.values())[-20:]
@@ -402,3 +517,5 @@ def kernel_log() -> list[tuple[float, str]]:
 
 if __name__ == "__main__":
     json.dump(note(json.loads(sys.argv[1])), sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)  # who hangs in a file system is not waited for

@@ -1,4 +1,4 @@
-"""A node of the cluster, and a ZooKeeper server's files."""
+"""A node of the cluster, and where a server of ZooKeeper runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,8 +97,8 @@ class NodeDrivers(Protocol):
     def driver(self, node: NodeSpec) -> NodeDriver: ...
 
 
-class MemberFiles(Protocol):
-    """The files of one server of the ensemble, to be read only, and programs that only look. As in `NodeDriver`."""
+class MemberMachine(Protocol):
+    """Where a server of the ensemble runs: its files, to be read only, and programs that only look. As in `NodeDriver`."""
 
     async def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
@@ -110,6 +110,6 @@ class MemberFiles(Protocol):
 
 
 class ZooKeeperMembers(Protocol):
-    """Gives the files of a server of the ensemble."""
+    """Gives the machine of a server of the ensemble."""
 
-    def files(self, member: ZooKeeperMemberSpec) -> MemberFiles: ...
+    def machine(self, member: ZooKeeperMemberSpec) -> MemberMachine: ...

@@ -39,7 +39,7 @@ def changed_besides(looked: Looked, told: Sequence[Blocker]) -> tuple[Blocker, .
     found = []
     for name, changes in looked.hints.changes.items():
         new = changes.without(known)
-        if new and all(entry.object != name for entry in told):
+        if new.changes and all(entry.object != name for entry in told):
             found.append(_with_changes(_cause(looked, name), new).blocker)
             known |= set(new.lines)
     return tuple(found)
@@ -50,7 +50,7 @@ def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
         return found
     entry = found.blocker
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), changes.in_words]))
-    fix = " ".join(filter(None, [entry.fix, LOOK_AT_CHANGES]))
+    fix = " ".join(filter(None, [entry.fix, LOOK_AT_CHANGES if changes.changes else ""]))
     return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
 
 

@@ -187,7 +187,7 @@ class FakeDriver:
         if is_look(arguments):
             return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
         if is_note(arguments):
-            return note(self._node.machine, arguments)
+            return note(self._node.machine, arguments, self._node.process.identity if self._node.process else None)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
         if arguments[0] == "configuration":

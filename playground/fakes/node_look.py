@@ -52,11 +52,12 @@ def _is(arguments: Sequence[str], program: str) -> bool:
     return arguments[:2] == ["python3", "-c"] and arguments[2] == (FOLDER / program).read_text("utf-8")
 
 
-def note(machine: FakeMachine, arguments: Sequence[str]) -> Completed:
-    """As it is said to be set. Of a process only where one is asked about."""
-    has_process = json.loads(arguments[3])["pid"] is not None
+def note(machine: FakeMachine, arguments: Sequence[str], identity: str | None) -> Completed:
+    """As it is said to be set. Of a process only where that runs which is asked about."""
+    asked = json.loads(arguments[3])["identity"]
+    has_process = asked is not None and asked == identity
     facts = {kind: found for kind, found in machine.facts.items() if has_process or kind not in OF_A_PROCESS}
-    return Completed(0, json.dumps({"facts": facts, "kernel": machine.kernel}), "")
+    return Completed(0, json.dumps({"facts": facts, "kernel": machine.kernel, "has_process": has_process}), "")
 
 
 def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unreachable: Collection[str]) -> Completed:

@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from activities.on_node.note_machine import note
+from activities.look_here import look_here
 from api import observing, pending, pollers
 from api.app import create_app
 from api.settings import ApiSettings
@@ -202,7 +202,7 @@ async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine
 ) -> None:
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
-    facts = note({"pid": None, "places": [], "data": [], "own": []})["facts"]
+    facts = (await look_here())["facts"]
     facts["sysctl"]["vm.swappiness"] = "-1"
     if not is_beside:
         facts["machine"]["boot id"] = "another"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domain.machine_notes import MachineNote
-from domain.records import MigrationRecord
+from domain.records import MigrationRecord, MigrationState, Progress
 from ledger.errors import NoSuchMigration
 from ledger.ledger import SqlLedger
 
@@ -29,6 +29,16 @@ async def test_the_newest_note_of_each_stands(ledger: SqlLedger, migration: Migr
     assert await ledger.note(migration.id, "broker-1") == newer
     assert await ledger.noted(migration.id) == {"broker-1": "4712@100", "keeperless-activities": None}
     assert await ledger.verify_chain() is None
+
+
+async def test_notes_end_with_their_migration(ledger: SqlLedger, migration: MigrationRecord) -> None:
+    await ledger.put_note(migration.id, NOTE)
+    await ledger.record(migration.id, [], Progress(state=MigrationState.RUNNING))
+    assert await ledger.note(migration.id, "broker-1") == NOTE
+    await ledger.record(migration.id, [], Progress(state=MigrationState.SUCCEEDED))
+    assert await ledger.noted(migration.id) == {}
+    await ledger.put_note(migration.id, NOTE)
+    assert await ledger.noted(migration.id) == {}
 
 
 async def test_two_writers_leave_one_note(ledger: SqlLedger, migration: MigrationRecord) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.machine_notes import PROGRAM as NOTE
+from activities.look_here import PROGRAM as NOTE
 from activities.machine_notes import request_of as note_request
 from activities.node_survey import PROGRAM, look_at_node, request_of, run_program
 from activities.ports.nodes import FileContent, NodeDriver
@@ -119,11 +119,12 @@ def test_a_controller_is_asked_for_plugins_ports_and_every_broker() -> None:
 
 
 async def test_how_a_machine_is_set(given: Given) -> None:
-    answer = await run_program(given.driver, ["python3", "-c", NOTE.read_text(), json.dumps(note_request(given.node, None))])
+    answer = await run_program(given.driver, ["python3", "-c", NOTE, json.dumps(note_request(given.node, None))])
     told = json.loads(answer)
     note = MachineNote(about="x", at=datetime.now(UTC), identity=None, facts=told["facts"])
     assert note.facts["sysctl"]["vm.max_map_count"].isdigit()
     assert not note.facts.keys() & {"limit", "process", "environment", "group"}, "no process runs"
+    assert told["has_process"] is False
     assert all(isinstance(seconds, float) and isinstance(line, str) for seconds, line in told["kernel"])
 
 

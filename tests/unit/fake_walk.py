@@ -153,6 +153,7 @@ class LedgerInMemory:
         self._commands: dict[str, Command] = {}
         self._reports: list[DriftReport] = []
         self.notes: dict[str, MachineNote] = {}
+        self.is_noted = asyncio.Event()
 
     def _answering(self) -> "LedgerInMemory":
         if self.is_silent:
@@ -202,6 +203,7 @@ class LedgerInMemory:
 
     async def put_note(self, migration_id: str, note: MachineNote) -> None:
         self._answering().notes[note.about] = note
+        self.is_noted.set()
 
     async def note(self, migration_id: str, about: str) -> MachineNote | None:
         return self._answering().notes.get(about)

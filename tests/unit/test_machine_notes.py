@@ -1,5 +1,6 @@
 """What people are told of changes on a machine, and when notes are kept."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -7,12 +8,15 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+from activities import metadata_notes
 from activities.adapters.nodes.drivers import SpecDrivers
+from activities.assessing import Assessing
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
+from domain.contracts import AssessRequest
 from domain.errors import Permanent, Transient
-from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between
+from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place, seen_from_beside
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory
@@ -35,8 +39,13 @@ def between(before: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -
         ("limit", {"Max open files": "100000 100000"}, {"Max open files": "1024 4096"},
          "its limit Max open files: 100000 100000 → 1024 4096"),
         ("environment", {}, {"HTTP_PROXY": "http://…@p:1"}, "variable HTTP_PROXY of its environment is new: http://…@p:1"),
-        ("mount", {"/data": "/dev/disk/by-id/scsi-0 (ext4), rw,relatime, rw,errors=remount-ro"},
-         {"/data": "/dev/disk/by-id/scsi-0 (ext4), ro,relatime, ro,errors=remount-ro"}, "mount /data: rw → ro"),
+        ("mount", {"/data, file system": "rw,errors=remount-ro"}, {"/data, file system": "ro,errors=remount-ro"},
+         "mount /data, file system: rw → ro"),
+        ("mount", {"/data, options": "rw,relatime"}, {"/data, options": "rw,relatime,noexec"},
+         "mount /data, options: (nothing) → noexec"),
+        ("file", {"/k.jar": "12 bytes, written A"}, {"/k.jar": "13 bytes, written B"},
+         "/k.jar: 12 bytes, written A → 13 bytes, written B"),
+        ("file", {}, {"/k.jar": "12 bytes", "/k.jar, rights": "-rw-r--r-- 0:0"}, "/k.jar is new: 12 bytes"),
     ],
 )  # fmt: skip
 def test_a_change_in_words(kind: str, before: dict[str, str], now: dict[str, str], told: str) -> None:
@@ -44,7 +53,7 @@ def test_a_change_in_words(kind: str, before: dict[str, str], now: dict[str, str
     assert between({kind: before}, {kind: before}) == ()
 
 
-@pytest.mark.parametrize("kind", ["data", "sysctl", "group"])
+@pytest.mark.parametrize("kind", ["data", "sysctl", "group", "topic"])
 def test_what_comes_and_goes_by_itself_is_no_change(kind: str) -> None:
     assert between({kind: {"a": "1"}}, {kind: {"b": "1"}}) == ()
     assert len(between({kind: {"a": "1"}}, {kind: {"a": "2"}})) == 1
@@ -58,8 +67,42 @@ def test_of_many_a_few_of_each_kind_are_told_the_likeliest_first() -> None:
     files = {f"/opt/kafka/libs/{number}.jar": "new" for number in range(40)}
     told = between({"file": {}, "mount": {}, "sysctl": {"a": "1"}}, {"file": files, "mount": {"/a": "x"}, "sysctl": {"a": "2"}})
     assert told[0] == "mount /a is new: x"
-    assert told[-2:] == ("a: 1 → 2", "and 37 more")
-    assert len(told) == 6
+    assert told[-1] == "a: 1 → 2"
+    assert len(told) == 5
+
+
+def test_how_many_more_there_are_is_told_and_is_no_change_by_itself() -> None:
+    note = MachineNote(about="broker-1", at=NOON, identity=None, facts={"file": {}})
+    changes = changes_between(note, {"file": {f"/{number}": "new" for number in range(40)}}, [], NOON)
+    assert changes.in_words.endswith("/10 is new: new; and 37 more")
+    assert not changes.without(set(changes.lines))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_compared"),
+    [
+        ({"mounts": "mnt:[1]", "whose": "process"}, {"mounts": "mnt:[2]", "whose": "process"}, True),
+        ({"mounts": "mnt:[1]", "whose": "process"}, {"mounts": "mnt:[1]", "whose": ""}, True),
+        ({"mounts": "mnt:[1]", "whose": "process"}, {"mounts": "mnt:[2]", "whose": ""}, False),
+    ],
+)
+def test_mounts_of_a_process_are_not_held_against_those_of_the_machine(
+    before: dict[str, str], now: dict[str, str], is_compared: bool
+) -> None:
+    told = between({"namespace": before, "mount": {"/tmp": "a"}}, {"namespace": now, "mount": {"/tmp": "b"}})  # noqa: S108
+    assert told == (("mount /tmp: a → b",) if is_compared else ())
+
+
+PLACE = {"machine": {"boot id": "1"}, "namespace": {"net": "2", "pid": "3", "uid": "0"}}
+
+
+@pytest.mark.parametrize("lacks", ["boot id", "net", "pid", "uid", None])
+def test_only_who_looks_from_the_same_place_can_hold_a_machine_against_its_note(lacks: str | None) -> None:
+    now = {kind: {name: "9" if name == lacks else value for name, value in found.items()} for kind, found in PLACE.items()}
+    assert is_same_place(PLACE, now) == (lacks is None)
+    assert not is_same_place({}, {})
+    note = MachineNote(about=OURS, at=NOON, identity=None, facts=PLACE)
+    assert seen_from_beside(note, now | {"file": {"/x": "y"}}) == ({"machine": {"boot id": "1"}} if lacks is None else {})
 
 
 def test_what_the_kernel_said_before_the_note_or_long_ago_is_another_story() -> None:
@@ -121,11 +164,11 @@ async def test_servers_of_the_ensemble_are_noted_where_it_is_said_where_they_are
     kept.cluster.spec = kept.cluster.spec.model_copy(update={"zookeeper": zookeeper})
     await kept.keep()
     name = f"zookeeper {host}:{port}"
-    assert str(tmp_path) in kept.ledger.notes[name].facts["data"]
+    assert f"{tmp_path}, rights" in kept.ledger.notes[name].facts["data"]
     tmp_path.chmod(0o500)  # noqa: ASYNC240
     changes = await kept.notes.of_server("m1", member, name)
     assert changes is not None
-    assert any(line.startswith(f"{tmp_path}: drwx------ ") for line in changes.changes)
+    assert any(line.startswith(f"{tmp_path}, rights: drwx------ ") for line in changes.changes)
 
 
 async def test_a_restart_by_other_hands_is_held_against_the_note() -> None:
@@ -155,7 +198,7 @@ async def test_nothing_is_known_of_what_was_never_noted() -> None:
     assert await Kept(FakeCluster()).changes(1) is None
 
 
-async def test_a_ledger_that_is_silent_keeps_nobody_waiting() -> None:
+async def test_a_ledger_that_is_silent_is_no_error() -> None:
     kept = Kept(FakeCluster())
     kept.ledger.is_silent = True
     await kept.keep()
@@ -174,7 +217,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     znodes["/kafka-acl/Topic/orders"] = ALLOWED
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
-    assert facts["config"]["retention.ms in /config/topics/orders"] == "1"
+    assert facts["topic"]["retention.ms in /config/topics/orders"] == "1"
     assert facts["acl"]["/kafka-acl/Topic/orders"] == "Allow Read to User:a from *"
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
@@ -184,10 +227,87 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     changes = await kept.notes.of_metadata("m1", kept.cluster.record())
     assert changes is not None
     assert changes.in_words.partition(" UTC: ")[2] == (
-        "retention.ms in /config/topics/orders: 1 → 2; "
         "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
-        "order /admin/reassign_partitions is new"
+        "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2"
     )
+
+
+async def test_more_topics_than_anybody_waits_for_are_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(FakeCluster())
+    kept.cluster.znodes["/config/topics/orders"] = CONFIGURED
+    kept.cluster.znodes["/config/topics/payments"] = CONFIGURED
+    monkeypatch.setattr(metadata_notes, "MOST_ZNODES", 1)
+    await kept.keep()
+    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"config", "acl", "order", "deletion"}
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("/config/brokers/1", "my.reporter.passwd"),
+        ("/config/brokers/1", "ldap.bind.pwd"),
+        ("/config/brokers/1", "ssl.keystore.key"),
+        ("/config/users/olga", "SCRAM-SHA-256"),
+    ],
+)
+async def test_no_secret_config_is_kept(path: str, key: str) -> None:
+    kept = Kept(FakeCluster())
+    kept.cluster.znodes[path] = b'{"version":1,"config":{"%s":"tiger"}}' % key.encode()
+    await kept.keep()
+    assert kept.ledger.notes[ZOOKEEPER].facts["config"][f"{key} in {path}"] == "(not shown)"
+
+
+@pytest.mark.parametrize("error", [ValueError("no JSON"), RuntimeError("can't start new thread"), KeyError("facts")])
+async def test_no_error_of_a_note_reaches_a_migration_and_it_is_not_tried_at_once(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(FakeCluster())
+    tries = 0
+
+    async def fail() -> MachineNote:
+        nonlocal tries
+        tries += 1
+        raise error
+
+    monkeypatch.setattr("activities.machine_notes._take_ours", fail)
+    await kept.keep()
+    await kept.keep()
+    assert OURS not in kept.ledger.notes
+    assert "broker-1" in kept.ledger.notes
+    assert tries == 1
+
+
+async def test_a_process_that_goes_while_it_is_noted_is_not_noted() -> None:
+    kept = Kept(FakeCluster())
+    observation = await observe(kept.cluster.record(), kept.ports)
+    kept.cluster.nodes[1].die()
+    await ActivityEnvironment().run(kept.notes.keep, "m1", kept.cluster.record(), observation)
+    assert "broker-1" not in kept.ledger.notes
+    assert "broker-2" in kept.ledger.notes
+
+
+async def test_notes_are_kept_beside_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look takes no longer for them, and no second one begins meanwhile."""
+    kept = Kept(FakeCluster())
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> MachineNote:
+        assert not begun.is_set()
+        begun.set()
+        await may_end.wait()
+        return MachineNote(about=OURS, at=NOON, identity=None, facts={})
+
+    monkeypatch.setattr("activities.machine_notes._take_ours", wait)
+    request = AssessRequest(migration_id="m1", cluster="orders", generation=1)
+    assessing = Assessing(kept.ports, SpecDrivers())
+    for _ in range(2):
+        await ActivityEnvironment().run(assessing.assess, request)
+    await begun.wait()
+    may_end.set()
+    async with asyncio.timeout(10):
+        while OURS not in kept.ledger.notes:
+            kept.ledger.is_noted.clear()
+            await kept.ledger.is_noted.wait()
 
 
 async def test_a_machine_without_python_keeps_no_other_from_being_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,12 @@ from activities.on_node import note_machine
 from domain.machine_notes import Facts
 
 PROGRAM = Path(note_machine.__file__)
-NOTHING: dict[str, Any] = {"pid": None, "places": [], "data": [], "own": []}
+NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": []}
+
+
+def identity_of(pid: int) -> str:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return f"{pid}@{fields[19]}"
 
 
 def noted(**request: Any) -> Facts:
@@ -48,10 +54,10 @@ def test_it_runs_on_old_machines() -> None:
 
 def test_what_nobody_has_changed_is_the_same(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("a=1")
-    request = {"pid": sleeper.pid, "places": [str(tmp_path)], "data": [str(tmp_path)]}
+    request = {"identity": identity_of(sleeper.pid), "places": [str(tmp_path)], "data": [str(tmp_path)]}
     first, second = noted(**request), noted(**request)
     # Others use this machine: their links, services and mounts come and go.
-    for kind in ("file", "data", "line", "sysctl", "limit", "process", "environment", "group"):
+    for kind in first.keys() - {"mount", "address", "route", "link"}:
         assert first[kind] == second[kind], kind
     assert len(first["sysctl"]) > 100
     assert "/" in first["mount"]
@@ -61,15 +67,71 @@ def test_nothing_of_a_process_is_told_where_none_runs() -> None:
     assert not noted().keys() & {"limit", "process", "environment", "group"}
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PATH", "/usr/bin:/bin", "/usr/bin:/bin"),
+        ("SASL_PASSWORD", "tiger", "(not shown)"),
+        ("KAFKA_OPTS", "-Dpassword=tiger", "(not shown)"),
+        ("HTTPS_PROXY", "http://olga:ti/ger@proxy.example:3128", "proxy.example:3128"),
+        ("http_proxy", "olga:tiger@proxy.example:3128", "proxy.example:3128"),
+        ("HTTP_PROXY", "http://olga:ti@ger@proxy.example:3128", "proxy.example:3128"),
+        ("KAFKA_HEAP_OPTS", "-Xmx4g -Djavax.net.ssl.keyStorePassword=tiger", "-Xmx4g"),
+        ("SSL_CERT_FILE", "/etc/ssl/ca.pem", "/etc/ssl/ca.pem"),
+    ],
+)
+def test_no_secret_of_an_environment_is_told(name: str, value: str, told: str) -> None:
+    assert note_machine.shown(name, value) == told
+
+
 def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
-    found = noted(pid=sleeper.pid)
-    assert found["environment"] == {
-        "PATH": "/usr/bin:/bin",
-        "SASL_PASSWORD": "(not shown)",
-        "HTTPS_PROXY": "http://…@proxy.example:3128",
-    }
+    found = noted(identity=identity_of(sleeper.pid))
+    assert found["environment"].keys() == {"PATH", "SASL_PASSWORD", "HTTPS_PROXY"}
     assert "tiger" not in json.dumps(found)
     assert not [name for name in found["sysctl"] if name.endswith(("_key", "secret"))]
+    assert note_machine.printable("ftp://olga:ti@ger@files.example/kafka (fuse)") == "ftp://…@files.example/kafka (fuse)"
+
+
+def test_a_name_that_is_no_utf8_is_told_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9")).write_text("x")
+    found = noted(places=[str(tmp_path)])["file"]
+    assert f"{tmp_path}/caf?" in found
+
+
+def test_a_process_that_has_gone_is_not_told_as_one_without_limits(sleeper: subprocess.Popen[bytes]) -> None:
+    pid = sleeper.pid
+    before = noted(identity=identity_of(pid))
+    assert {"limit", "process", "environment", "group"} <= before.keys()
+    assert not noted(identity=f"{pid}@1").keys() & {"limit", "process", "environment", "group"}, "another with its number"
+    sleeper.kill()
+    sleeper.wait()
+    assert not noted(identity=f"{pid}@1").keys() & {"limit", "process", "environment", "group"}
+
+
+def test_what_hangs_is_left_out_and_the_rest_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(note_machine, "DEADLINE_SECONDS", 1.0)
+    hangs = threading.Event()
+
+    def wait() -> dict[str, str]:
+        hangs.wait(30)
+        return {"never": "told"}
+
+    found, _ = note_machine.in_time({"file": wait, "line": note_machine.lines_of})
+    hangs.set()
+    assert found.keys() == {"line"}
+
+
+def test_what_may_not_be_looked_at_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(note_machine, "run", lambda *_command: None)
+    monkeypatch.setattr(note_machine, "text", lambda _path: None)
+    assert note_machine.firewall() is None
+    assert note_machine.told_by("ip", "rule", "show") is None
+    assert note_machine.routes() is None
+    assert note_machine.mounts("/proc/1") is None
+    assert note_machine.limits("/proc/1") is None
+    assert note_machine.traits("/proc/1") is None
+    assert note_machine.environment("/proc/1") is None
+    assert note_machine.group_limits("/proc/1") is None
 
 
 def test_a_process_is_found_by_the_port_at_which_it_listens() -> None:
@@ -80,10 +142,11 @@ def test_a_process_is_found_by_the_port_at_which_it_listens() -> None:
 
 
 def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
-    before = noted(pid=sleeper.pid)
+    identity = identity_of(sleeper.pid)
+    before = noted(identity=identity)
     subprocess.run(["prlimit", f"--pid={sleeper.pid}", "--nofile=64:128"], check=True)
     os.setpriority(os.PRIO_PROCESS, sleeper.pid, 7)
-    after = noted(pid=sleeper.pid)
+    after = noted(identity=identity)
     assert after["limit"]["Max open files"] == "64 128"
     assert {name for name in before["limit"] if before["limit"][name] != after["limit"][name]} == {"Max open files"}
     assert (before["process"]["nice value"], after["process"]["nice value"]) == (str(os.nice(0)), "7")
@@ -94,24 +157,25 @@ def test_files_are_told_with_rights_owner_size_and_time(tmp_path: Path) -> None:
     for path in (jar, own, log):
         path.write_text("x")
     (tmp_path / "now").symlink_to(jar)
-    before = noted(places=[str(tmp_path)], own=[str(own)])["file"]
-    assert str(log) not in before, "it is written all the time"
+    before = noted(places=[str(tmp_path)], data=[str(own)])
+    assert str(log) not in before["file"], "it is written all the time"
     own.write_text("longer, which somebody else compares")
     jar.write_text("longer")
-    after = noted(places=[str(tmp_path)], own=[str(own)])["file"]
-    assert after[str(own)] == before[str(own)]
-    assert ", 1 bytes, written " in before[str(jar)]
-    assert ", 6 bytes, written " in after[str(jar)]
-    assert after[str(tmp_path / "now")].endswith(f"→ {jar}")
+    after = noted(places=[str(tmp_path)], data=[str(own)])
+    assert str(own) not in after["file"]
+    assert after["data"] == before["data"]
+    assert before["file"][str(jar)].startswith("1 bytes, written ")
+    assert after["file"][str(jar)].startswith("6 bytes, written ")
+    assert after["file"][str(tmp_path / "now")] == f"→ {jar}"
     own.chmod(0o400)
-    assert noted(places=[str(tmp_path)], own=[str(own)])["file"][str(own)].startswith("-r-------- ")
+    assert noted(data=[str(own)])["data"][f"{own}, rights"].startswith("-r-------- ")
 
 
 def test_of_data_only_rights_and_owners_are_looked_at(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir(mode=0o700)
     before = noted(data=[str(tmp_path)])["data"]
-    assert before[str(partition)] == f"drwx------ {os.getuid()}:{os.getgid()}"
+    assert before[f"{partition}, rights"] == f"drwx------ {os.getuid()}:{os.getgid()}"
     os.utime(partition, (0, 0))
     assert noted(data=[str(tmp_path)])["data"] == before
 
@@ -148,40 +212,57 @@ table inet keep {
 """Of nft 1.0.6."""
 
 NETWORK = {
-    "addr": "2: eth0    inet 192.0.2.2/24 scope global dynamic eth0\\       valid_lft 3480sec preferred_lft 3480sec\n",
-    "route": "10.9.8.0/24 dev eth0 scope link \n172.17.0.0/16 dev docker0 proto kernel scope link src 172.17.0.1 \n",
-    "rule": "32766:\tfrom all lookup main\n",
-    "qdisc": "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
+    ("addr",): "2: eth0    inet 192.0.2.2/24 scope global dynamic eth0\\       valid_lft 3480sec preferred_lft 3480sec\n"
+    "2: eth0    inet6 2001:db8::f1/64 scope global temporary dynamic \n",
+    ("route",): "10.9.8.0/24 dev eth0 scope link \n172.17.0.0/16 dev docker0 proto kernel scope link src 172.17.0.1 \n"
+    "10.1.0.0/16 via 192.0.2.9 dev eth0 proto bird metric 32 \n",
+    ("-6", "route"): "fe80::/64 dev eth0 proto kernel metric 256 pref medium\n",
+    ("rule",): "32766:\tfrom all lookup main\n",
+    ("qdisc",): "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
 }
-"""Of iproute2 6.1."""
+"""Of iproute2 6.1, with bird and Docker beside."""
 
 
 def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"nft": RULESET}
-
     def run(program: str, *arguments: str) -> str | None:
-        return told.get(program) or next((text for what, text in NETWORK.items() if what in arguments), None)
+        if program == "nft":
+            return RULESET
+        return next((text for words, text in reversed(NETWORK.items()) if set(words) <= set(arguments)), None)
 
     monkeypatch.setattr(note_machine, "run", run)
-    assert dict(note_machine.firewall()) == {
+    monkeypatch.setattr(note_machine, "text", lambda _path: "nf_tables 1 0 - Live 0x0\n")
+    assert note_machine.firewall() == {
         "table inet keep / set bad: type ipv4_addr": "there",
-        "table inet keep / set bad: elements = { 10.1.2.3, 10.1.2.4 }": "there",
         "table inet keep / chain input: type filter hook input priority filter; policy accept;": "there",
         "table inet keep / chain input: tcp dport 9092 counter drop": "there",
     }
-    assert dict(note_machine.network()) == {
-        "address: 2: eth0 inet 192.0.2.2/24 scope global dynamic eth0": "there",
-        "route: 10.9.8.0/24 dev eth0 scope link": "there",
-        "rule of routes: 32766: from all lookup main": "there",
-        "queueing: qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there",
+    assert note_machine.told_by("ip", "-o", "addr", "show") == {"2: eth0 inet 192.0.2.2/24 scope global dynamic eth0": "there"}
+    assert note_machine.routes() == {
+        "10.9.8.0/24 dev eth0 scope link": "there",
+        "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
     }
+    assert note_machine.told_by("tc", "qdisc", "show") == {"qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there"}
 
 
-def test_where_there_is_no_nft_iptables_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"iptables-save": "# now\n*filter\n:INPUT ACCEPT [12:3456]\n-A INPUT -p tcp --dport 9092 -j DROP\nCOMMIT\n"}
-    monkeypatch.setattr(note_machine, "run", lambda program, *_arguments: told.get(program))
-    assert ("iptables: -A INPUT -p tcp --dport 9092 -j DROP", "there") in list(note_machine.firewall())
-    assert ("iptables: :INPUT ACCEPT", "there") in list(note_machine.firewall())
+def test_a_kernel_without_nf_tables_is_not_made_to_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which asking nft would do."""
+    told = {
+        "iptables-save": "# now\n*filter\n:INPUT ACCEPT [12:3456]\n"
+        '-A INPUT -p tcp --dport 9092 -m comment --comment "ask olga" -j DROP\n-A DOCKER -j RETURN\nCOMMIT\n'
+    }
+    asked: list[str] = []
+
+    def run(program: str, *_arguments: str) -> str | None:
+        asked.append(program)
+        return told.get(program)
+
+    monkeypatch.setattr(note_machine, "run", run)
+    monkeypatch.setattr(note_machine, "text", lambda _path: "ip_tables 1 0 - Live 0x0\n")
+    assert note_machine.firewall() == {
+        "iptables filter: :INPUT ACCEPT": "there",
+        "iptables filter: -A INPUT -p tcp --dport 9092 -m comment -j DROP": "there",
+    }
+    assert asked == ["iptables-save", "ip6tables-save"]
 
 
 def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +275,7 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         note_machine, "names", lambda folder: [path.rpartition("/")[2] for path in files if path.rpartition("/")[0] == folder]
     )
-    assert dict(note_machine.group_limits("/proc/7")) == {
+    assert note_machine.group_limits("/proc/7") == {
         "/system.slice/kafka.service/cpu.max": "20000 100000",
         "/system.slice/pids.max": "512",
     }

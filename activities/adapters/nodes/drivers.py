@@ -72,6 +72,6 @@ class SpecDrivers:
     def driver(self, node: NodeSpec) -> ComposedDriver:
         return ComposedDriver(self._local, PidFileProcess(self._local, node))
 
-    def files(self, _member: ZooKeeperMemberSpec) -> Transport:
+    def machine(self, _member: ZooKeeperMemberSpec) -> Transport:
         """Every transport that a member can have is this machine so far."""
         return self._local
