@@ -251,14 +251,16 @@ the kernel without an end, as for a disk that hangs; peers that acknowledge noth
 memory that is used up, open files near their limit, data that can only be read, a clock that is wrong. What is found stands in
 the entry of that node.
 
-And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, it keeps a
-note of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
-process and its control groups, owner, rights, size and time of what Kafka is started from, running services, lines of
-`/etc/hosts`. The same of keeperless-activities; and of ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node
-in trouble what differs from its note is told, the likeliest first, with what its kernel has said since; of the others in
-entries beside that of the trouble. It need not be the cause; it is what one would ask first. No secret is kept: of the
-environment only the names, but for what holds none. Firewall, routes and queues need `nft` or `iptables-save`, `ip` and `tc`
-there.
+And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, a note is
+kept of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
+process and its control groups, owner, rights, size and time of what Kafka is started from, enabled services that run, lines of
+`/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper that the specification has as `members`; and of
+ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node or server in trouble what differs from its note is told,
+the likeliest first, with what its kernel has said since; of anything else in entries beside that of the trouble; and where
+keeperless-activities does not look, by the API, if it runs on the same machine. It need not be the cause; it is what one would
+ask first. No secret is kept: of the environment only the names, but for what holds none. What could not be looked at counts as
+unchanged: firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The notes of a migration are
+deleted when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.
