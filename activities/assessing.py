@@ -12,7 +12,6 @@ from activities.heartbeat import heartbeating
 from activities.machine_notes import MachineNotes
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
-from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.stores import Ledger
 from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
@@ -39,8 +38,8 @@ SPARED = 9
 class Assessing:
     """Activities that only look. They may run as often as anybody likes."""
 
-    def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
-        self._ports, self._notes = ports, MachineNotes(ports, members)
+    def __init__(self, ports: Ports, notes: MachineNotes) -> None:
+        self._ports, self._notes = ports, notes
 
     @activity.defn(name=ActivityName.ASSESS)
     async def assess(self, request: AssessRequest) -> Assessment:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from temporalio import activity
 
@@ -30,17 +30,30 @@ Take = Callable[[], Awaitable[MachineNote]]
 NOTE_TIME = timedelta(seconds=10)
 KEEP_SECONDS = 30.0
 """For all notes together."""
+LEAVE_SECONDS = 5.0
+"""For those that are under way when the worker ends."""
 REST_SECONDS = 600.0
 """Until what could not be noted is tried again."""
 
 
 class MachineNotes:
-    """Keeps notes in the ledger, and holds machines against them."""
+    """Keeps notes in the ledger, and holds machines against them. Whoever begins to keep some leaves it as a context."""
 
     def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
         self._ports, self._members = ports, members
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self._failed: dict[tuple[str, str], float] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Let what has been begun end, before the ledger is closed."""
+        if self._keeping:
+            _, late = await asyncio.wait(self._keeping.values(), timeout=LEAVE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def begin(self, migration_id: str, cluster: ClusterRecord, observation: Observation) -> None:
         """Keep notes beside whatever goes on. One at a time for each migration."""

@@ -15,6 +15,7 @@ from activities.blocking import Blocking
 from activities.canaries import Canaries
 from activities.configuration_management import ConfigurationManaging
 from activities.leaving import Leaving
+from activities.machine_notes import MachineNotes
 from activities.observe import Ports
 from activities.planning import Planning
 from activities.previewing import Previewing
@@ -33,10 +34,10 @@ MANNER = Manner(threads=64, grace=timedelta(seconds=20), heartbeat_throttle=time
 """The grace is for what is short. A roll under way is cut off, and taken up by the next worker where it stood."""
 
 
-def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callable[..., Any]]:
+def cluster_activities(ports: Ports, settings: ActivitySettings, notes: MachineNotes) -> list[Callable[..., Any]]:
     """What the `cluster` queue serves: looks and effects, each short or bounded."""
     return [
-        Assessing(ports, SpecDrivers()).assess,
+        Assessing(ports, notes).assess,
         Provisioning(ports).provision_controller,
         Rolling(ports).roll_node,
         Canaries(ports).try_canaries,
@@ -53,11 +54,11 @@ def cluster_activities(ports: Ports, settings: ActivitySettings) -> list[Callabl
     ]
 
 
-def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
+def watch_activities(ports: Ports, notes: MachineNotes) -> list[Callable[..., Any]]:
     """What the `watch` queue serves: long, cheap, many."""
     return [
-        Assessing(ports, SpecDrivers()).watch,
-        Assessing(ports, SpecDrivers()).observe_cluster,
+        Assessing(ports, notes).watch,
+        Assessing(ports, notes).observe_cluster,
         Previewing(ports).preview_rollback,
         Previewing(ports).write_runbook,
         Planning(ports).make_plan,
@@ -69,10 +70,11 @@ def watch_activities(ports: Ports) -> list[Callable[..., Any]]:
 async def run(settings: ActivitySettings) -> None:
     """Serve both queues until SIGINT or SIGTERM."""
 
-    async def queues(ports: Ports, _: AsyncExitStack) -> list[Queue]:
+    async def queues(ports: Ports, stack: AsyncExitStack) -> list[Queue]:
+        notes = await stack.enter_async_context(MachineNotes(ports, SpecDrivers()))
         return [
-            Queue(TaskQueue.CLUSTER, cluster_activities(ports, settings), settings.max_effects),
-            Queue(TaskQueue.WATCH, watch_activities(ports), settings.max_watches),
+            Queue(TaskQueue.CLUSTER, cluster_activities(ports, settings, notes), settings.max_effects),
+            Queue(TaskQueue.WATCH, watch_activities(ports, notes), settings.max_watches),
         ]
 
     await serve(settings, MANNER, queues)

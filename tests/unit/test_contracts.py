@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
+from activities.machine_notes import MachineNotes
 from activities.observe import Ports
 from activities.ports.checks import CheckRunner, MessageRunner
 from activities.rehearsing import RehearsalPorts
@@ -58,6 +59,7 @@ from workflows.telling import SUMMARIES, summary_of
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 PORTS = cast("Ports", None)
+NOTES = cast("MachineNotes", None)
 WATCHING = {
     ActivityName.WATCH,
     ActivityName.OBSERVE,
@@ -98,7 +100,7 @@ def registered() -> dict[str, Callable[..., Any]]:
     checks = checks_activities(
         PORTS, cast("CheckRunner", None), cast("MessageRunner", None), cast("RehearsalPorts", None), Path()
     )
-    functions = [*cluster_activities(PORTS, ActivitySettings()), *watch_activities(PORTS), *checks]
+    functions = [*cluster_activities(PORTS, ActivitySettings(), NOTES), *watch_activities(PORTS, NOTES), *checks]
     names = [activity._Definition.must_from_callable(function).name or "" for function in functions]
     assert len(names) == len(set(names)), "an activity is served by one queue"
     return dict(zip(names, functions, strict=True))
@@ -118,7 +120,7 @@ def test_an_activity_takes_and_gives_what_the_contract_says(name: ActivityName) 
 
 
 def test_what_people_wait_for_and_what_is_long_has_a_queue_of_its_own() -> None:
-    watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS)}
+    watching = {activity._Definition.must_from_callable(f).name for f in watch_activities(PORTS, NOTES)}
     assert watching == WATCHING
 
 

@@ -299,7 +299,7 @@ async def test_notes_are_kept_beside_what_goes_on(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("activities.machine_notes._take_ours", wait)
     request = AssessRequest(migration_id="m1", cluster="orders", generation=1)
-    assessing = Assessing(kept.ports, SpecDrivers())
+    assessing = Assessing(kept.ports, kept.notes)
     for _ in range(2):
         await ActivityEnvironment().run(assessing.assess, request)
     await begun.wait()
@@ -323,3 +323,24 @@ async def test_a_machine_without_python_keeps_no_other_from_being_noted(monkeypa
     await kept.keep()
     assert "broker-1" not in kept.ledger.notes
     assert {"broker-2", OURS} <= kept.ledger.notes.keys()
+
+
+async def test_a_worker_that_ends_lets_notes_under_way_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(FakeCluster())
+    observation = await observe(kept.cluster.record(), kept.ports)
+
+    async def begin(*, is_endless: bool) -> None:
+        async def take() -> MachineNote:
+            await asyncio.sleep(3600 if is_endless else 0.05)
+            return MachineNote(about=OURS, at=NOON, identity=None, facts={})
+
+        monkeypatch.setattr("activities.machine_notes._take_ours", take)
+        async with kept.notes:
+            kept.notes.begin("m1", kept.cluster.record(), observation)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("activities.machine_notes.LEAVE_SECONDS", 0.5)
+    await ActivityEnvironment().run(begin, is_endless=True)
+    assert OURS not in kept.ledger.notes
+    await ActivityEnvironment().run(begin, is_endless=False)
+    assert OURS in kept.ledger.notes

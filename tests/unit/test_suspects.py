@@ -9,6 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
+from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
 from domain.contracts import Assessment, AssessRequest, RevertOrder
 from domain.decisions import Revert, Step, StepAction, Wait, WaitReason
@@ -96,7 +97,9 @@ async def test_a_topic_that_a_kill_cut_in_two_is_named(dead: FakeCluster) -> Non
 
 async def assessed(cluster: FakeCluster, ports: Ports, revert: RevertOrder | None = None) -> Assessment:
     request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY, revert=revert)
-    assessment: Assessment = await ActivityEnvironment().run(Assessing(ports, SpecDrivers()).assess, request)
+    assessment: Assessment = await ActivityEnvironment().run(
+        Assessing(ports, MachineNotes(ports, SpecDrivers())).assess, request
+    )
     return assessment
 
 

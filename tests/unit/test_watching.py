@@ -9,6 +9,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing, pause_after
+from activities.machine_notes import MachineNotes
 from activities.observe import Ports
 from domain.contracts import Assessment, AssessRequest
 from domain.policy import MigrationPolicy
@@ -49,12 +50,12 @@ async def test_a_watch_that_waits_before_the_start_leaves_the_ensemble_alone_for
     parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
     ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts)
     request = AssessRequest(cluster=cluster.spec.name, migration_id="m1", generation=1, policy=POLICY)
-    first: Assessment = await ActivityEnvironment().run(Assessing(ports, SpecDrivers()).assess, request)
+    first: Assessment = await ActivityEnvironment().run(Assessing(ports, MachineNotes(ports, SpecDrivers())).assess, request)
     assert first.phase == Phase.PREFLIGHT
     of_one_look = cluster.asked
     cluster.is_asked.clear()
     seen = request.model_copy(update={"seen": first.digest})
-    watch = asyncio.create_task(ActivityEnvironment().run(Assessing(ports, SpecDrivers()).watch, seen))
+    watch = asyncio.create_task(ActivityEnvironment().run(Assessing(ports, MachineNotes(ports, SpecDrivers())).watch, seen))
     await cluster.is_asked.wait()
     await asyncio.sleep(4 * SECONDS)
     assert cluster.asked == 2 * of_one_look

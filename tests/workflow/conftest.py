@@ -39,6 +39,7 @@ from activities.canaries import Canaries
 from activities.configuration_management import ConfigurationManaging
 from activities.failures import FailureTranslator
 from activities.leaving import Leaving
+from activities.machine_notes import MachineNotes
 from activities.observe import Ports
 from activities.pace import Pace as WindowPace
 from activities.planning import Planning
@@ -229,7 +230,8 @@ class World:
         )
 
     async def start_activity_workers(self, *, are_signals_trusted: bool = False) -> None:
-        looking, recording = Assessing(self.ports, SpecDrivers()), Recording(self.ports)
+        notes = await self.workers.enter_async_context(MachineNotes(self.ports, SpecDrivers()))
+        looking, recording = Assessing(self.ports, notes), Recording(self.ports)
         effects = [
             looking.assess,
             Provisioning(self.ports).provision_controller,

@@ -12,7 +12,9 @@ import pytest
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
+from activities.adapters.nodes.drivers import SpecDrivers
 from activities.failures import FailureTranslator
+from activities.machine_notes import MachineNotes
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from api.app import create_app
@@ -41,9 +43,10 @@ async def served(small: Any) -> Any:
     """A world whose activity workers serve all that the product's do."""
     await small.start_workflow_worker()
     settings = ActivitySettings()
+    notes = await small.workers.enter_async_context(MachineNotes(small.ports, SpecDrivers()))
     for queue, served in (
-        (TaskQueue.CLUSTER, cluster_activities(small.ports, settings)),
-        (TaskQueue.WATCH, watch_activities(small.ports)),
+        (TaskQueue.CLUSTER, cluster_activities(small.ports, settings, notes)),
+        (TaskQueue.WATCH, watch_activities(small.ports, notes)),
     ):
         worker = Worker(small.client, task_queue=queue, activities=served, interceptors=[FailureTranslator()])
         await small.workers.enter_async_context(worker)
