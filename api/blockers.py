@@ -14,7 +14,7 @@ from api.answers import Outgoing
 from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, last_poller, signs_of
+from api.pollers import Poller, last_poller, refusal, signs_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
@@ -188,8 +188,9 @@ async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: dat
     signs: tuple[Sign, ...] = ()
     with suppress(TimeoutError):
         async with asyncio.timeout_at(until):
-            poller = await last_poller(temporal, queue)
-            signs = await signs_of(poller, queue) if poller is not None else ()
+            poller, refused = await asyncio.gather(last_poller(temporal, queue), refusal(temporal))
+            signs = (refused,) if refused is not None else ()
+            signs += await signs_of(poller, queue) if poller is not None else ()
     words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
     missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
     return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in signs), missing.fix])})

@@ -8,16 +8,17 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, PollActivityTaskQueueRequest
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.on_node.look_at_node import watch
-from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from domain.contracts import TaskQueue
 from domain.standing import PROGRAM_OF
 from domain.vital_signs import Sign, VitalSigns, bad_signs
@@ -27,6 +28,15 @@ IDENTITY = re.compile(r"(\d+)@(.+)")
 OF_THE_MACHINE = "pid:[4026531836]"
 """The first PID namespace of a Linux kernel (PROC_PID_INIT_INO)."""
 GONE = Sign("That process has ended", "Its log says why; dmesg, where the kernel has killed it.")
+NOBODYS = "keeperless-nobodys"
+"""A task queue on which nothing is ever put: who asks there takes nothing from a worker."""
+POLL = timedelta(seconds=1)
+REFUSED = frozenset({RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED})
+"""Said before the question is looked at. Where it may be asked, Temporal finds that a second is too short to wait."""
+MEND = (
+    "Mend what Temporal says: a limit of its dynamic configuration (frontend.namespaceCount for pollers at once, "
+    "frontend.namespaceRPS for calls), or a permission. Workers go on by themselves."
+)
 STOPPED = re.compile(r"^State:\s+[Tt]\b", re.MULTILINE)
 
 
@@ -57,6 +67,20 @@ async def last_poller(temporal: Temporal, queue: TaskQueue) -> Poller | None:
 def _last(pollers: Iterable[PollerInfo]) -> Poller | None:
     known = (Poller(one.identity, one.last_access_time.ToDatetime(UTC)) for one in pollers)
     return max(known, key=lambda one: one.heard_at, default=None)
+
+
+async def refusal(temporal: Temporal) -> Sign | None:
+    """What Temporal says to who asks for tasks, in case it refuses everybody: found by asking, for tasks that nobody gives."""
+    asked = PollActivityTaskQueueRequest(task_queue=TaskQueueName(name=NOBODYS), identity="keeperless-api")
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            asked.namespace = client.namespace
+            try:
+                await client.workflow_service.poll_activity_task_queue(asked, retry=False, timeout=POLL)
+            except RPCError as error:
+                if error.status in REFUSED:
+                    return Sign(f"Temporal refuses who asks for tasks: {error.message[:SAID]}", MEND)
+    return None
 
 
 async def signs_of(poller: Poller, queue: TaskQueue) -> tuple[Sign, ...]:

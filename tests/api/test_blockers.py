@@ -6,8 +6,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,8 +37,10 @@ from domain.decisions import Finding
 from domain.machine_notes import OURS, MachineNote
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
+from domain.vital_signs import Sign
 from ledger.errors import LedgerUnavailable
 from playground.ports import PortLease
+from playground.processes import Launch
 from playground.temporal import TemporalPorts, TemporalServer
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
@@ -212,6 +216,35 @@ async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine
     told = [item["observed"] for item in answer["items"] if item["object"] == OURS]
     assert len(told) == is_beside
     assert all(" UTC: vm.swappiness: -1 → " in words for words in told)
+
+
+async def until_refused(temporal: Temporal) -> Sign:
+    """As soon as the worker polls."""
+    deadline = time.monotonic() + 30
+    while (refused := await pollers.refusal(temporal)) is None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+    return refused
+
+
+class OnePoller(TemporalServer):
+    """Temporal with the smallest limit of pollers at once."""
+
+    @property
+    def launch(self) -> Launch:
+        usual = super().launch
+        return replace(usual, command=(*usual.command, "--dynamic-config-value", "frontend.namespaceCount=1"))
+
+
+async def test_a_temporal_that_refuses_whoever_asks_for_tasks_is_told(tmp_path: Path) -> None:
+    lease = PortLease(4)
+    with closing(lease), OnePoller(tmp_path / "temporal", TemporalPorts.leased(lease)) as server:
+        temporal = Temporal({"target_host": server.address})
+        assert await pollers.refusal(temporal) is None
+        async with Worker(await Client.connect(server.address), task_queue="another", activities=[nothing]):
+            refused = await until_refused(temporal)
+    assert refused.observed == "Temporal refuses who asks for tasks: namespace concurrent poller limit exceeded"
+    assert await pollers.refusal(temporal) is None, "nobody is there"
 
 
 @activity.defn
