@@ -24,7 +24,7 @@ from domain.decisions import WaitReason
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign
-from ledger.errors import LedgerUnavailable
+from ledger.errors import RESTORE, LedgerDamaged, LedgerUnavailable
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
@@ -54,8 +54,14 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     if record.progress.state not in ACTIVE_STATES:
         items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
         return _answer(record, None, items)
+    try:
+        return await _find(wiring, record, datetime.now(UTC))
+    except LedgerDamaged as error:
+        return _answer(record, None, [_of_ledger(error, "it can be read", datetime.now(UTC))])
+
+
+async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> BlockersAnswer:
     events = await _events(wiring, record.id)
-    now = datetime.now(UTC)
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
     looked, (run, unled), unwritable = await asyncio.gather(
         _look(wiring.temporal, record, events, now, until),
@@ -178,8 +184,13 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
     try:
         await wiring.ledger.prove_writable(record.id)
     except LedgerUnavailable as error:
-        return _unseen(standing.LEDGER_UNAVAILABLE, "the ledger", str(error), "migrations can write down what they do", now)
+        return _of_ledger(error, "migrations can write down what they do", now)
     return None
+
+
+def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocker:
+    unseen = _unseen(standing.LEDGER_UNAVAILABLE, "the ledger", str(error), expected, now)
+    return unseen.model_copy(update={"fix": RESTORE}) if isinstance(error, LedgerDamaged) else unseen
 
 
 async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:

@@ -18,8 +18,10 @@ from api.problems import Problem, ProblemKind, answer_of, invalid_request, retry
 from api.runs import ClusterHeld
 from api.temporal import TemporalRefused, TemporalUnavailable
 from ledger.errors import (
+    RESTORE,
     ActiveMigration,
     ClusterIdTaken,
+    LedgerDamaged,
     LedgerUnavailable,
     MigrationHasEnded,
     NoSuchCluster,
@@ -50,6 +52,11 @@ def _(error: RequestValidationError) -> Problem:
 def _(error: HTTPException) -> Problem:
     kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
     return Problem(kind, "See /openapi.json for what there is, and how to ask for it.", headers=error.headers)
+
+
+@problem_of.register
+def _(error: LedgerDamaged) -> Problem:
+    return retry_later(ProblemKind.LEDGER_UNAVAILABLE, f"{str(error).capitalize()}. {RESTORE}")
 
 
 @problem_of.register

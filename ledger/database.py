@@ -18,13 +18,16 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from domain.errors import KeeperlessError
-from ledger.errors import LedgerMisuse, LedgerUnavailable
+from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
+
+DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""PostgreSQL's data_corrupted and index_corrupted; SQLite's "disk image is malformed" and "file is not a database"."""
 
 ATTEMPTS = 3
 
@@ -208,6 +211,8 @@ def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     said = f"{type(cause or error).__name__}: {cause or error}".partition("\n")[0]
     if code in UNIQUE_VIOLATED:
         return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
+    if code in DAMAGED or (isinstance(code, int) and code & 0xFF in DAMAGED):
+        return LedgerDamaged(f"the ledger's database is damaged ({said})")
     # SQLITE_ERROR is how SQLite says "no such table", although Python files it under OperationalError.
     # InternalError: a standby that refuses to write after a failover, a session that was ended for idling.
     may_pass = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)

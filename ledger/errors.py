@@ -2,6 +2,7 @@
 
     Transient
     ├── LedgerUnavailable     the database does not answer, or is too busy: try again
+    │   └── LedgerDamaged     what it has stored cannot be read: once it is restored, the same call works
     └── NotFound              no such row: yet, or in another ledger than the one that is meant
         ├── NoSuchCluster
         ├── NoSuchMigration
@@ -23,6 +24,18 @@ from domain.records import MigrationState
 
 class LedgerUnavailable(Transient):
     """The database does not answer in time. A change may have been made or not: every call may be repeated."""
+
+
+class LedgerDamaged(LedgerUnavailable):
+    """What the database has stored cannot be read. Nothing is lost of the cluster, and no migration gives up for it."""
+
+
+RESTORE = (
+    "Stop Keeperless' programs, keep the damaged files (with SQLite its -wal and -shm too), restore the ledger from its last "
+    "backup, and start them again. The cluster stays as it is meanwhile; a migration that the backup does "
+    'not know goes on as another one, started with `"hold": true`.'
+)
+"""What to do about a ledger that is damaged."""
 
 
 class LedgerMisuse(Permanent):

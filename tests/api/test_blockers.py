@@ -38,7 +38,7 @@ from domain.machine_notes import OURS, MachineNote
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
 from domain.vital_signs import Sign
-from ledger.errors import LedgerUnavailable
+from ledger.errors import LedgerDamaged, LedgerUnavailable
 from playground.ports import PortLease
 from playground.processes import Launch
 from playground.temporal import TemporalPorts, TemporalServer
@@ -382,6 +382,27 @@ async def test_a_ledger_that_nobody_can_write_is_told_although_the_migration_is_
     assert keys(answer) == [("node-down", "broker-2"), ("ledger-unavailable", "the ledger"), ("held", "the migration")]
     assert "database is locked" in answer["items"][1]["observed"]
     assert "ledger-unavailable" not in [code for code, _ in keys(await blockers(api, migration_id))]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_ledger_that_is_damaged_is_the_answer(
+    api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration_id = await migrating(api)
+
+    async def damaged(*_: object) -> None:
+        raise LedgerDamaged("the ledger's database is damaged (DatabaseError: database disk image is malformed)")
+
+    monkeypatch.setattr(type(api.wiring.ledger), "commands", damaged)
+    (entry,) = (await blockers(api, migration_id))["items"]
+    assert (entry["code"], entry["object"]) == ("ledger-unavailable", "the ledger")
+    assert "malformed" in entry["observed"]
+    assert "last backup" in entry["fix"]
+    monkeypatch.setattr(type(api.wiring.ledger), "migration", damaged)
+    answer = await api.http.get(f"/migrations/{migration_id}/blockers")
+    problem = expect_problem(answer, 503, "ledger-unavailable")
+    assert "is malformed" in problem["detail"]
+    assert "last backup" in problem["detail"]
 
 
 async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:

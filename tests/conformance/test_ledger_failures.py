@@ -17,7 +17,7 @@ from domain.errors import Transient
 from domain.records import Command, CommandKind, EventDraft
 from ledger import commands
 from ledger.database import Database, Timeouts
-from ledger.errors import LedgerMisuse, LedgerUnavailable
+from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable
 from ledger.ledger import SqlLedger
 from ledger.schema import upgrade
 
@@ -104,6 +104,26 @@ async def test_callers_that_give_up_at_any_moment(patient: SqlLedger, make_event
 async def test_more_callers_than_connections(patient: SqlLedger, make_event: EVENT_MAKER) -> None:
     await asyncio.gather(*[patient.record_event(make_event(f"e{n}")) for n in range(60)])
     assert len(await patient.events()) == 60
+
+
+@pytest.mark.parametrize("what", ["pages", "header"])
+async def test_a_file_that_is_damaged_is_told_as_such_and_may_be_restored_under_who_asks(
+    what: str, tmp_path: Path, make_event: EVENT_MAKER
+) -> None:
+    """Torn by a bad restore. Whoever asks may go on once the file is whole again."""
+    path = tmp_path / "ledger.db"
+    await upgrade(f"sqlite:///{path}")
+    async with opened(f"sqlite:///{path}", PATIENT) as database:
+        await asyncio.gather(*[SqlLedger(database).record_event(make_event(f"e{n}")) for n in range(200)])
+    whole = path.read_bytes()
+    begin, end = (0, 100) if what == "header" else (len(whole) // 4, len(whole))
+    path.write_bytes(whole[:begin] + bytes(end - begin) + whole[end:])
+    async with opened(f"sqlite:///{path}", PATIENT) as database:
+        with pytest.raises(LedgerDamaged, match=r"damaged \(DatabaseError: (database disk image is malformed|file is not)"):
+            await SqlLedger(database).events()
+    path.write_bytes(whole)
+    async with opened(f"sqlite:///{path}", PATIENT) as database:
+        assert await SqlLedger(database).verify_chain() is None
 
 
 async def test_errors_show_no_values(database_url: str) -> None:
