@@ -45,9 +45,13 @@ PASSING_MOUNTS = re.compile(
 PASSING_LINKS = re.compile(r"veth|br-|docker|cali|cni|tap|virbr|lxc|flannel|vnet|tunl|ifb")
 PASSING_ROUTES = re.compile(r"proto (bird|bgp|zebra|ra|ospf|isis|babel)\b|temporary")
 PASSING_RULES = re.compile(r"DOCKER|KUBE|CNI|f2b|cali-|elements =")
-PASSING_FILES = re.compile(r"\.(log|out|pid|lock|tmp|swp|pyc|gz|[0-9]+)$|^\.keeperless|gc\.log|^hs_err|\.(db|db-wal|db-shm)$")
+PASSING_FILES = re.compile(
+    r"\.(log|out|pid|identity|lock|tmp|swp|pyc|gz|[0-9]+)$|^\.keeperless|gc\.log|^hs_err|\.(db|db-wal|db-shm)$"
+)
 PLAIN = re.compile(r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
+UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD"})
+"""What a shell adds on its way, and no variable."""
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
 HEAP = re.compile(r"\w+_HEAP_OPTS$")
 CREDENTIALS = re.compile(r"//\S*@")
@@ -266,7 +270,7 @@ def traits(process: str) -> Found:
 
 def environment(process: str) -> Found:
     told = text(f"{process}/environ")
-    return None if told is None else {name: shown(name, value) for name, _, value in split(told) if name}
+    return None if told is None else {name: shown(name, value) for name, _, value in split(told) if name not in UNTOLD}
 
 
 def split(told: str) -> list[tuple[str, str, str]]:

@@ -38,7 +38,12 @@ def noted(**request: Any) -> Facts:
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process with a secret in its environment, and a proxy with a password."""
-    environment = {"PATH": "/usr/bin:/bin", "SASL_PASSWORD": "tiger", "HTTPS_PROXY": "http://olga:tiger@proxy.example:3128"}
+    environment = {
+        "SHLVL": "2",
+        "PATH": "/usr/bin:/bin",
+        "SASL_PASSWORD": "tiger",
+        "HTTPS_PROXY": "http://olga:tiger@proxy.example:3128",
+    }
     with subprocess.Popen(["/bin/sleep", "60"], env=environment) as process:
         yield process
         process.kill()
@@ -153,12 +158,12 @@ def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
 
 
 def test_files_are_told_with_rights_owner_size_and_time(tmp_path: Path) -> None:
-    jar, own, log = (tmp_path / name for name in ("kafka.jar", "server.properties", "kafka.log"))
-    for path in (jar, own, log):
+    jar, own, log, pid = (tmp_path / name for name in ("kafka.jar", "server.properties", "kafka.log", "kafka.pid.identity"))
+    for path in (jar, own, log, pid):
         path.write_text("x")
     (tmp_path / "now").symlink_to(jar)
     before = noted(places=[str(tmp_path)], data=[str(own)])
-    assert str(log) not in before["file"], "it is written all the time"
+    assert not {str(log), str(pid)} & before["file"].keys(), "they are written all the time"
     own.write_text("longer, which somebody else compares")
     jar.write_text("longer")
     after = noted(places=[str(tmp_path)], data=[str(own)])
