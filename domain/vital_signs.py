@@ -70,7 +70,14 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
-    if signs.stuck_threads:
+    if signs.stuck_threads and signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
+        yield Sign(
+            f"{signs.stuck_threads} of its threads wait to write into a pipe that nobody reads: who takes its output "
+            "hangs, and whatever prints waits for it",
+            "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe): a log shipper, tee, a journal. Mend "
+            "it, or end it; nothing is to be restarted for a pipe that is read again.",
+        )
+    elif signs.stuck_threads:
         where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
         yield Sign(
             f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: mostly a disk, or a file system, "

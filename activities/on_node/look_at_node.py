@@ -29,6 +29,8 @@ ESTABLISHED, CONNECTING = "01", "02"
 LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
+PIPE = "pipe_write"
+"""How the function's name ends in which who writes into a pipe waits for whoever reads it."""
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
@@ -112,13 +114,17 @@ def glance(process: str) -> dict[str, Any]:
         "at": time.monotonic(),
         "cpu": {tid: found for tid, found in shares.items() if found is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
-        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if fields[0] == STUCK},
+        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if is_stuck(process, tid, fields[0])},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
         "unheard": unheard,
         "unsent": unsent,
     }
+
+
+def is_stuck(process: str, tid: str, state: str) -> bool:
+    return state == STUCK or (state == "S" and (text(f"{process}/task/{tid}/wchan") or "").endswith(PIPE))
 
 
 def sleeps(thread: str) -> str:

@@ -114,6 +114,14 @@ def test_a_process_that_is_well(started: list["subprocess.Popen[str]"]) -> None:
     assert told(watch(start(started, "print('begun', flush=True); input()"))) == []
 
 
+def test_a_thread_that_writes_into_a_pipe_that_nobody_reads(started: list["subprocess.Popen[str]"]) -> None:
+    program = "import os; _, end = os.pipe(); print('begun', flush=True); os.write(end, bytes(1 << 20))"
+    found = watch(start(started, program))
+    assert found["stuck_threads"] == 1
+    (said,) = told(found)
+    assert said.startswith("1 of its threads wait to write into a pipe that nobody reads")
+
+
 def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
