@@ -79,6 +79,7 @@ class Blocking:
             waiting=record.progress.waiting,
             alerts=record.progress.alerts,
             in_hand=frozenset(request.in_hand),
+            step_since=request.step_since,
             rolled=frozenset(request.rolled),
         )
         decisions = [d for d in (assessment.decision, assessment.stands) if not _is_doubtful(d, record)]

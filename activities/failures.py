@@ -8,9 +8,11 @@
 | Superseded  | not retried: the run ends without another effect             |
 | others      | bugs: retried, visible in Temporal's UI, healed by a release |
 
-A process that can start no thread is none of the last: it says so, and leaves (`console.leaving`).
+A process that can start no thread is none of the last: it says so, and leaves (`console.leaving`). Nor is what its machine
+refuses it: that is told in the system's words.
 """
 
+import os
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -45,3 +47,14 @@ class _Translate(ActivityInboundInterceptor):
             if NO_THREAD not in str(error):
                 raise
             raise ApplicationError(NO_THREAD_MEANS, type=Transient.__name__) from error
+        except OSError as error:
+            if error.errno is None:  # a library's own, whose text may hold anything
+                raise
+            raise ApplicationError(_of_machine(error, error.errno), type=Transient.__name__) from error
+
+
+def _of_machine(error: OSError, number: int) -> str:
+    """In the system's words: what is said of an error, and of which file."""
+    about = ", ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    said = os.strerror(number) + (f": {about}" if about else "")
+    return f"the machine of keeperless-activities, or of keeperless-checks, refuses that process something: {said}"

@@ -11,25 +11,30 @@ from typing import Any
 from activities.node_survey import CannotLook
 
 PROGRAM = (Path(__file__).parent / "on_node" / "note_machine.py").read_text(encoding="utf-8")
-"""Read once: an upgrade under a worker that runs changes nothing."""
+"""Read once, as all programs that are run elsewhere: an upgrade under a worker that runs changes nothing."""
 SECONDS = 8.0
 
 
 async def look_here() -> dict[str, Any]:
     """Facts of this machine and of this process, and what the kernel has said. Raises `CannotLook`."""
-    request = {
-        "identity": _identity(),
-        "places": [],
-        "files": [sys.executable, *([sys.argv[0]] if Path(sys.argv[0]).is_absolute() else [])],
-        "data": [str(Path.cwd())],
-    }
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
     try:
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=SECONDS, check=True)
+        request = {
+            "identity": _identity(),
+            "places": [],
+            "files": [sys.executable, str(Path(__file__)), *([sys.argv[0]] if Path(sys.argv[0]).is_absolute() else [])],
+            "data": [_directory()],
+        }
+        command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
+        done = await asyncio.to_thread(subprocess.run, command, cwd="/", capture_output=True, timeout=SECONDS, check=True)
         told: dict[str, Any] = json.loads(done.stdout)
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:  # no thread, no process, no answer
         raise CannotLook(f"this machine was not looked at: {error}") from error
     return told
+
+
+def _directory() -> str:
+    """Where this process works, also where that is gone."""
+    return str(Path("/proc/self/cwd").readlink()).removesuffix(" (deleted)")
 
 
 def _identity() -> str:

@@ -1,13 +1,16 @@
-"""What people set in ZooKeeper, by way of Kafka or not: dynamic configs, quotas, credentials, ACLs, orders to the controller.
+"""What people set in ZooKeeper, by way of Kafka or not: dynamic configs, quotas, credentials, ACLs, orders to the controller,
+and topics' ids.
 
 To be kept when all is well, and held against later, for people only. In dual write the quorum writes the same there.
 """
 
 import json
+from collections import ChainMap
 from collections.abc import Iterable
 
 from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.zookeeper_view import TOPICS
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
@@ -30,7 +33,9 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
     kinds = await _children(tree, ACL_ROOTS)
     facts = {
         "config": await _configs(tree, entities),
-        "topic": await _configs(tree, await _children(tree, [TOPIC_CONFIGS])),
+        "topic": _joined(
+            await _configs(tree, await _children(tree, [TOPIC_CONFIGS])), await _ids(tree, await _children(tree, [TOPICS]))
+        ),
         "acl": await _rules(tree, await _children(tree, kinds)),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await tree.children(f"{ORDERS}/{DELETIONS}") or (), "there"),
@@ -47,6 +52,27 @@ async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | No
         return None
     found = zip(paths, await tree.get_many(paths), strict=True)
     return {name: value for path, znode in found if znode is not None for name, value in _config(path, znode).items()}
+
+
+def _joined(*found: dict[str, str] | None) -> dict[str, str] | None:
+    known = [facts for facts in found if facts is not None]
+    return dict(ChainMap(*known)) if len(known) == len(found) else None
+
+
+async def _ids(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
+    """By which brokers know a topic's data: a tool that rewrites the znode may leave it out, and a controller makes another."""
+    if len(paths) > MOST_ZNODES:
+        return None
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return {f"topic_id in {path}": topic_id for path, znode in found if znode is not None and (topic_id := _id(znode))}
+
+
+def _id(znode: Znode) -> str:
+    try:
+        content = json.loads(znode.data)
+    except ValueError:
+        return ""
+    return str(content.get("topic_id") or "") if isinstance(content, dict) else ""
 
 
 def _config(path: str, znode: Znode) -> dict[str, str]:

@@ -25,7 +25,7 @@ from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registratio
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
-PROGRAM = Path(__file__).parent / "on_node" / "look_at_node.py"
+PROGRAM = (Path(__file__).parent / "on_node" / "look_at_node.py").read_text(encoding="utf-8")
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
@@ -81,8 +81,7 @@ async def look_at_node(
         "class_path": class_path_of(node),
         **request,
     }
-    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
-    answer = json.loads(await run_program(driver, ["python3", "-c", program, json.dumps(asked)]))
+    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)]))
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
@@ -95,9 +94,8 @@ def _topic_of(path: str) -> str:
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
     """Takes a second. Raises `CannotLook`, `Transient`."""
-    program = await asyncio.to_thread(PROGRAM.read_text, encoding="utf-8")
     asked = {"watch": pid, "log_dirs": node.log_dirs}
-    answer = json.loads(await run_program(driver, ["python3", "-c", program, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 

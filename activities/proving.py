@@ -54,7 +54,7 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
         if dead := dead_besides(seen, cluster.spec, request.policy, node_ids, request.step.stage):
             return Proof({one.target.node.id: _beside_dead(one.target, dead) for one in rolled})
         missing = (why_not_proven(seen, cluster.spec, request.policy, node_id, request.step.stage) for node_id in node_ids)
-        why = next(filter(None, missing), "")
+        why = next((found.words for found in missing if found is not None), "")
         good = good + 1 if not why else 0
         if good >= request.policy.stable_samples:
             await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))

@@ -19,7 +19,8 @@ from domain.drift.messages import ReplicaLog
 from domain.errors import Permanent
 from domain.offsets import PartitionOffsets
 
-PROGRAM = Path(__file__).parent / "on_node" / "walk_segments.py"
+NAME = "walk_segments.py"
+PROGRAM = (Path(__file__).parent / "on_node" / NAME).read_bytes()
 PRIVATE = 0o600
 GRACE = timedelta(minutes=1)
 """What the program may take beyond its own limit before it is ended."""
@@ -61,7 +62,7 @@ async def walk(
         "verify_seconds": limits.verify_seconds,
         "seconds": limits.seconds,
     }
-    files = {PROGRAM.name: await asyncio.to_thread(PROGRAM.read_bytes), "request.json": json.dumps(request).encode()}
+    files = {NAME: PROGRAM, "request.json": json.dumps(request).encode()}
     try:
         for name, content in files.items():
             await driver.write_file(f"{folder}/{name}", FileContent(content, PRIVATE, properties.uid, properties.gid))
@@ -71,7 +72,7 @@ async def walk(
 
 
 async def _run(driver: NodeDriver, folder: str, limits: WalkLimits) -> str:
-    arguments = ["python3", f"{folder}/{PROGRAM.name}", f"{folder}/request.json"]
+    arguments = ["python3", f"{folder}/{NAME}", f"{folder}/request.json"]
     try:
         ran = await driver.run(arguments, {}, timedelta(seconds=limits.seconds) + GRACE)
     except Permanent as error:

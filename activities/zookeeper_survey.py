@@ -94,6 +94,13 @@ class Remembered:
         sizes = {path: len(znode.data) for path, znode in self._znodes.items() if znode is not None}
         return max(sizes.items(), key=lambda each: each[1], default=("/", 0))
 
+    @property
+    def longest(self) -> tuple[str, int]:
+        """The parent whose children's names take most bytes in an answer."""
+        lists = self._children.items()
+        sizes = {path: sum(NAME_OVERHEAD + len(name.encode()) for name in names or ()) for path, names in lists}
+        return max(sizes.items(), key=lambda each: each[1], default=("/", 0))
+
 
 async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[str, str]]:
     """The survey, and the id of each topic, which is held against what lies on the brokers' disks."""
@@ -105,7 +112,8 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
     protected = await _protected(remembered)
     acls = await asyncio.gather(*(_grandchildren(remembered, store) for store in ACL_STORES))
     prefixed = await _grandchildren(remembered, PREFIXED)
-    largest, size = remembered.largest
+    left = await _left(remembered, topics)
+    (largest, size), (longest, length) = remembered.largest, remembered.longest
     survey = ZooKeeperSurvey(
         registrations=tuple(await _registrations(remembered)),
         protected=protected,
@@ -123,8 +131,9 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
         acls=sum(map(len, acls)),
         largest=largest,
         largest_bytes=size,
-        topics_answer=sum(NAME_OVERHEAD + len(name) for name in topics),
-        left=await _left(remembered, topics),
+        longest_list=longest,
+        longest_list_bytes=length,
+        left=left,
     )
     return survey, {name: str(topic["topic_id"]) for name, topic in topics.items() if topic.get("topic_id")}
 

@@ -6,6 +6,7 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from api.answers import Outgoing
 from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, last_poller, refusal, signs_of
+from api.pollers import Poller, last_poller, refusal, signs_of, signs_of_worker
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
@@ -127,12 +128,12 @@ WORKS_NOT = (
 )
 
 
-def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> tuple[str, ...]:
-    """The nodes that a step works on, as long as their stop and their start may take."""
+def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> standing.InHand | None:
+    """The step that works on nodes, as long as their stop and their start may take."""
     step = standing.in_hand(events)
     if step is None or now - step.began_at > record.policy.stop_deadline + record.policy.restart_deadline:
-        return ()
-    return step.nodes
+        return None
+    return step
 
 
 async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
@@ -148,9 +149,21 @@ async def _run(temporal: Temporal, record: MigrationRecord, now: datetime, until
     """What Temporal says of the run, and the entry of the worker that is missing."""
     run = await run_seen(temporal, record)
     if run.is_led:
-        return run, None
+        return run.model_copy(
+            update={"tasks": await asyncio.gather(*(_with_signs(task, now, until) for task in run.tasks))}
+        ), None
     unled = "nobody answers a question to the migration's workflow"
     return run, await _missing(temporal, TaskQueue.MIGRATIONS, unled, now, until)
+
+
+async def _with_signs(task: standing.PendingTask, now: datetime, until: float) -> standing.PendingTask:
+    """Of what is in work for longer than most things take, what keeps its worker, where that can be seen from here in time."""
+    if task.taken_at is None or now - task.taken_at < standing.UNTAKEN or not task.worker:
+        return task
+    with suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
+            return replace(task, signs=await signs_of_worker(task.worker, TaskQueue(task.queue)))
+    return task
 
 
 async def _look(

@@ -26,6 +26,7 @@ from domain.questions import (
     Runbook,
 )
 from domain.records import MigrationRecord
+from domain.standing import InHand
 
 Seen = TypeVar("Seen", bound=Payload)
 
@@ -88,11 +89,16 @@ async def runbook(temporal: Temporal, migration: MigrationRecord) -> Runbook:
 
 
 async def blockers(
-    temporal: Temporal, migration: MigrationRecord, in_hand: tuple[str, ...], rolled: tuple[str, ...]
+    temporal: Temporal, migration: MigrationRecord, step: InHand | None, rolled: tuple[str, ...]
 ) -> BlockersSeen:
     """Why nothing happens, within the time in which a cause must be named."""
     asked = BlockersRequest(
-        migration_id=migration.id, cluster=migration.cluster, policy=migration.policy, in_hand=in_hand, rolled=rolled
+        migration_id=migration.id,
+        cluster=migration.cluster,
+        policy=migration.policy,
+        in_hand=step.nodes if step is not None else (),
+        step_since=step.began_at if step is not None else None,
+        rolled=rolled,
     )
     call = f"{migration_url(migration.id)}/blockers"
     limits = (SOON, CAUSE_LIMIT - SOON)
@@ -148,6 +154,11 @@ def is_worded(cause: BaseException | None) -> TypeGuard[ApplicationError]:
     return isinstance(cause, ApplicationError) and cause.type in OWN_ERRORS
 
 
+def unforeseen(kind: str | None) -> str:
+    """In words. Of the error itself only its class, which holds no value."""
+    return "in a way that nobody foresaw" + (f" ({kind})" if kind is not None and kind.isidentifier() else "")
+
+
 def is_of_another_release(kind: str | None, message: str) -> bool:
     """Whether an activity failed before it began, because its worker does not know it, or not what it is given. `temporalio`
     says so (its worker's `_activity.py`), in words that tell no value."""
@@ -162,4 +173,5 @@ def _told(cause: BaseException) -> NoWorker | ObservationFailed:
         return ObservationFailed(cause.message)
     if isinstance(cause, ApplicationError) and is_of_another_release(cause.type, cause.message):
         return ObservationFailed(f"{OTHER_ACTIVITIES[0].upper()}{OTHER_ACTIVITIES[1:]}. {OTHER_ACTIVITIES_FIX}")
-    return ObservationFailed("The activity failed in a way that nobody foresaw: the activity worker's log has the cause.")
+    kind = cause.type if isinstance(cause, ApplicationError) else None
+    return ObservationFailed(f"The activity failed {unforeseen(kind)}: the activity worker's log has the cause.")

@@ -29,7 +29,7 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
-from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release
+from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release, unforeseen
 from api.runs import described, run_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain import standing
@@ -80,7 +80,7 @@ LOST_FIX = (
     "exit status where it is restarted; give it more. It is tried again by itself."
 )
 
-UNFORESEEN = "in a way that nobody foresaw: the worker's log has the cause"
+WHERE = "the worker's log has the cause"
 
 OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
 OTHER_CODE_FIX = (
@@ -232,7 +232,11 @@ def _words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
         return OTHER_CODE, OTHER_CODE_FIX
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
         return failed.failure.message, SEARCH_ATTRIBUTES_FIX
-    return (failed.failure.message if failed.failure.HasField("server_failure_info") else UNFORESEEN), ""
+    return (
+        failed.failure.message
+        if failed.failure.HasField("server_failure_info")
+        else f"{unforeseen(failed.failure.application_failure_info.type)}: {WHERE}"
+    ), ""
 
 
 def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTask:
@@ -253,11 +257,20 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
         begun_at=since.ToDatetime(UTC),
         due_at=due.ToDatetime(UTC),
         taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
+        worker=activity.last_worker_identity if is_taken else "",
+        heard_at=_heard_at(activity) if is_taken else None,
         attempt=activity.attempt,
         error=error,
         paused=_pause_of(activity.pause_info) if activity.paused else "",
         fix=UNPAUSE.format(f"activity unpause {named}") if activity.paused else fix,
     )
+
+
+def _heard_at(activity: PendingActivityInfo) -> datetime | None:
+    """When its worker said last that it is at it; `None` where it need not."""
+    if not activity.activity_options.heartbeat_timeout.ToTimedelta():
+        return None
+    return max(at.ToDatetime(UTC) for at in (activity.last_started_time, activity.last_heartbeat_time))
 
 
 def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:
@@ -284,4 +297,4 @@ def _error_of(failure: Failure) -> str:
         return failure.message
     if is_of_another_release(failure.application_failure_info.type, failure.message):
         return OTHER_ACTIVITIES
-    return UNFORESEEN
+    return f"{unforeseen(failure.application_failure_info.type)}: {WHERE}"

@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,9 @@ MEND = (
     "Mend what Temporal says: a limit of its dynamic configuration (frontend.namespaceCount for pollers at once, "
     "frontend.namespaceRPS for calls), or a permission. Workers go on by themselves."
 )
+CHECKS = PROGRAM_OF[TaskQueue.CHECKS].removeprefix("keeperless-")
+MOST_BELOW = 8
+"""Of the processes that it has started those that are looked at, all at once."""
 STOPPED = re.compile(r"^State:\s+[Tt]\b", re.MULTILINE)
 
 
@@ -85,7 +89,12 @@ async def refusal(temporal: Temporal) -> Sign | None:
 
 async def signs_of(poller: Poller, queue: TaskQueue) -> tuple[Sign, ...]:
     """What this machine says of it, in a second; nothing of one that runs elsewhere."""
-    found = IDENTITY.fullmatch(poller.identity)
+    return await signs_of_worker(poller.identity, queue)
+
+
+async def signs_of_worker(identity: str, queue: TaskQueue) -> tuple[Sign, ...]:
+    """The same, by the name that a worker gives itself; of keeperless-checks with what it has started, which is Spark's."""
+    found = IDENTITY.fullmatch(identity)
     if found is None or found[2] != socket.gethostname() or int(found[1]) == os.getpid():
         return ()
     return await asyncio.to_thread(_signs_of, int(found[1]), PROGRAM_OF[queue].removeprefix("keeperless-"))
@@ -99,11 +108,40 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
         return (GONE,) if _has_ended(pid) else ()
     if program.encode() not in command:
         return ()
+    own = _signs_of_process(pid, status)
+    below = _below(pid) if program == CHECKS else []
+    with ThreadPoolExecutor(MOST_BELOW) as pool:
+        return (*own, *(sign for signs in pool.map(_signs_of_child, below[:MOST_BELOW]) for sign in signs))
+
+
+def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:
     if STOPPED.search(status):
         return (Sign(f"Its process {pid} stands still: a signal, or a debugger, has stopped it", f"kill -CONT {pid}."),)
     told = watch(pid, [])
     signs = VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
-    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix) for sign in bad_signs(signs, {}))
+    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix, sign.is_slight) for sign in bad_signs(signs, {}))
+
+
+def _signs_of_child(pid: int) -> tuple[Sign, ...]:
+    """None, where it has ended meanwhile."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    return _signs_of_process(pid, status)
+
+
+def _below(pid: int) -> list[int]:
+    """The processes that it has started, and those that they have."""
+    found, unasked = [], [pid]
+    while unasked:
+        parent = unasked.pop()
+        for tasks in Path(f"/proc/{parent}/task").glob("*/children"):
+            with suppress(OSError):
+                children = [int(child) for child in tasks.read_text(encoding="utf-8").split()]
+                found += children
+                unasked += children
+    return found
 
 
 def _has_ended(pid: int) -> bool:

@@ -8,11 +8,11 @@ from datetime import datetime
 from enum import StrEnum
 
 from temporalio.client import ActivityExecutionDescription, ActivityExecutionStatus, PendingActivityState
+from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
-from temporalio.exceptions import TimeoutType
 from temporalio.service import RPCStatusCode
 
-from api.observing import is_worded
+from api.observing import is_worded, unforeseen
 from api.temporal import Temporal, TemporalRefused
 from domain.contracts import TaskQueue
 
@@ -88,7 +88,8 @@ def _reason_of(failure: BaseException | None, queue: TaskQueue) -> str:
         return _nobody_took_it(queue) if is_untaken else "Its worker fell silent, or took too long."
     if is_worded(failure):
         return failure.message
-    return f"It failed in a way that nobody foresaw: the log of {WORKER_OF[queue]} has the cause."
+    kind = failure.type if isinstance(failure, ApplicationError) else None
+    return f"It failed {unforeseen(kind)}: the log of {WORKER_OF[queue]} has the cause."
 
 
 def _nobody_took_it(queue: TaskQueue) -> str:

@@ -241,6 +241,9 @@ seconds, also where a process of ours is missing: then that is an entry, `observ
 ledger knows. `unlooked` names what could not be looked up, so that a cause may be missing. A migration that was refused lists
 the preflight's findings; one that has ended, nothing.
 
+A node that a step of the migration restarts has ten seconds to end, and ten to be well: after that it is told what it lacks,
+for that is what the step waits for. Of a worker that says nothing of what it has taken it is told after ten seconds too.
+
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes
 that are dead or not ready, of brokers that do not register, and of brokers between which replicas lag. For that the driver's
 output file has to be the log, or have the same lines. Of lines that are known what is known is quoted, and the exception below

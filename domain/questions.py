@@ -145,14 +145,15 @@ class PlanReview(Payload):
 
 
 class BlockersRequest(Payload):
-    """Why nothing happens, from a fresh look. `in_hand`: the nodes that a step was working on when it was asked. `rolled`:
-    those that the migration has given another file.
+    """Why nothing happens, from a fresh look. `in_hand`: the nodes that a step was working on when it was asked, since
+    `step_since`. `rolled`: those that the migration has given another file.
     """
 
     migration_id: str
     cluster: str
     policy: MigrationPolicy = MigrationPolicy()
     in_hand: tuple[str, ...] = ()
+    step_since: datetime | None = None
     rolled: tuple[str, ...] = ()
 
 

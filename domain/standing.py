@@ -10,6 +10,7 @@ from domain.blocker import Blocker, blocker
 from domain.contracts import TaskQueue
 from domain.decisions import StepAction, WaitReason
 from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
+from domain.vital_signs import Sign
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
@@ -45,6 +46,9 @@ REFUSALS = 2
 MOVED = frozenset({"held", "resumed", "phase-entered"})
 """Events after which what was refused before is asked anew."""
 
+SILENT = timedelta(seconds=10)
+"""A worker that is at a task says so every seven seconds at the latest."""
+
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
 
@@ -56,7 +60,8 @@ OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSI
 class PendingTask:
     """What Temporal says of one activity of the run, or of its workflow task.
 
-    `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work; `None` while it is not.
+    `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work, at `worker`; `None` while it is
+    not. `heard_at`: when that worker said last that it is at it; `None` where it need not. `signs`: what keeps it from that.
     `error`: of the last attempt; empty where that was the loss of a worker. `paused`: by whom and why; empty where it is
     not. `fix`: where there is a better one than that of all such tasks.
     """
@@ -66,6 +71,9 @@ class PendingTask:
     begun_at: datetime
     due_at: datetime
     taken_at: datetime | None = None
+    worker: str = ""
+    heard_at: datetime | None = None
+    signs: tuple[Sign, ...] = ()
     attempt: int = 1
     error: str = ""
     paused: str = ""
@@ -207,6 +215,10 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             )
         elif task.taken_at is None and now - task.due_at > UNTAKEN:
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
+        elif task.heard_at is not None and now - task.heard_at > SILENT:
+            yield _silent(task, now - task.heard_at)
+        elif any(not sign.is_slight for sign in task.signs):
+            yield _kept(task)
         elif task.error and task.attempt > 1 and not is_in_work:
             yield blocker(
                 STEP_FAILING,
@@ -219,6 +231,26 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
     for program, task in missing.items():
         said = f". The attempt before failed: {task.error}" if task.error else ""
         yield no_worker(task.queue, program, f"{task.what} waits there for a worker{said}"[:1000], task.due_at)
+
+
+def _silent(task: PendingTask, since: timedelta) -> Blocker:
+    taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s"
+    observed = ". ".join([taken, *(sign.observed for sign in task.signs)])
+    missing = no_worker(task.queue, PROGRAM_OF.get(task.queue, task.queue), observed[:1000], task.heard_at or task.due_at)
+    return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in task.signs), missing.fix])})
+
+
+def _kept(task: PendingTask) -> Blocker:
+    """It says that it is at it, and something keeps it, or what it has started, from going on."""
+    program = PROGRAM_OF.get(task.queue, task.queue)
+    return blocker(
+        MACHINE,
+        program,
+        observed=f"it is at {task.what}. {'. '.join(sign.observed for sign in task.signs)}"[:1000],
+        expected=f"nothing keeps {program} from its work",
+        fix=" ".join(sign.fix for sign in task.signs),
+        since=task.taken_at or task.due_at,
+    )
 
 
 def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]:

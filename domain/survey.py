@@ -186,7 +186,7 @@ class ZooKeeperSurvey(ObservedPart):
     """What the tree holds besides the view. `protected`: znodes that not everybody may change; `refused`: why we may not.
 
     `broker_configs`: by entity, the names of the keys. `largest`: of the znodes that were read, the one with most bytes.
-    `topics_answer`: bytes of the list of all topics, which a server gives as one answer. `left`: what canaries have left.
+    `longest_list`: the parent of most names; a server gives them as one answer. `left`: what canaries have left.
     """
 
     registrations: tuple[Registration, ...]
@@ -203,7 +203,8 @@ class ZooKeeperSurvey(ObservedPart):
     acls: int
     largest: str
     largest_bytes: int
-    topics_answer: int
+    longest_list: str
+    longest_list_bytes: int
     left: Leftovers = Leftovers()
 
 

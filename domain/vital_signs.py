@@ -33,7 +33,8 @@ class VitalSigns(ObservedPart):
     have and waited for a CPU, on average. `unheard`: addresses, as `host:port`, that its connections lead to and
     from which nothing comes back. `unsent`: those that much of what it sends waits for all the time. `tasks`: processes and
     threads of its control group, and the most that it may have; `tracked`: the same of connections that the machine's
-    firewall keeps track of. `read_only`: directories of its data that nothing can be written into.
+    firewall keeps track of. `read_only`: directories of its data that nothing can be written into. `frozen`: the control
+    group that let it not run, at one moment at the least.
     """
 
     skew: float
@@ -52,6 +53,7 @@ class VitalSigns(ObservedPart):
     tasks: tuple[int, int] | None
     tracked: tuple[int, int] | None
     read_only: tuple[str, ...]
+    frozen: str | None
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,13 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
-    if signs.stuck_threads and signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
+    if signs.frozen is not None:
+        yield Sign(
+            f"its control group {signs.frozen} is frozen: the kernel lets nothing in it run",
+            "Find who freezes it (docker pause, systemctl freeze, a snapshot or a backup), and let it go on: 0 into its "
+            "cgroup.freeze, THAWED into freezer.state. Where that comes again and again, end what does it.",
+        )
+    elif signs.stuck_threads and signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
         yield Sign(
             f"{signs.stuck_threads} of its threads wait to write into a pipe that nobody reads: who takes its output "
             "hangs, and whatever prints waits for it",

@@ -100,6 +100,7 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "tasks": tasks(process),
         "tracked": tracked(),
         "read_only": [path for path in log_dirs if is_read_only(path)],
+        "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
     }
 
 
@@ -120,6 +121,7 @@ def glance(process: str) -> dict[str, Any]:
         "throttled": throttled(process),
         "unheard": unheard,
         "unsent": unsent,
+        "frozen": frozen(process),
     }
 
 
@@ -182,6 +184,23 @@ def tasks(process: str) -> tuple[int, int] | None:
                 found.append((int(now), int(most)))
             path = path.rpartition("/")[0]
     return max(found, key=lambda one: one[0] / max(one[1], 1), default=None)
+
+
+def frozen(process: str) -> str | None:
+    """The control group that keeps it, and all that is in it, from running (cgroup.freeze; freezer.state of version 1)."""
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "freezer" not in controllers.split(","):
+            continue
+        roots = [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        path = path.rstrip("/")
+        while path:
+            for group in (f"{root}{path}" for root in roots):
+                told = text(f"{group}/freezer.state") or text(f"{group}/cgroup.freeze") or ""
+                if told.strip() in {"1", "FROZEN", "FREEZING"}:
+                    return group
+            path = path.rpartition("/")[0]
+    return None
 
 
 def tracked() -> tuple[int, int] | None:

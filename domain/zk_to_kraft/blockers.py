@@ -4,13 +4,13 @@ One entry for a cause: what a dead broker makes lag, go unregistered or wait is 
 no search explains is told in the wait's own words, so that no wait is ever without an entry.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from domain.blocker import Blocker
-from domain.decisions import WAIT_MEANS, Decision, Revert, Wait, WaitReason
+from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
 from domain.observation import Observation
 from domain.zk_to_kraft.acceptance import blockers_in
-from domain.zk_to_kraft.causes import Cause, Looked, cause, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
@@ -20,6 +20,7 @@ from domain.zk_to_kraft.machine_signs import with_signs
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
+from domain.zk_to_kraft.proof import why_not_proven
 from domain.zk_to_kraft.situation import QuorumState
 
 SEARCHES: dict[str, tuple[str, str, tuple[WaitReason, ...]]] = {
@@ -45,6 +46,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
             causes += list(_findings(looked))
         elif wait.reason not in explained:
             causes += _of_wait(looked, wait)
+    causes += list(_unproven(looked, frozenset().union(*(found.explains for found in causes))))
     found = with_signs(looked, list(_unique(causes)))
     reasons = {str(reason) for entry in found for reason in entry.explains}
     return tuple(entry.blocker for entry in found), frozenset(reasons)
@@ -117,6 +119,25 @@ def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
     return [
         cause(looked, wait.reason, about, observed=observed[:1000], expected=expected, fix=WAIT_MEANS[wait.reason]),
     ]
+
+
+def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cause]:
+    """What the proof of a node that was restarted waits for, in the words of its log where nothing known explains that."""
+    for view in looked.unproven():
+        name, stage = looked.name(view.id), view.mark.stage if view.mark is not None else ""
+        if stage not in set(NodeStage):
+            continue
+        missing = why_not_proven(looked.observation, looked.spec, looked.policy, view.id, NodeStage(stage))
+        if missing is not None and missing.reason not in explained:
+            yield cause(
+                looked,
+                missing.reason,
+                name,
+                observed=f"it was restarted, and is not proven well: {missing.words}{complaints(looked, view.id)}",
+                expected=EXPECTED[missing.reason][1],
+                fix="The step waits for it, and goes on by itself. If it lasts, its log says more.",
+                since=view.process.started_at if view.process is not None else None,
+            )
 
 
 EXPECTED: dict[WaitReason, tuple[str, str]] = {

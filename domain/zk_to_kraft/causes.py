@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.blocker import Blocker, blocker
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import WaitReason
 from domain.machine_notes import MachineChanges
-from domain.observation import Observation, Suspect
+from domain.observation import NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.vital_signs import VitalSigns
@@ -90,10 +90,15 @@ class Hints:
     silent: tuple[str, ...] = ()
 
 
+SLOW = timedelta(seconds=10)
+"""From which on it is told what a node in our hands lacks. Most have stopped, or serve, by then; a large broker may take
+minutes, and who asks is told what it is waited for."""
+
+
 @dataclass(frozen=True)
 class Looked:
-    """One look with all that it is judged by. `in_hand`: nodes that a step of ours is just working on, which is no blocker.
-    `rolled`: nodes that the migration has given another file.
+    """One look with all that it is judged by. `in_hand`: nodes that a step of ours works on, `step_since` when it began: what
+    they lack is no blocker as long as they are `fresh`. `rolled`: nodes that the migration has given another file.
     """
 
     observation: Observation
@@ -104,6 +109,7 @@ class Looked:
     waiting: Waiting | None = None
     alerts: tuple[Blocker, ...] = ()
     in_hand: frozenset[str] = frozenset()
+    step_since: datetime | None = None
     rolled: frozenset[str] = frozenset()
 
     def name(self, node_id: int) -> str:
@@ -122,9 +128,31 @@ class Looked:
         return frozenset(n.id for n in self.situation.nodes if n.mode in modes and self.spec.role(n.id) is role)
 
     @property
+    def fresh(self) -> frozenset[str]:
+        """Nodes in our hands that have their time still: what they lack is what the step is there for."""
+        return frozenset(name for name in self.in_hand if not self._is_late(name))
+
+    def unproven(self) -> list[NodeView]:
+        """Nodes in our hands that run as a step of ours has started them, and are not fresh any more."""
+        views = [view for view in self.observation.nodes if self.name(view.id) in self.in_hand - self.fresh]
+        return [view for view in views if _is_restarted(view)]
+
+    def _is_late(self, name: str) -> bool:
+        """By when its new process was started; as long as it has none, by when the step began."""
+        view = next((view for view in self.observation.nodes if self.name(view.id) == name), None)
+        if view is None:
+            return False
+        process = view.process
+        if process is not None and not process.is_running:
+            return False
+        begun = process.started_at if process is not None and _is_restarted(view) else self.step_since
+        return begun is not None and self.observation.ended_at - begun > SLOW
+
+    @property
     def absent_brokers(self) -> frozenset[int]:
-        """Dead, silent, or in our hands: what lacks because of them is no cause of its own."""
-        ours = {b.id for b in self.spec.brokers if self.name(b.id) in self.in_hand}
+        """Dead, silent, or fresh in our hands: what lacks because of them is no cause of its own."""
+        fresh = self.fresh
+        ours = {b.id for b in self.spec.brokers if self.name(b.id) in fresh}
         return self.ids(Role.BROKER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION})) | ours
 
     @property
@@ -140,6 +168,14 @@ class Looked:
         if waiting is not None and waiting.reason in explains and (not waiting.objects or about in waiting.objects):
             known.append(waiting.since)
         return min([*known, self.observation.ended_at])
+
+
+def _is_restarted(view: NodeView) -> bool:
+    """Whether another process of it runs than the one that a roll, not proven yet, has found."""
+    mark, process = view.mark, view.process
+    if mark is None or mark.is_proven or process is None or not process.is_running:
+        return False
+    return process.identity not in {None, mark.before_identity}
 
 
 MOST_COMPLAINTS = 2

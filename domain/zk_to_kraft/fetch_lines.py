@@ -21,6 +21,7 @@ from domain.zk_to_kraft.log_lines import (
     PEER_SILENT,
     PEER_UNREACHABLE,
     TLS_FAILED,
+    TOPIC_ID_DIFFERS,
     Found,
     Told,
     current,
@@ -46,6 +47,8 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     lasting = found_in(lines, (LOG_DIR_FAILED, FETCHER_DIED))
     if lasting:
         return _with_reason(lasting[0], lines)
+    if refused := _refused(lines, partitions):
+        return refused
     stopped = [found for name, found in _stopped(lines).items() if name in partitions]
     if stopped:
         return stopped[-1]
@@ -54,13 +57,21 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     return None if found is None else _with_reason(found, lines)
 
 
-def said_by_leader(lines: Sequence[str]) -> Found | None:
-    """Why followers may lag although they are well: the leader cannot read its disk, or tell a controller who is in sync."""
+def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
+    """Why followers may lag although they are well: the leader does not take the partition for what it has on its disk, cannot
+    read it, or cannot tell a controller who is in sync.
+    """
+    if refused := _refused(lines, partitions):
+        return refused
     telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
     found = next(iter(found_in(lines, (LOG_DIR_FAILED, ISR_REFUSED))), None) or _last_of(
         telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
     )
     return None if found is None else _with_reason(found, lines)
+
+
+def _refused(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
+    return _last_of(of_this_process(lines), (TOPIC_ID_DIFFERS,), partitions)
 
 
 def _to_leaders(lines: Sequence[str], leaders: Collection[int]) -> list[str]:

@@ -63,7 +63,7 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
             about = looked.broker_name(leaders[0]) if is_of_leader else ""
             return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}", _fix(looked, broker_id, said)
     for broker_id in leaders:
-        said = said_by_leader(looked.hints.logs.get(broker_id, ()))
+        said = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions)
         if said is not None:
             name = looked.broker_name(broker_id)
             return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)

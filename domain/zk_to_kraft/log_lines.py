@@ -166,6 +166,14 @@ LOGIN_FAILED = Told(
     "credentials that both sides know",
     "Brokers log in to controllers and controllers to brokers: compare the SASL settings and users of both.",
 )
+ANSWER_TOO_LARGE = Told(
+    "zookeeper-answer-too-large",
+    re.compile(r"Packet len ?\d{1,12} is out of range"),
+    "answers of ZooKeeper that are smaller than the jute.maxbuffer of whoever asks",
+    "It asks for it again without end, and every other broker will, once it restarts. Mostly a list of names: users in "
+    "/config/users, clients, topics; the check PF21 of a plan names the longest. Delete what nobody needs there, or put "
+    "-Djute.maxbuffer, larger than that packet, into the environment of its start command (KAFKA_OPTS), and start it anew.",
+)
 PEER_UNREACHABLE = Told(
     "peer-unreachable",
     re.compile(r"Connection to node -?(\d+) \([^)]{1,80}\) could not be established"),
@@ -193,6 +201,16 @@ LOG_DIR_FAILED = Told(
     "every log directory can be written and read",
     "Mend that directory: room on its volume, its mount, the disk (the kernel's log). A directory that has failed stays "
     "offline until the broker restarts: then restart it.",
+    is_lasting=True,
+)
+TOPIC_ID_DIFFERS = Told(
+    "topic-id-differs",
+    re.compile(r"Topic ID in memory: [\w-]{22} does not match the topic ID for partition (\S{1,260}-\d+) received: [\w-]{22}"),
+    "the topic_id of partition.metadata, beside its data, in /brokers/topics",
+    "Somebody has written that topic's znode without its topic_id (CMAK, kafka-topics.sh --zookeeper before 2.8), the next "
+    "controller has made another, and brokers refuse it. Before the copy: put the id that partition.metadata names back into "
+    "the JSON of /brokers/topics/NAME, then delete /controller, so that the next one reads it. Since the copy: ask for a "
+    "rollback. Delete no data: it is whole. Find the tool, or it does it again.",
     is_lasting=True,
 )
 FETCHER_DIED = Told(
@@ -258,10 +276,12 @@ RUNNING = (
     SUPERSET,
     TLS_FAILED,
     LOGIN_FAILED,
+    ANSWER_TOO_LARGE,
     PEER_UNREACHABLE,
     PEER_SILENT,
     AGENT_FAILED,
     LOG_DIR_FAILED,
+    TOPIC_ID_DIFFERS,
     FETCHER_DIED,
     FETCH_STOPPED,
     FETCH_REFUSED,
@@ -278,6 +298,7 @@ REFUSALS = (
     CLUSTER_REFUSED,
     TLS_FAILED,
     LOGIN_FAILED,
+    ANSWER_TOO_LARGE,
     PEER_UNREACHABLE,
 )
 """Why a broker does not register."""

@@ -29,7 +29,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, slow_start, unmeasured
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -49,16 +49,16 @@ ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
-    """Node by node. One that a step of ours is working on has none, but where it keeps the step waiting: that it stands still,
-    that it does not end, that it does not come up.
+    """Node by node. One that a step of ours works on has none while it is fresh, but that it stands still, or does not end. Its
+    file is the step's own affair.
     """
+    fresh = looked.fresh
     for node in looked.situation.nodes:
-        view = looked.observation.node(node.id)
-        if looked.name(node.id) in looked.in_hand:
-            if view.process is not None and view.process.is_paused:
-                yield silent(looked, view)
-            yield from lingering(looked, view)
-            yield from slow_start(looked, node.mode, view)
+        view, name = looked.observation.node(node.id), looked.name(node.id)
+        lingers = tuple(lingering(looked, view)) if name in looked.in_hand else ()
+        yield from lingers
+        if lingers or name in fresh:
+            yield from (silent(looked, view),) if view.process is not None and view.process.is_paused else ()
             continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)
@@ -77,7 +77,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield from _not_in_zookeeper(looked, node)
             yield from _session(looked, node)
             yield from _storage(looked, view)
-        yield from _file(looked, node)
+        yield from _file(looked, node) if name not in looked.in_hand else ()
         yield from _errors(looked, view)
 
 

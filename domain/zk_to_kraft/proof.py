@@ -1,6 +1,7 @@
 """When a restarted node is proven well, seen from outside: the judgement that `roll_node` polls."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
@@ -10,8 +11,18 @@ from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation, situation_of
 
 
-def why_not_proven(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage) -> str:
-    """What is still missing, in words; empty when nothing is.
+@dataclass(frozen=True)
+class Missing:
+    """What a node's proof still lacks: the wait that it amounts to, and in words."""
+
+    reason: WaitReason
+    words: str
+
+
+def why_not_proven(
+    observation: Observation, spec: ClusterSpec, policy: MigrationPolicy, node_id: int, stage: NodeStage
+) -> Missing | None:
+    """What is still missing; `None` when nothing is.
 
     A broker is proven by its registration and its replicas, not by its own state: it can reach RUNNING, serve, and never
     register (proven-facts, section 4). One that is back in ZooKeeper mode is registered there; the quorum is dead by then.
@@ -20,16 +31,19 @@ def why_not_proven(observation: Observation, spec: ClusterSpec, policy: Migratio
     node = next(node for node in situation.nodes if node.id == node_id)
     behind = [spec.node_name(c.id) for c in situation.controllers if not c.is_caught_up]
     if node.mode not in MODE_OF_STAGE[stage]:
-        return f"{spec.node_name(node_id)} is {node.mode}, expected {' or '.join(sorted(MODE_OF_STAGE[stage]))}"
+        wanted = " or ".join(sorted(MODE_OF_STAGE[stage]))
+        return Missing(WaitReason.NODE_NOT_READY, f"{spec.node_name(node_id)} is {node.mode}, expected {wanted}")
     if stage is NodeStage.ZOOKEEPER:
         return _why_not_back(observation, situation, node_id)
     if behind or situation.quorum in {QuorumState.UNKNOWN, QuorumState.ABSENT}:
-        return f"{WAIT_MEANS[WaitReason.CONTROLLERS_NOT_READY]} ({', '.join(behind) or 'no active controller'})"
-    if situation.registration is Registration.AGREES and situation.replication is Replication.IN_SYNC:
-        return ""
+        return _waiting(WaitReason.CONTROLLERS_NOT_READY, f" ({', '.join(behind) or 'no active controller'})")
     if situation.registration is not Registration.AGREES:
-        return WAIT_MEANS[WaitReason.BROKERS_NOT_REGISTERED]
-    return WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
+        return _waiting(WaitReason.BROKERS_NOT_REGISTERED)
+    return _waiting(WaitReason.PARTITIONS_NOT_IN_SYNC) if situation.replication is not Replication.IN_SYNC else None
+
+
+def _waiting(reason: WaitReason, more: str = "") -> Missing:
+    return Missing(reason, WAIT_MEANS[reason] + more)
 
 
 def dead_besides(
@@ -47,10 +61,10 @@ def dead_besides(
 DEAD = frozenset({BrokerMode.DOWN, BrokerMode.INTERRUPTED, ControllerMode.DOWN, ControllerMode.INTERRUPTED})
 
 
-def _why_not_back(observation: Observation, situation: Situation, node_id: int) -> str:
+def _why_not_back(observation: Observation, situation: Situation, node_id: int) -> Missing | None:
     zookeeper = observation.zookeeper
     if zookeeper is None or node_id not in zookeeper.broker_ids:
-        return "It has not registered in ZooKeeper."
+        return Missing(WaitReason.BROKERS_NOT_REGISTERED, "It has not registered in ZooKeeper.")
     if situation.claim is not Claim.ZOOKEEPER:
-        return WAIT_MEANS[WaitReason.NO_CONTROLLER]
-    return "" if situation.replication is Replication.IN_SYNC else WAIT_MEANS[WaitReason.PARTITIONS_NOT_IN_SYNC]
+        return _waiting(WaitReason.NO_CONTROLLER)
+    return _waiting(WaitReason.PARTITIONS_NOT_IN_SYNC) if situation.replication is not Replication.IN_SYNC else None

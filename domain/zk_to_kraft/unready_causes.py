@@ -6,9 +6,9 @@ from datetime import timedelta
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, Mode, cause, complaints, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.log_lines import ENDED, REFUSALS, age_of, found_in, loading_in, said_by_new, silence_in, stamp_of
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
+from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.said import last_of
 
 EXPLAINED_BY = {
@@ -105,23 +105,6 @@ def _last_word(looked: Looked, node_id: int) -> str:
     return f". The last that it printed: {last}" if last else ""
 
 
-SLOW = timedelta(seconds=10)
-"""From which on a process that a step of ours has started is told of. Most serve by then; a large broker may take minutes."""
-
-
-def slow_start(looked: Looked, mode: Mode, view: NodeView) -> Iterator[Cause]:
-    """What the step that has started it sees of it: nothing is wrong yet, and who asks is told what it is waited for."""
-    mark, process = view.mark, view.process
-    if mark is None or process is None or process.started_at is None or process.identity in {None, mark.before_identity}:
-        return
-    if process.is_paused or looked.observation.ended_at - process.started_at <= SLOW:
-        return
-    if mode in UNKNOWN_MODES:
-        yield silent(looked, view)
-    elif mode in {BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}:
-        yield not_ready(looked, view)
-
-
 STARTING = timedelta(seconds=60)
 """Kafka registers the gauges of its state as it starts, before anything that takes long."""
 
@@ -202,7 +185,7 @@ AWAIT_LOGS = (
     "Where the numbers stand still look at its disk."
 )
 AWAIT_END = (
-    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "{} has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
     "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
 )
 
@@ -217,6 +200,7 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
     said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
     fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
+    whoever = "The step that restarts it" if name in looked.in_hand else "Somebody or something"
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
     observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
     return cause(
@@ -226,6 +210,6 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=observed,
         expected=f"{name} serves",
-        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
+        fix=fixes[0] if fixes else (AWAIT_END.format(whoever) if is_ending else AWAIT_SERVING),
         since=view.process.started_at if view.process is not None else None,
     )

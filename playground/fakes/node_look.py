@@ -37,6 +37,7 @@ HEALTHY: dict[str, object] = {
     "tasks": [90, 4915],
     "tracked": None,
     "read_only": [],
+    "frozen": None,
 }
 
 

@@ -1,6 +1,7 @@
 """Why is nothing happening? In every state, with a worker and without, with Temporal and without: always an answer."""
 
 import asyncio
+import os
 import signal
 import socket
 import sqlite3
@@ -148,7 +149,7 @@ async def test_a_node_in_hand_is_no_blocker_and_a_standstill_is_told(api: Any) -
 
 
 @pytest.mark.usefixtures("watcher", "worker")
-@pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "nobody foresaw")])
+@pytest.mark.parametrize(("samples", "says"), [(7, "wrong credentials"), (8, "nobody foresaw (ValueError)")])
 async def test_a_look_that_fails_is_an_entry_beside_what_the_ledger_knows(api: Any, samples: int, says: str) -> None:
     migration_id = await migrating(api, samples)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
@@ -216,6 +217,41 @@ async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine
     told = [item["observed"] for item in answer["items"] if item["object"] == OURS]
     assert len(told) == is_beside
     assert all(" UTC: vm.swappiness: -1 → " in words for words in told)
+
+
+SPARK = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("queue", "is_told"), [(TaskQueue.CHECKS, True), (TaskQueue.CLUSTER, False)])
+async def test_what_a_worker_has_started_may_keep_it_from_its_work(queue: TaskQueue, is_told: bool) -> None:
+    """Spark's JVM, which stands still while keeperless-checks says that it is at it. Nodes are started by the other."""
+    command = [sys.executable, "-I", "-c", SPARK, "activities.checks_worker", "activities.worker"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220 - said at once
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        try:
+            identity = f"{process.pid}@{socket.gethostname()}"
+            os.kill(child, signal.SIGSTOP)
+            assert await asyncio.to_thread(until_stopped, child)
+            found = await pollers.signs_of_worker(identity, queue)
+            assert (f"kill -CONT {child}." in [sign.fix for sign in found]) == is_told
+        finally:
+            os.kill(child, signal.SIGKILL)
+            process.kill()
+
+
+def until_stopped(pid: int) -> bool:
+    deadline = time.monotonic() + 60
+    while "State:\tT" not in Path(f"/proc/{pid}/status").read_text():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 async def until_refused(temporal: Temporal) -> Sign:

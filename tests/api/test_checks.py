@@ -178,7 +178,7 @@ async def test_a_check_that_fails_says_why_unless_nobody_worded_it(
         first = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
         second = await until(api, (await post(api, spec.name))["links"]["self"], is_over)
     assert (first["state"], first["detail"], first["report"]) == ("failed", worded.message, None)
-    unforeseen = "It failed in a way that nobody foresaw: the log of keeperless-checks has the cause."
+    unforeseen = "It failed in a way that nobody foresaw (ValueError): the log of keeperless-checks has the cause."
     assert (second["state"], second["detail"]) == ("failed", unforeseen)
 
 

@@ -349,6 +349,20 @@ async def test_a_workflow_whose_worker_fails_is_told_without_its_words(api: Any,
     assert "hunter2" not in entry.model_dump_json()
 
 
+async def test_who_is_at_a_task_is_known_and_when_it_said_so_last(api: Any, temporal_client: Client) -> None:
+    async with (
+        leading(temporal_client, Watching),
+        Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch], identity="7@elsewhere"),
+    ):
+        record = await migrating(api)
+        await in_work(api, record)
+        (task,) = [task for task in (await seen(api, record)).tasks if task.what == ActivityName.WATCH]
+        assert task.worker == "7@elsewhere"
+        assert task.heard_at is not None
+        assert task.taken_at is not None
+        assert task.heard_at >= task.taken_at
+
+
 def test_a_look_by_another_release_is_told_as_such() -> None:
     assert "another release" in str(_told(ApplicationError("Failed decoding arguments")))
     unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: observe"

@@ -130,7 +130,7 @@ async def test_how_a_machine_is_set(given: Given) -> None:
 
 def test_the_program_fits_on_a_command_line() -> None:
     """Linux takes 128 KiB in one argument, and the request is the next one."""
-    assert len(PROGRAM.read_bytes()) < 32_768
+    assert len(PROGRAM.encode()) < 32_768
     cluster = FakeCluster()
     request = request_of(cluster.spec, cluster.spec.controllers[0], (), {}, {})
     assert len(json.dumps(request)) < 32_768

@@ -345,5 +345,6 @@ def signs_of(**changes: object) -> VitalSigns:
         tasks=None,
         tracked=None,
         read_only=(),
+        frozen=None,
     )
     return well.model_copy(update=changes)

@@ -110,7 +110,8 @@ ZOOKEEPER = ZooKeeperSurvey(
     acls=3,
     largest="/brokers/topics/orders",
     largest_bytes=500,
-    topics_answer=60,
+    longest_list="/brokers/topics",
+    longest_list_bytes=60,
 )
 
 

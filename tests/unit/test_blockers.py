@@ -249,6 +249,68 @@ def test_a_node_that_a_step_of_ours_has_started_and_that_does_not_come_up_is_tol
     assert all("for the secrets agent" in entry.observed for entry in entries)
 
 
+def lagging_in_hand(age: int, log: str = "") -> tuple[Observation, Hints]:
+    """As where broker-2 was restarted so many seconds ago, and its replicas are not in sync yet."""
+    seen = with_kafka(rolling(DUAL, 2, "old"), under_replicated=GAPS)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=age)}))
+    return seen, Hints(logs={2: (log,)})
+
+
+@pytest.mark.parametrize(("age", "told"), [(5, []), (20, [("partitions-not-in-sync", "broker-2")])])
+def test_what_a_node_lacks_is_told_once_most_would_be_well(age: int, told: list[tuple[str, str]]) -> None:
+    other = "Topic ID in memory: WUR1tvXZRoWzjjEWbIJC9w does not match the topic ID for partition {} received: {}."
+    line = f"{SAID} ERROR [Broker id=2] {other.format(GAPS[0].partition, 'jRlSXXUVQGmuAq3eN5FHnA')} (state.change.logger)"
+    seen, hints = lagging_in_hand(age, line)
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
+    assert keys(entries) == told
+    assert all("Topic ID in memory: WUR1" in entry.observed for entry in entries)
+    assert all("partition.metadata" in entry.fix for entry in entries)
+
+
+def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complains_of() -> None:
+    """Another mode than the one that the step was to bring it to: somebody else has started it, with another file."""
+    seen, hints = lagging_in_hand(20, f"{SAID} WARN the moon is in the way (kafka.server.KafkaServer)")
+    assert seen.kafka is not None
+    seen = with_stage(with_kafka(seen, under_replicated=()), 2, NodeStage.KRAFT)
+    (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
+    assert (entry.code, entry.object) == ("node-not-ready", "broker-2")
+    assert entry.observed.startswith("it was restarted, and is not proven well: broker-2 is hybrid, expected final or kraft")
+    assert "the moon is in the way" in entry.observed
+    proven = with_stage(seen, 2, NodeStage.KRAFT, is_proven=True)
+    assert found(proven, in_hand=frozenset({"broker-2"})) == []
+
+
+def with_stage(seen: Observation, node_id: int, stage: NodeStage, *, is_proven: bool = False) -> Observation:
+    disk = seen.node(node_id).disk
+    assert disk is not None
+    assert disk.file is not None
+    assert disk.file.mark is not None
+    mark = disk.file.mark.model_copy(update={"stage": stage, "is_proven": is_proven})
+    file = disk.file.model_copy(update={"mark": mark})
+    return with_part(seen, node_id, disk=disk.model_copy(update={"file": file}))
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(5, False), (20, True)])
+def test_a_broker_that_does_not_end_is_told_once_most_would_have(seconds: int, is_told: bool) -> None:
+    process = DUAL.node(2).process
+    assert process is not None
+    seen = with_metrics(rolling(DUAL, 2, process.identity), 2, broker_state=6)
+    since = seen.ended_at - timedelta(seconds=seconds)
+    hints = Hints(logs={2: (f"{SAID} WARN Retrying controlled shutdown (kafka.server.KafkaServer)",)})
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), step_since=since, hints=hints))
+    assert [(entry.code, entry.object) for entry in entries] == ([("node-not-ready", "broker-2")] if is_told else [])
+    assert all("does not end" in entry.observed for entry in entries)
+    assert all("The step that restarts it has told it to stop" in entry.fix for entry in entries)
+
+
+def test_between_stop_and_start_a_node_is_no_entry() -> None:
+    seen = rolling(dead(DUAL, 2), 2, "77@1")
+    since = seen.ended_at - timedelta(minutes=1)
+    assert found(seen, in_hand=frozenset({"broker-2"}), step_since=since) == []
+
+
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 

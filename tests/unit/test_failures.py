@@ -1,5 +1,6 @@
 """How errors of activities become Temporal's."""
 
+import errno
 from typing import Any, cast
 
 import pytest
@@ -36,6 +37,18 @@ async def test_a_process_without_threads_says_what_to_raise_and_is_asked_again()
     assert isinstance(failure, ApplicationError)
     assert (failure.type, failure.non_retryable) == ("Transient", False)
     assert "TasksMax=" in failure.message
+
+
+async def test_what_its_machine_refuses_is_told_in_the_systems_words() -> None:
+    failure = await failure_of(FileNotFoundError(errno.ENOENT, "text of a caller's", "/opt/releases/7"))
+    assert isinstance(failure, ApplicationError)
+    assert (failure.type, failure.non_retryable) == ("Transient", False)
+    assert failure.message.endswith("refuses that process something: No such file or directory: /opt/releases/7")
+
+
+async def test_an_error_of_a_librarys_own_is_none_of_the_machines() -> None:
+    error = OSError("GET http://anna:hunter2@host/")
+    assert await failure_of(error) is error
 
 
 async def test_a_bug_stays_what_it_is() -> None:

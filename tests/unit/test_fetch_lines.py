@@ -13,6 +13,7 @@ from domain.zk_to_kraft.log_lines import (
     LOGIN_FAILED,
     PEER_UNREACHABLE,
     TLS_FAILED,
+    TOPIC_ID_DIFFERS,
     Told,
 )
 
@@ -24,6 +25,10 @@ MISMATCH = (
 )
 STOPPED = f"WARN {FETCHER}Partition orders-3 marked as failed {BY_FETCHER}"
 UNREACHABLE = f"WARN {FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
+OTHER_ID = (
+    "ERROR [Broker id=2] Topic ID in memory: WUR1tvXZRoWzjjEWbIJC9w does not match the topic ID for partition {} received: "
+    "jRlSXXUVQGmuAq3eN5FHnA. (state.change.logger)"
+)
 TO_CONTROLLER = "[NodeToControllerChannelManager id=1 name=alter-partition] "
 
 
@@ -86,6 +91,7 @@ def at(*lines: str) -> list[str]:
             LOG_DIR_FAILED,
             "/data/2b",
         ),
+        ((OTHER_ID.format("orders-3"), UNREACHABLE), TOPIC_ID_DIFFERS, "received: jRlSXXUVQGmuAq3eN5FHnA"),
     ],
 )
 def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], told: Told, words: str) -> None:
@@ -133,9 +139,11 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
             "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1 with uuid None because the log",
             LOG_DIR_FAILED,
         ),
+        (OTHER_ID.format("orders-3"), TOPIC_ID_DIFFERS),
+        (OTHER_ID.format("my-orders-3"), None),
         (UNREACHABLE, None),
     ],
 )
 def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told | None) -> None:
-    found = said_by_leader(at(line))
+    found = said_by_leader(at(line), ["orders-3"])
     assert (found.told if found is not None else None) is told

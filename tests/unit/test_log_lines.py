@@ -31,6 +31,7 @@ LIVING = {
     "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",
     "tls-handshake-failed": "ERROR [SocketServer] Failed authentication (SSL handshake failed)",
     "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
+    "zookeeper-answer-too-large": "java.io.IOException: Packet len4194310 is out of range!",
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
     "peer-silent": "INFO [ReplicaFetcher replicaId=2, leaderId=3, fetcherId=1] Disconnecting from node 3 due to request "
@@ -40,6 +41,8 @@ LIVING = {
     "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
     "log-dir-failed": "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1b with uuid Some(x) because the "
     "log directory has failed. (kafka.server.ReplicaManager)",
+    "topic-id-differs": "ERROR [Broker id=2] Topic ID in memory: WUR1tvXZRoWzjjEWbIJC9w does not match the topic ID for "
+    "partition customers-0 received: jRlSXXUVQGmuAq3eN5FHnA. (state.change.logger)",
     "fetcher-died": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to "
     "(kafka.server.ReplicaFetcherThread)",
     "fetch-stopped": "WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Partition orders-3 marked as failed "

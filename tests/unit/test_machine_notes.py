@@ -207,6 +207,7 @@ async def test_a_ledger_that_is_silent_is_no_error() -> None:
 
 
 CONFIGURED = b'{"version":1,"config":{"retention.ms":"1","ssl.keystore.password":"tiger"}}'
+NAMED = b'{"version":3,"partitions":{"0":[1,2,3]},"topic_id":"jRlSXXUVQGmuAq3eN5FHnA"}'
 ALLOWED = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","operation":"Read","host":"*"}]}'
 
 
@@ -214,6 +215,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     kept = Kept(FakeCluster())
     znodes = kept.cluster.znodes
     znodes["/config/topics/orders"] = CONFIGURED
+    znodes["/brokers/topics/orders"] = NAMED
     znodes["/kafka-acl/Topic/orders"] = ALLOWED
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
@@ -222,13 +224,15 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
     znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2"')
+    znodes["/brokers/topics/orders"] = NAMED.replace(b"jRlSXXUVQGmuAq3eN5FHnA", b"WUR1tvXZRoWzjjEWbIJC9w")
     znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"Allow", b"Deny")
     znodes["/admin/reassign_partitions"] = b"{}"
     changes = await kept.notes.of_metadata("m1", kept.cluster.record())
     assert changes is not None
     assert changes.in_words.partition(" UTC: ")[2] == (
         "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
-        "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2"
+        "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2; "
+        "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w"
     )
 
 

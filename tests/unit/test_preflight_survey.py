@@ -166,7 +166,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     ),
     "other names for the servers": (with_setting("zookeeper.connect=other:2181/kafka", (1,)), "PF20", W),
     "a huge znode": (with_tree(HEALTHY, largest_bytes=900_000), "PF21", W),
-    "a huge list of topics": (with_tree(HEALTHY, topics_answer=900_000), "PF21", W),
+    "a huge list": (with_tree(HEALTHY, longest_list="/config/users", longest_list_bytes=900_000), "PF21", W),
     "topics with one replica": (with_tree(HEALTHY, single_replica_topics=("alone",)), "PF22", W),
     "two active controllers": (with_metrics(HEALTHY, 1, active_controller_count=1), "PF23", B),
     "no active controller": (with_metrics(HEALTHY, 2, active_controller_count=0), "PF23", B),

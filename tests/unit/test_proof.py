@@ -11,7 +11,8 @@ STANDBY = 3003
 
 
 def why(seen: Observation, node_id: int = STANDBY, stage: NodeStage = NodeStage.MIGRATION) -> str:
-    return why_not_proven(seen, SPEC, MigrationPolicy(), node_id, stage)
+    missing = why_not_proven(seen, SPEC, MigrationPolicy(), node_id, stage)
+    return missing.words if missing is not None else ""
 
 
 def with_fenced(seen: Observation, broker_id: int) -> Observation:

@@ -1,5 +1,6 @@
 """What no look at a cluster finds: holds, gates, refused steps, orders that nobody takes, and who of us is missing."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +32,7 @@ from domain.standing import (
     of_waiting,
     rolled,
 )
+from domain.vital_signs import Sign
 from tests.unit.conftest import NOW
 
 AN_HOUR_AGO = NOW - timedelta(hours=1)
@@ -262,3 +264,24 @@ def test_an_order_that_nobody_takes_is_told() -> None:
 )
 def test_a_run_that_is_gone_is_told(is_running: bool | None, state: MigrationState, is_told: bool) -> None:
     assert [entry.code for entry in of_run(is_running, a_migration(state), NOW)] == (["run-gone"] if is_told else [])
+
+
+BEATING = PendingTask("run_check", "checks", NOW, NOW, taken_at=NOW, worker="7@h", heard_at=NOW)
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(8, False), (15, True)])
+def test_a_worker_that_says_nothing_of_what_it_has_taken_is_missing(seconds: int, is_told: bool) -> None:
+    sign = Sign("Its process 7 stands still", "kill -CONT 7.")
+    found = list(of_tasks([replace(BEATING, signs=(sign,))], NOW + timedelta(seconds=seconds)))
+    assert [(entry.code, entry.object) for entry in found] == (
+        [("no-worker", "task queue checks")] if is_told else [("machine", "keeperless-checks")]
+    )
+    assert all("Its process 7 stands still" in entry.observed for entry in found)
+    assert all(entry.fix.startswith("kill -CONT 7.") for entry in found)
+    assert bool(list(of_tasks([BEATING], NOW + timedelta(seconds=seconds)))) == is_told
+    assert list(of_tasks([replace(BEATING, heard_at=None)], NOW + timedelta(seconds=seconds))) == []
+
+
+def test_a_slight_sign_of_who_works_is_no_entry() -> None:
+    sign = Sign("what it sends waits", "Look.", is_slight=True)
+    assert list(of_tasks([replace(BEATING, signs=(sign,))], NOW)) == []

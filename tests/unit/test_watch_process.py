@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.unit.conftest import signs_of
 
 PROGRAM = Path(look_at_node.__file__)
 
+WELL = "import time; print('begun', flush=True); time.sleep(600)"
 STUCK = """
 import os, sys
 # Until its child has opened the pipe, the parent waits in the kernel, where no signal reaches it (vfork(2)).
@@ -111,7 +113,9 @@ def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[st
 
 
 def test_a_process_that_is_well(started: list["subprocess.Popen[str]"]) -> None:
-    assert told(watch(start(started, "print('begun', flush=True); input()"))) == []
+    found = watch(start(started, WELL))
+    assert found["open_files"]
+    assert told(found) == []
 
 
 def test_a_thread_that_writes_into_a_pipe_that_nobody_reads(started: list["subprocess.Popen[str]"]) -> None:
@@ -134,6 +138,50 @@ def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"
             started[0].wait(30)
     assert found["stuck_threads"] == 1
     assert told(found)[0].startswith("1 of its threads wait in the kernel without an end")
+
+
+GROUPS = {"cgroup2": ("cgroup.freeze", "1", "0"), "cgroup": ("freezer.state", "FROZEN", "THAWED")}
+
+
+def test_a_process_whose_control_group_is_frozen(started: list["subprocess.Popen[str]"]) -> None:
+    """Of whichever version of control groups this machine has; where it may make none, by what others' machines have told."""
+    pid = start(started, WELL)
+    group, (name, freeze, thaw) = own_group()
+    try:
+        group.mkdir()
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        assert told({**watch(pid), "frozen": str(group)})[0].startswith(f"its control group {group} is frozen")
+        return
+    try:
+        (group / name).write_text(freeze)
+        found = watch(pid)
+        (group / name).write_text(thaw)
+        assert told(found) == [f"its control group {group} is frozen: the kernel lets nothing in it run"]
+        assert watch(pid)["frozen"] is None
+    finally:
+        (group / name).write_text(thaw)
+        started[0].kill()
+        started[0].wait(30)
+        remove(group)
+
+
+def own_group() -> tuple[Path, tuple[str, str, str]]:
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    found = [(fields[1], fields[2]) for fields in mounts if fields[2] == "cgroup2" or "freezer" in fields[3].split(",")]
+    place, kind = found[-1] if found else ("/sys/fs/cgroup", "cgroup2")
+    return Path(place) / f"keeperless-{os.getpid()}", GROUPS[kind]
+
+
+def remove(group: Path) -> None:
+    """As soon as its last process is out of it."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return group.rmdir()
+        except OSError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def test_a_heap_that_is_full(started: list["subprocess.Popen[str]"]) -> None:
@@ -235,6 +283,7 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"skew": -61.0}, "its clock is 61 s behind that of keeperless-activities"),
         ({"skew": 9.0}, "its clock is 9 s ahead of that of keeperless-activities"),
         ({"read_only": ("/data",)}, "/data can only be read"),
+        ({"frozen": "/sys/fs/cgroup/kafka", "stuck_threads": 9}, "its control group /sys/fs/cgroup/kafka is frozen"),
         (
             {"stuck_threads": 3, "stuck_in": ("jbd2_log_wait_commit",)},
             "3 of its threads wait in the kernel without an end (in jbd2",

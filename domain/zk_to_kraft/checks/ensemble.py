@@ -156,7 +156,8 @@ def _sizes(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
     texts = [text for c in seen.spec.controllers for text in (*c.driver.service.start_command, *c.environment.values())]
     given = [int(found[1], 0) for text in texts for found in JUTE_OPTION.finditer(text)]
     limit = min(given, default=JUTE_LIMIT)
-    for what, size in ((tree.largest, tree.largest_bytes), ("the list of /brokers/topics", tree.topics_answer)):
+    sizes = ((tree.largest, tree.largest_bytes), (f"the list of {tree.longest_list}", tree.longest_list_bytes))
+    for what, size in sizes:
         if size > limit * JUTE_SHARE:
             yield Finding(
                 code="PF21",
@@ -164,7 +165,8 @@ def _sizes(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
                 object=what,
                 observed=f"{size} bytes",
                 expected=f"at most half of jute.maxbuffer, which is {limit} for controllers",
-                fix="Raise -Djute.maxbuffer on controllers and ZooKeeper servers alike: a larger answer ends the session.",
+                fix="Raise -Djute.maxbuffer on controllers, brokers and ZooKeeper servers alike, or delete what nobody needs "
+                "there: a larger answer ends the session, and whoever starts asks for it without end.",
             )
 
 
@@ -197,7 +199,7 @@ CHECKS = (
     Check(
         code="PF21",
         severity=Severity.WARNING,
-        holds="the largest znode and the list of topics are below half of `jute.maxbuffer`",
+        holds="the largest znode and the longest list of names are below half of `jute.maxbuffer`",
         because="an answer that is larger ends the controller's session, again and again",
         source="all znodes that the copy reads; `-Djute.maxbuffer` of the controllers",
         unverifiable="ZooKeeper may not be read with our identity",
