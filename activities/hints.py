@@ -270,12 +270,14 @@ def _is_behind(situation: Situation) -> bool:
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
-    unready, behind, or not registered, of brokers between which replicas lag, and of some where Kafka as a whole does not
-    answer."""
+    unready, behind, not registered, or in our hands, of brokers between which replicas lag, and of some where Kafka as a whole
+    does not answer."""
     leader = quorum_leader(observation, spec)
     made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
     return list(
-        dict.fromkeys([leader.id] if leader is not None else made) | dict.fromkeys(_troubled(spec, observation, situation))
+        dict.fromkeys([leader.id] if leader is not None else made)
+        | dict.fromkeys(_troubled(spec, observation, situation))
+        | dict.fromkeys(in_hand_ids(spec, in_hand))
     )
 
 

@@ -217,7 +217,7 @@ async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: dat
             signs += await signs_of(poller, queue) if poller is not None else ()
     words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
     missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
-    return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in signs), missing.fix])})
+    return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in signs)), missing.fix])})
 
 
 def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:

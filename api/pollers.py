@@ -20,6 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from activities.on_node.look_at_node import watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
+from api.worker_log import complaint_of
 from domain.contracts import TaskQueue
 from domain.standing import PROGRAM_OF
 from domain.vital_signs import Sign, VitalSigns, bad_signs
@@ -110,8 +111,10 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
         return ()
     own = _signs_of_process(pid, status)
     below = _below(pid) if program == CHECKS else []
+    complaint = complaint_of(pid, datetime.now(UTC))
     with ThreadPoolExecutor(MOST_BELOW) as pool:
-        return (*own, *(sign for signs in pool.map(_signs_of_child, below[:MOST_BELOW]) for sign in signs))
+        theirs = [sign for signs in pool.map(_signs_of_child, below[:MOST_BELOW]) for sign in signs]
+    return (*own, *theirs, *([complaint] if complaint is not None else []))
 
 
 def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:

@@ -237,7 +237,7 @@ def _silent(task: PendingTask, since: timedelta) -> Blocker:
     taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s"
     observed = ". ".join([taken, *(sign.observed for sign in task.signs)])
     missing = no_worker(task.queue, PROGRAM_OF.get(task.queue, task.queue), observed[:1000], task.heard_at or task.due_at)
-    return missing.model_copy(update={"fix": " ".join([*(sign.fix for sign in task.signs), missing.fix])})
+    return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in task.signs)), missing.fix])})
 
 
 def _kept(task: PendingTask) -> Blocker:
@@ -248,7 +248,7 @@ def _kept(task: PendingTask) -> Blocker:
         program,
         observed=f"it is at {task.what}. {'. '.join(sign.observed for sign in task.signs)}"[:1000],
         expected=f"nothing keeps {program} from its work",
-        fix=" ".join(sign.fix for sign in task.signs),
+        fix=" ".join(filter(None, (sign.fix for sign in task.signs))),
         since=task.taken_at or task.due_at,
     )
 

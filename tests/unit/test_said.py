@@ -94,3 +94,10 @@ def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
     assert read(DISAGREEING) == {1, 2, 3, 3002}
     before = observation(Point.BEFORE)
     assert read(before) == set(), "controllers that are not there yet have none"
+
+
+def test_the_log_of_a_node_in_our_hands_is_read_whatever_it_seems_to_be() -> None:
+    seen = observation(Point.SOAK)
+    situation = situation_of(seen, SPEC, POLICY)
+    assert 2 not in worth_reading(SPEC, seen, situation)
+    assert 2 in worth_reading(SPEC, seen, situation, {"broker-2"})

@@ -1,0 +1,70 @@
+"""What a worker complained of last, as its log has it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from api.worker_log import complaint_of
+
+NOW = datetime(2026, 11, 23, 13, 20, 30, tzinfo=UTC)
+SDK = (
+    "\x1b[2m2026-11-23T13:20:08.493369Z\x1b[0m \x1b[33m WARN\x1b[0m \x1b[2mtemporalio_client::retry\x1b[0m\x1b[2m:\x1b[0m "
+    "gRPC call poll_workflow_task_queue retried 8 times \x1b[3merror\x1b[0m\x1b[2m=\x1b[0m"
+    'Status { code: ResourceExhausted, message: "namespace concurrent poller limit exceeded" }'
+)
+
+
+def entry(event: str, level: str = "error", at: datetime = NOW, **more: str) -> str:
+    return json.dumps({"event": event, "level": level, "timestamp": at.isoformat(), **more})
+
+
+@contextmanager
+def writing(log: Path, *lines: str) -> Iterator[int]:
+    log.write_text("".join(f"{line}\n" for line in lines))
+    with (
+        log.open("a") as errors,
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stderr=errors) as process,
+    ):
+        yield process.pid
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((SDK,), 'ResourceExhausted, message: "namespace concurrent poller limit exceeded"'),
+        ((SDK, entry("the ledger is away", "warning")), "the ledger is away"),
+        ((entry("no", exception="Traceback\n  File x\nValueError: hunter2"),), "no (ValueError)"),
+        ((entry("no", exception="asyncio.exceptions.CancelledError"),), "no (asyncio.exceptions.CancelledError)"),
+        ((entry("the key password=hunter2 of 'hunter2'"),), "the key password=*** of ***"),
+    ],
+)
+def test_the_last_complaint_is_told_without_values(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:
+    with writing(tmp_path / "log", *lines) as pid:
+        sign = complaint_of(pid, NOW)
+    assert sign is not None
+    assert sign.is_slight
+    assert words in sign.observed
+    assert "hunter2" not in sign.observed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [entry("serving", "info"), entry("old", at=NOW - timedelta(minutes=5)), "{", "[]", '{"level": "error"}', "Traceback"],
+)
+def test_what_is_no_complaint_of_now_is_none(tmp_path: Path, line: str) -> None:
+    with writing(tmp_path / "log", line) as pid:
+        assert complaint_of(pid, NOW) is None
+
+
+def test_a_log_that_is_no_file_is_not_read() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stderr=subprocess.PIPE) as process:
+        assert complaint_of(process.pid, NOW) is None
+        process.kill()
+    assert complaint_of(process.pid, NOW) is None
