@@ -93,15 +93,15 @@ class Hinting:
         knocked = asyncio.gather(
             self._machines.of_nodes(*theirs, watched, down, silent),
             self._machines.of_ours(migration_id, observation, silent),
-            self._machines.of_servers(migration_id, cluster, servers, silent),
+            self._machines.of_servers(*theirs, servers, silent),
             self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
             self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
         )
-        found, more, (seen, ours, changes_of_servers, metadata, deaf) = await asyncio.gather(asked, further, knocked)
+        found, more, (seen, ours, of_servers, metadata, deaf) = await asyncio.gather(asked, further, knocked)
         logs, server_logs, assigned, strays, unreadable = found
         throttled, forgotten, missing, lacking, large = more
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
-        machines, (own_signs, own_changes) = seen | seen_of_deaf, ours
+        machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return Hints(
             logs=logs,
@@ -120,7 +120,7 @@ class Hinting:
             crowded=large,
             signs=machines.signs,
             own_signs=own_signs,
-            changes=machines.changes | changes_of_servers | besides,
+            changes=machines.changes | besides,
             silent=tuple(silent),
         )
 

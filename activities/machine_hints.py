@@ -6,13 +6,15 @@ One after the other: the programs that say what has changed would take from the 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from activities.in_time import in_time
-from activities.machine_notes import MachineNotes, servers_of
-from activities.node_survey import watch_ourselves, watch_process
+from activities.machine_notes import MachineNotes, data_of, servers_of
+from activities.node_survey import watch_ourselves, watch_process, watch_server
 from activities.observe import Ports
 from activities.ports.nodes import ZooKeeperMembers
-from domain.cluster import ZooKeeperMemberSpec
+from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.machine_notes import MachineChanges
 from domain.observation import Observation
 from domain.records import ClusterRecord
@@ -28,9 +30,9 @@ LEFT_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class MachinesSeen:
-    """`signs`: by node id, of processes that run. `changes`: by name, also of nodes that are down."""
+    """`signs`: by name, of processes that run. `changes`: by name, also of what is down."""
 
-    signs: dict[int, VitalSigns] = field(default_factory=dict)
+    signs: dict[str, VitalSigns] = field(default_factory=dict)
     changes: dict[str, MachineChanges] = field(default_factory=dict)
 
     def __or__(self, other: "MachinesSeen") -> "MachinesSeen":
@@ -41,7 +43,7 @@ class MachineHints:
     """Asks the machines of one migration's nodes."""
 
     def __init__(self, ports: Ports, members: ZooKeeperMembers) -> None:
-        self._ports, self._notes = ports, MachineNotes(ports, members)
+        self._ports, self._members, self._notes = ports, members, MachineNotes(ports, members)
 
     async def of_nodes(
         self,
@@ -63,14 +65,11 @@ class MachineHints:
                 signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS - LEFT_SECONDS)
             changed = self._notes.of_node(migration_id, cluster, view)
             changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
-            return MachinesSeen({node_id: signs} if signs else {}, {name: changes} if changes else {})
+            return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
 
         ids = list(dict.fromkeys(running))
         looks = [look(i, runs=True) for i in ids] + [look(i, runs=False) for i in dict.fromkeys(down) if i not in ids]
-        seen = MachinesSeen()
-        for found in await asyncio.gather(*looks):
-            seen |= found
-        return seen
+        return _all_of(await asyncio.gather(*looks))
 
     async def of_ours(
         self, migration_id: str, observation: Observation, silent: list[str]
@@ -83,17 +82,29 @@ class MachineHints:
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
 
     async def of_servers(
-        self, migration_id: str, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]
-    ) -> dict[str, MachineChanges]:
-        """What has changed on the machines of those that do not serve."""
-        wanted = {name: m for name, m in servers_of(cluster.spec).items() if servers.get(name.split()[1]) is not Serving.YES}
+        self,
+        migration_id: str,
+        cluster: ClusterRecord,
+        observation: Observation,
+        servers: Mapping[str, Serving],
+        silent: list[str],
+    ) -> MachinesSeen:
+        """The same of servers of the ensemble that do not serve, and of all, where nobody gets a session."""
+        is_shut = observation.zookeeper is None
+        known = servers_of(cluster.spec)
+        wanted = {name: m for name, m in known.items() if is_shut or servers.get(name.split()[1]) is not Serving.YES}
 
-        async def look(name: str, member: ZooKeeperMemberSpec) -> MachineChanges | None:
+        async def look(name: str, member: ZooKeeperMemberSpec) -> MachinesSeen:
+            until, address = _now() + WATCH_SECONDS, name.split()[1]
+            signs: VitalSigns | None = None
+            if servers.get(address) not in {Serving.REFUSED, Serving.UNREACHED}:
+                asked = watch_server(self._members.machine(member), host_and_port(address)[1], data_of(member))
+                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS - LEFT_SECONDS)
             changed = self._notes.of_server(migration_id, member, name)
-            return await in_time(f"what has changed on the machine of {name}", changed, silent, None, WATCH_SECONDS)
+            changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
+            return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
 
-        found = await asyncio.gather(*(look(name, member) for name, member in wanted.items()))
-        return {name: changes for name, changes in zip(wanted, found, strict=True) if changes}
+        return _all_of(await asyncio.gather(*(look(name, member) for name, member in wanted.items())))
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord, silent: list[str]) -> MachineChanges | None:
         """What has changed of what is set in ZooKeeper."""
@@ -105,6 +116,10 @@ class MachineHints:
         assert process is not None  # noqa: S101 - only who runs is watched
         pid = int((process.identity or "").partition("@")[0])
         return await watch_process(self._ports.drivers.driver(node), node, pid)
+
+
+def _all_of(found: Iterable[MachinesSeen]) -> MachinesSeen:
+    return reduce(or_, found, MachinesSeen())
 
 
 def _now() -> float:

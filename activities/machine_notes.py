@@ -119,7 +119,7 @@ class MachineNotes:
         return await _told(self._ports.drivers.driver(node), request_of(node, identity))
 
     async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str) -> dict[str, Any]:
-        data = [member.data_dir, *([member.data_log_dir] if member.data_log_dir else [])]
+        data = data_of(member)
         data += [f"{folder}/version-2" for folder in data]
         request = {"identity": None, "port": host_and_port(name)[1], "places": [], "files": [], "data": data}
         return await _told(self._members.machine(member), request)
@@ -156,6 +156,10 @@ def servers_of(spec: ClusterSpec) -> dict[str, ZooKeeperMemberSpec]:
     """By the names under which causes tell of them: those of which the specification says where they are."""
     found = {address: spec.zookeeper.member(address) for address in servers_in(spec.zookeeper.connect)}
     return {f"zookeeper {address}": member for address, member in found.items() if member is not None}
+
+
+def data_of(member: ZooKeeperMemberSpec) -> list[str]:
+    return [member.data_dir, *([member.data_log_dir] if member.data_log_dir else [])]
 
 
 async def _told(machine: NodeDriver | MemberMachine, request: Mapping[str, object]) -> dict[str, Any]:

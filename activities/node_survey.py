@@ -94,8 +94,16 @@ def _topic_of(path: str) -> str:
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
     """Takes a second. Raises `CannotLook`, `Transient`."""
-    asked = {"watch": pid, "log_dirs": node.log_dirs}
-    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
+    return await _watch(driver, {"watch": pid, "log_dirs": node.log_dirs})
+
+
+async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[str]) -> VitalSigns:
+    """The same of a server of ZooKeeper, by the port at which it listens."""
+    return await _watch(machine, {"watch_port": port, "log_dirs": data_dirs})
+
+
+async def _watch(machine: NodeDriver | MemberMachine, asked: Mapping[str, object]) -> VitalSigns:
+    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
     return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
 
 

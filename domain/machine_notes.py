@@ -69,6 +69,7 @@ KINDS = {
     "limit": "its limit {}",
     "group": "limit {} of its control groups",
     "environment": "variable {} of its environment",
+    "argument": "argument {} of its process",
     "process": "{} of its process",
     "firewall": "firewall {}",
     "filter": "filter of packets on {}",

@@ -34,7 +34,8 @@ class VitalSigns(ObservedPart):
     from which nothing comes back. `unsent`: those that much of what it sends waits for all the time. `tasks`: processes and
     threads of its control group, and the most that it may have; `tracked`: the same of connections that the machine's
     firewall keeps track of. `read_only`: directories of its data that nothing can be written into. `frozen`: the control
-    group that let it not run, at one moment at the least.
+    group that let it not run, at one moment at the least. `tracer`: the process that traces it, with its command.
+    `unaccepted`: its ports at which connections wait to be accepted, how many, and from which host most come.
     """
 
     skew: float
@@ -54,6 +55,8 @@ class VitalSigns(ObservedPart):
     tracked: tuple[int, int] | None
     read_only: tuple[str, ...]
     frozen: str | None
+    tracer: str | None
+    unaccepted: tuple[tuple[int, int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -72,26 +75,13 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
-    if signs.frozen is not None:
+    yield from _of_standstill(signs)
+    for port, count, host in signs.unaccepted:
+        most = f", most of them from {host}" if host else ""
         yield Sign(
-            f"its control group {signs.frozen} is frozen: the kernel lets nothing in it run",
-            "Find who freezes it (docker pause, systemctl freeze, a snapshot or a backup), and let it go on: 0 into its "
-            "cgroup.freeze, THAWED into freezer.state. Where that comes again and again, end what does it.",
-        )
-    elif signs.stuck_threads and signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
-        yield Sign(
-            f"{signs.stuck_threads} of its threads wait to write into a pipe that nobody reads: who takes its output "
-            "hangs, and whatever prints waits for it",
-            "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe): a log shipper, tee, a journal. Mend "
-            "it, or end it; nothing is to be restarted for a pipe that is read again.",
-        )
-    elif signs.stuck_threads:
-        where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
-        yield Sign(
-            f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: mostly a disk, or a file system, "
-            "that does not answer",
-            "Look at the disk of its data: dmesg, iostat -x 1; whether its file system is frozen (fsfreeze), or on a network "
-            "that is gone. It goes on by itself once the disk answers.",
+            f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
+            f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
+            "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
         )
     if signs.unheard:
         found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
@@ -119,6 +109,37 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         yield Sign(
             f"its clock is {abs(signs.skew):.0f} s {'ahead of' if signs.skew > 0 else 'behind'} that of keeperless-activities",
             "Set the clocks right (chronyc tracking).",
+        )
+
+
+def _of_standstill(signs: VitalSigns) -> Iterator[Sign]:
+    if signs.frozen is not None:
+        yield Sign(
+            f"its control group {signs.frozen} is frozen: the kernel lets nothing in it run",
+            "Find who freezes it (docker pause, systemctl freeze, a snapshot or a backup), and let it go on: 0 into its "
+            "cgroup.freeze, THAWED into freezer.state. Where that comes again and again, end what does it.",
+        )
+    if signs.tracer is not None:
+        yield Sign(
+            f"process {signs.tracer} traces it, and keeps it standing still, or slow",
+            f"Detach that debugger, or end it: kill {signs.tracer.partition(' ')[0]}. No other signal lets it go on.",
+        )
+    if signs.frozen is not None or not signs.stuck_threads:
+        return
+    if signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
+        yield Sign(
+            f"{signs.stuck_threads} of its threads wait to write into a pipe that nobody reads: who takes its output "
+            "hangs, and whatever prints waits for it",
+            "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe): a log shipper, tee, a journal. Mend "
+            "it, or end it; nothing is to be restarted for a pipe that is read again.",
+        )
+    else:
+        where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
+        yield Sign(
+            f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: mostly a disk, or a file system, "
+            "that does not answer",
+            "Look at the disk of its data: dmesg, iostat -x 1; whether its file system is frozen (fsfreeze), or on a network "
+            "that is gone. It goes on by itself once the disk answers.",
         )
 
 

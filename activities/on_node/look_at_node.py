@@ -25,7 +25,7 @@ PARTITION = re.compile(r"(.+)-\d+")
 """Not one that is being deleted, moved or found astray: those have a suffix (LocalLog.scala)."""
 METADATA_LOG = "__cluster_metadata-0"
 PROBE_SECONDS = 2.0
-ESTABLISHED, CONNECTING = "01", "02"
+ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
 LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
@@ -36,6 +36,8 @@ COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenando
 """How names of a JVM's threads begin that collect garbage."""
 MUCH_UNSENT = 64 * 1024
 """Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
+MANY_UNACCEPTED = 5
+"""Connections that wait at a port, look for look: a program that is well accepts them as they come."""
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -82,6 +84,7 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
     unsent = set.intersection(*(one["unsent"] for one in glances))
+    unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
     most, own = (limits(pid)[name] for name in ("most_open_files", "open_files"))
     return {
         "clock": time.time(),
@@ -101,6 +104,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "tracked": tracked(),
         "read_only": [path for path in log_dirs if is_read_only(path)],
         "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
+        "tracer": tracer(process),
+        "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
     }
 
 
@@ -122,6 +127,7 @@ def glance(process: str) -> dict[str, Any]:
         "unheard": unheard,
         "unsent": unsent,
         "frozen": frozen(process),
+        "unaccepted": accepts_not(process),
     }
 
 
@@ -168,6 +174,30 @@ def undelivered(process: str) -> tuple[list[str], set[str]]:
     lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
     full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
     return sorted(lost), full
+
+
+def accepts_not(process: str) -> dict[int, tuple[int, str]]:
+    """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
+    inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
+    own = [f for f in lines if f[3] == LISTENING and f[9] in inodes]
+    waiting = {port_of(f[1]): int(f[4].partition(":")[2], 16) for f in own}
+    found = {}
+    for port, count in waiting.items():
+        if count >= MANY_UNACCEPTED:
+            peers = [address(f[2]).rpartition(":")[0] for f in lines if port_of(f[1]) == port and f[9] == "0"]
+            found[port] = count, max(peers, key=peers.count, default="")
+    return found
+
+
+def port_of(field: str) -> int:
+    return int(field.rpartition(":")[2], 16)
+
+
+def tracer(process: str) -> str | None:
+    """The debugger, or whatever else traces it: process and command."""
+    found = re.search(r"^TracerPid:\s+([1-9]\d*)$", text(f"{process}/status") or "", re.MULTILINE)
+    return f"{found.group(1)} ({(text(f'/proc/{found.group(1)}/comm') or '').strip()})" if found else None
 
 
 def tasks(process: str) -> tuple[int, int] | None:
@@ -295,6 +325,16 @@ def sockets(pid: int) -> list[str] | None:
     inodes = {inode_of(f"/proc/{pid}/fd/{name}") for name in open_files}
     lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/{pid}/net/{kind}") or "").splitlines()[1:]]
     return sorted({address(fields[1]) for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes})
+
+
+def listener(port: int) -> int | None:
+    """The process that listens there, as far as we may know."""
+    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/net/{kind}") or "").splitlines()[1:]]
+    wanted = {fields[9] for fields in lines if fields[3] == LISTENING and port_of(fields[1]) == port}
+    for pid in names("/proc") if wanted else []:
+        if pid.isdigit() and any(inode_of(f"/proc/{pid}/fd/{name}") in wanted for name in names(f"/proc/{pid}/fd")):
+            return int(pid)
+    return None
 
 
 def inode_of(path: str) -> str | None:
@@ -428,4 +468,8 @@ def children(data: bytes) -> list[tuple[int, bytes]]:
 
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
+    if "watch_port" in asked:
+        asked["watch"] = listener(asked["watch_port"]) or sys.exit(
+            f"no process of this machine listens at {asked['watch_port']}"
+        )
     json.dump(watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked), sys.stdout)

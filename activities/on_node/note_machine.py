@@ -50,6 +50,10 @@ PASSING_FILES = re.compile(
 )
 PLAIN = re.compile(r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
+OPTION = re.compile(r"-\S|/[^:*]+$|[A-Za-z_]\w*(\.\w+)+$")
+PLAIN_OPTIONS = ("-XX:", "-Xlog", "-agentlib:jdwp")
+PLAIN_VALUE = re.compile(r"(true|false|[\d.]+[kmgKMG]?|/[\w./-]*|\w+(\.\w+)+)$")
+SECRET = re.compile(r"pass|pwd|secret|token|credential|key", re.IGNORECASE)
 UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD"})
 """What a shell adds on its way, and no variable."""
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
@@ -124,10 +128,11 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         kinds["limit"] = lambda: limits(process)
         kinds["process"] = lambda: traits(process)
         kinds["environment"] = lambda: environment(process)
+        kinds["argument"] = lambda: arguments(process)
         kinds["group"] = lambda: group_limits(process)
     found, kernel = in_time(kinds)
     if pid and process_of(request) != pid:
-        for kind in ("mount", "limit", "process", "environment", "group"):
+        for kind in ("mount", "limit", "process", "environment", "argument", "group"):
             found.pop(kind, None)
     return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
 
@@ -283,6 +288,18 @@ def shown(name: str, value: str) -> str:
     if HEAP.match(name):
         return " ".join(word for word in value.split() if word.startswith("-X"))
     return value if PLAIN.match(name) else "(not shown)"
+
+
+def arguments(process: str) -> Found:
+    """Options of its command line, and the paths and classes in it, but for a class path: of what that has the files tell."""
+    words = [word for word in (text(f"{process}/cmdline") or "").split("\0") if OPTION.match(word)]
+    pairs = [word.partition("=") for word in words]
+    return {name: told(name, value) if sign else "there" for name, sign, value in pairs} or None
+
+
+def told(name: str, value: str) -> str:
+    is_plain = name.startswith(PLAIN_OPTIONS) or (PLAIN_VALUE.match(value) and not SECRET.search(name))
+    return value if is_plain else "(not shown)"
 
 
 def group_limits(process: str) -> Found:

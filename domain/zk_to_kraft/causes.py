@@ -65,7 +65,7 @@ class Hints:
     us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
     set in ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
-    that are nearly as large as ZooKeeper takes. `signs`: by node id, of processes in trouble, what their machines say;
+    that are nearly as large as ZooKeeper takes. `signs`: by name, of processes in trouble, what their machines say;
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
     what is different on its machine since it was noted. `silent`: hints that were asked for and did not come, in words.
     """
@@ -84,7 +84,7 @@ class Hints:
     missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
     crowded: tuple[str, ...] = ()
-    signs: Mapping[int, VitalSigns] = field(default_factory=dict)
+    signs: Mapping[str, VitalSigns] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)
     silent: tuple[str, ...] = ()

@@ -20,10 +20,12 @@ LISTENERS = ("advertised.listeners", "listeners")
 def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
     names = dict(_addresses(looked))
-    signs = {looked.name(i): tuple(bad_signs(found, names)) for i, found in looked.hints.signs.items()}
+    signs = {name: tuple(bad_signs(found, names)) for name, found in looked.hints.signs.items()}
     told = {found.blocker.object for found in causes}
     grave = {name for name, found in signs.items() if not all(sign.is_slight for sign in found)}
-    own = [_own(looked, i) for i in looked.hints.signs if looked.name(i) in grave - told]
+    nodes = {looked.name(node.id): node.id for node in looked.situation.nodes}
+    alone = [name for name in signs if name in grave - told]
+    own = [_own(looked, nodes[name]) if name in nodes else _cause(looked, name) for name in alone]
     ours = tuple(bad_signs(looked.hints.own_signs, names)) if looked.hints.own_signs is not None else ()
     if ours:
         signs[OURS] = ours

@@ -38,6 +38,8 @@ HEALTHY: dict[str, object] = {
     "tracked": None,
     "read_only": [],
     "frozen": None,
+    "tracer": None,
+    "unaccepted": [],
 }
 
 
@@ -66,7 +68,7 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
     all is well.
     """
     request = json.loads(arguments[3])
-    if "watch" in request:
+    if "watch" in request or "watch_port" in request:
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
     is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}

@@ -346,5 +346,7 @@ def signs_of(**changes: object) -> VitalSigns:
         tracked=None,
         read_only=(),
         frozen=None,
+        tracer=None,
+        unaccepted=(),
     )
     return well.model_copy(update=changes)

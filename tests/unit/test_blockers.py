@@ -968,7 +968,7 @@ def rolling(seen: Observation, node_id: int, before: str | None) -> Observation:
 
 def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     seen = silent(BEFORE, 1)
-    signs = {1: signs_of(stuck_threads=4), 2: signs_of()}
+    signs = {"broker-1": signs_of(stuck_threads=4), "broker-2": signs_of()}
     (entry,) = found(seen, hints=Hints(signs=signs))
     assert (entry.code, entry.object) == ("part-unknown", "broker-1")
     assert "gives no answer" in entry.observed
@@ -985,15 +985,26 @@ def test_what_our_own_machine_says_is_an_entry() -> None:
 
 def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:
     """Whoever sends much fills it; where something else is wrong with the node it says why."""
-    full = {2: signs_of(unsent=("127.0.0.1:4711",))}
+    full = {"broker-2": signs_of(unsent=("127.0.0.1:4711",))}
     assert found(BEFORE, hints=Hints(signs=full)) == []
     (entry,) = found(silent(BEFORE, 2), hints=Hints(signs=full))
     assert "waits in its machine's queues" in entry.observed
 
 
+def test_what_keeps_a_server_of_zookeeper_is_told_with_it() -> None:
+    seen = without(BEFORE, "zookeeper")
+    of_servers = dict.fromkeys(SERVERS, Serving.NO)
+    signs = {f"zookeeper {SERVERS[0]}": signs_of(unaccepted=((3888, 51, "10.9.9.9"),))}
+    entries = {entry.object: entry for entry in found(seen, hints=Hints(servers=of_servers, signs=signs))}
+    entry = entries[f"zookeeper {SERVERS[0]}"]
+    assert "51 connections wait at its port 3888" in entry.observed
+    assert entry.fix.startswith("Find who makes them")
+    assert "connections wait" not in entries[f"zookeeper {SERVERS[1]}"].observed
+
+
 def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> None:
     seen = BEFORE
-    signs = {2: signs_of(unheard=(SERVERS[0], "10.9.9.9:1"))}
+    signs = {"broker-2": signs_of(unheard=(SERVERS[0], "10.9.9.9:1"))}
     (entry,) = found(seen, hints=Hints(signs=signs))
     assert (entry.code, entry.object) == ("machine", "broker-2")
     assert entry.docs.endswith("blockers.md#machine")

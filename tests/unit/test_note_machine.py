@@ -97,6 +97,29 @@ def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
     assert note_machine.printable("ftp://olga:ti@ger@files.example/kafka (fuse)") == "ftp://…@files.example/kafka (fuse)"
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("java", "-Dzookeeper.sessionRequireClientSASLAuth=true"), {"-Dzookeeper.sessionRequireClientSASLAuth": "true"}),
+        (("java", "-Djavax.net.ssl.trustStorePassword=1234"), {"-Djavax.net.ssl.trustStorePassword": "(not shown)"}),
+        (("java", "-Dx=ti ger"), {"-Dx": "(not shown)"}),
+        (("java", "-agentlib:jdwp=transport=dt_socket,suspend=y"), {"-agentlib:jdwp": "transport=dt_socket,suspend=y"}),
+        (("java", "-Xmx1g", "-XX:MaxRAMPercentage=50.0"), {"-Xmx1g": "there", "-XX:MaxRAMPercentage": "50.0"}),
+        (
+            ("java", "-cp", "/opt/kafka/libs/*:/opt/a.jar", "kafka.Kafka", "/etc/kafka/1.properties"),
+            {"-cp": "there", "kafka.Kafka": "there", "/etc/kafka/1.properties": "there"},
+        ),
+        (("tool", "--password", "tiger"), {"--password": "there"}),
+        ((), None),
+    ],
+)
+def test_no_secret_of_a_command_line_is_told(
+    words: tuple[str, ...], told: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(note_machine, "text", lambda _: "\0".join(words))
+    assert note_machine.arguments("/proc/1") == told
+
+
 def test_a_name_that_is_no_utf8_is_told_all_the_same(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9")).write_text("x")
     found = noted(places=[str(tmp_path)])["file"]

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from activities.on_node import look_at_node
@@ -207,6 +209,65 @@ def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None
     assert told(found, {f"127.0.0.1:{port}": "controller-3000"}) == [
         f"what it sends to controller-3000 at 127.0.0.1:{port} is not acknowledged"
     ]
+
+
+def test_connections_that_nobody_accepts(started: list["subprocess.Popen[str]"]) -> None:
+    """As at an election port of ZooKeeper's, which takes one after the other, once a scanner has found it."""
+    program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('begun', flush=True); time.sleep(600)"
+    pid = start(started, program)
+    port = next(c.laddr.port for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN)
+    with ExitStack() as stack:
+        for _ in range(7):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        found = watch(pid)
+        by_port = watch_port(port)
+    assert found["unaccepted"] == by_port["unaccepted"] == [[port, 7, "127.0.0.1"]]
+    assert told(found) == [
+        f"7 connections wait at its port {port}, and it accepts them too slowly, or not at all, most of them from 127.0.0.1"
+    ]
+
+
+def test_a_port_at_which_nobody_listens() -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+        with pytest.raises(subprocess.CalledProcessError) as failed:
+            watch_port(port)
+    assert failed.value.stderr.strip() == f"no process of this machine listens at {port}"
+
+
+def watch_port(port: int) -> dict[str, Any]:
+    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps({"watch_port": port, "log_dirs": ["/"]})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+TRACING = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.ptrace(16, int(sys.argv[1]), None, None):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.waitpid(int(sys.argv[1]), 0x40000000)
+print("begun", flush=True)
+time.sleep(600)
+"""
+"""PTRACE_ATTACH, and __WALL: as a debugger that somebody has left."""
+
+
+def test_a_process_that_a_debugger_holds(started: list["subprocess.Popen[str]"]) -> None:
+    pid = start(started, WELL)
+    tracer = start(started, TRACING, str(pid))
+    try:
+        found = watch(pid)
+    finally:
+        started[-1].kill()  # until it has gone nobody is told that the other one has
+        started[-1].wait(30)
+    assert found["tracer"].startswith(f"{tracer} (")
+    (sign,) = [
+        sign for sign in bad_signs(VitalSigns.model_validate({**found, "skew": 0.0}), {}) if "traces it" in sign.observed
+    ]
+    assert f"kill {tracer}." in sign.fix
 
 
 def test_a_peer_that_takes_nothing(started: list["subprocess.Popen[str]"]) -> None:
