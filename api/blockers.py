@@ -109,7 +109,7 @@ def _known(
     if run.is_running is not False:  # else nobody is left to take an answer
         yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
-    yield from standing.of_run(run.is_running, record, now)
+    yield from standing.of_run(run.is_running, run.ended, record, now)
     yield from standing.of_tasks(run.tasks, now)
     if record.progress.waiting is None:
         yield from standing.of_steps(events)

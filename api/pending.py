@@ -101,10 +101,12 @@ SEARCH_ATTRIBUTES_FIX = (
 class RunSeen(Outgoing):
     """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
 
-    `is_led`: a worker answers for the run. One that waits has no task that would show that nobody leads it.
+    `ended`: how it has ended, in Temporal's words, where it is there still. `is_led`: a worker answers for the run. One that
+    waits has no task that would show that nobody leads it.
     """
 
     is_running: bool | None
+    ended: str = ""
     is_led: bool = True
     tasks: tuple[standing.PendingTask, ...] = ()
 
@@ -120,8 +122,10 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
     except TemporalUnavailable:
         return RunSeen(is_running=None)
     run = run_of(description)
-    if run.migration_id != record.id or not run.is_running:
+    if run.migration_id != record.id:
         return RunSeen(is_running=False)
+    if not run.is_running:
+        return RunSeen(is_running=False, ended=await _how_ended(temporal, description.workflow_execution_info.execution))
     if any(task.queue == TaskQueue.MIGRATIONS and (task.paused or task.error) for task in tasks):
         return RunSeen(is_running=True, tasks=tuple(tasks))
     unasked = await _unasked(temporal, record)
@@ -129,6 +133,23 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
         tasks = [unasked, *(task for task in tasks if task.queue != TaskQueue.MIGRATIONS)]
         return RunSeen(is_running=True, tasks=tuple(tasks))
     return RunSeen(is_running=True, is_led=unasked is None, tasks=tuple(tasks))
+
+
+async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
+    """By whom and why, where somebody has terminated it, as the server itself does with what it cannot go on with."""
+    asked = GetWorkflowExecutionHistoryReverseRequest(execution=execution, maximum_page_size=1)
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            asked.namespace = client.namespace
+            events = (await client.workflow_service.get_workflow_execution_history_reverse(asked)).history.events
+        for event in events:
+            if event.HasField("workflow_execution_terminated_event_attributes"):
+                found = event.workflow_execution_terminated_event_attributes
+                return f"terminated {_by(found.identity, found.reason)}"
+            if event.HasField("workflow_execution_failed_event_attributes"):
+                failure = event.workflow_execution_failed_event_attributes.failure
+                return f"it failed: {failure.message}" if failure.HasField("server_failure_info") else "it failed"
+    return ""
 
 
 async def _unasked(temporal: Temporal, record: MigrationRecord) -> standing.PendingTask | None:

@@ -115,6 +115,13 @@ def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
     )
 
 
+TOO_LARGE = "exceeds size limit"
+UNLIMITED = (
+    "First have limit.blobSize.error (and limit.blobSize.warn) of Temporal's dynamic configuration raised, to 2 MB as it is "
+    "without that, or what is started now ends in the same. "
+)
+"""Of Temporal: more than 2 MB for what an activity is given, or gives, if nobody has set it to less."""
+
 SURVEYED = ("survey", "look at ", "settings of ", "log directories")
 """Parts that only the look before the start asks for: the look that explains a wait knows nothing of them."""
 
@@ -165,7 +172,7 @@ def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
         "the migration",
         observed=waiting.detail or "it is held, and nobody has said why",
         expected="nobody holds it",
-        fix=f"{mend}: POST /migrations/{{id}}/resume or /rollback.",
+        fix=f"{UNLIMITED if TOO_LARGE in waiting.detail else ''}{mend}: POST /migrations/{{id}}/resume or /rollback.",
         since=waiting.since,
     )
 
@@ -281,16 +288,18 @@ def no_worker(queue: str, program: str, observed: str, since: datetime) -> Block
     )
 
 
-def of_run(is_running: bool | None, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:
-    """`is_running`: whether Temporal has the migration's own run; `None` where that is not known."""
+def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:
+    """`is_running`: whether Temporal has the migration's own run; `None` where that is not known. `ended`: how it has ended."""
     if is_running is not False or record.progress.state is MigrationState.PLANNING:
         return
+    how = ended or "it was terminated, or its history is gone"
     yield blocker(
         RUN_GONE,
         "the migration's workflow",
-        observed="Temporal has no running workflow of this migration: it was terminated, or its history is gone",
+        observed=f"Temporal has no running workflow of this migration: {how}"[:1000],
         expected=f"a running workflow with the id {record.workflow_id}",
-        fix='The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
+        fix=(UNLIMITED if TOO_LARGE in ended else "")
+        + 'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
         "can be resumed or led back. This one is then closed.",
         since=now,
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -376,10 +377,12 @@ async def test_a_run_that_was_terminated_is_told(api: Any, temporal_client: Clie
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, HELD)
     workflow_id = (await api.wiring.ledger.migration(migration_id)).workflow_id
-    await temporal_client.get_workflow_handle(workflow_id).terminate()
-    found = keys(await blockers(api, migration_id))
-    assert ("run-gone", "the migration's workflow") in found
-    assert ("held", "the migration") not in found, "nobody is left to take an answer"
+    await temporal_client.get_workflow_handle(workflow_id).terminate(reason="too old")
+    answer = await blockers(api, migration_id)
+    assert ("held", "the migration") not in keys(answer), "nobody is left to take an answer"
+    (gone,) = [item for item in answer["items"] if item["code"] == "run-gone"]
+    assert gone["object"] == "the migration's workflow"
+    assert re.search(r": terminated by \S+: too old$", gone["observed"])
 
 
 async def test_a_refused_migration_tells_its_findings_without_any_look(api_without_temporal: Any, make_migration: Any) -> None:

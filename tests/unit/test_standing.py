@@ -263,7 +263,7 @@ def test_an_order_that_nobody_takes_is_told() -> None:
     ],
 )
 def test_a_run_that_is_gone_is_told(is_running: bool | None, state: MigrationState, is_told: bool) -> None:
-    assert [entry.code for entry in of_run(is_running, a_migration(state), NOW)] == (["run-gone"] if is_told else [])
+    assert [entry.code for entry in of_run(is_running, "", a_migration(state), NOW)] == (["run-gone"] if is_told else [])
 
 
 BEATING = PendingTask("run_check", "checks", NOW, NOW, taken_at=NOW, worker="7@h", heard_at=NOW)
@@ -285,3 +285,13 @@ def test_a_worker_that_says_nothing_of_what_it_has_taken_is_missing(seconds: int
 def test_a_slight_sign_of_who_works_is_no_entry() -> None:
     sign = Sign("what it sends waits", "Look.", is_slight=True)
     assert list(of_tasks([replace(BEATING, signs=(sign,))], NOW)) == []
+
+
+def test_what_temporal_has_refused_for_its_size_is_told_with_its_setting() -> None:
+    ended = "terminated by history-service: BadScheduleActivityAttributes: Input exceeds size limit."
+    (gone,) = of_run(False, ended, a_migration(), NOW)
+    assert ended in gone.observed
+    assert gone.fix.startswith("First have limit.blobSize.error")
+    record = a_migration(waiting=waiting(WaitReason.HELD, detail="assess: Complete result exceeds size limit."))
+    (held,) = of_waiting(record, frozenset(), [])
+    assert held.fix.startswith("First have limit.blobSize.error")
