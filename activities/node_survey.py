@@ -21,7 +21,7 @@ from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
-from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration, StartUnit
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
@@ -90,6 +90,12 @@ async def look_at_node(
 
 def _topic_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0]
+
+
+async def start_unit(driver: NodeDriver) -> StartUnit | None:
+    """In whose control group what is started there would be. Raises `CannotLook`, `Transient`."""
+    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"unit": True})]))
+    return StartUnit.model_validate(answer["unit"]) if answer["unit"] is not None else None
 
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from activities.forgotten_topics import forgotten_topics
+from activities.node_survey import CannotLook, start_unit
 from activities.observe import Ports, installed_jars
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
@@ -18,6 +19,7 @@ from domain.observation import Process
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import some
+from domain.zk_to_kraft.checks.outliving import how_to_outlive, why_they_would_end
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -40,6 +42,7 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
         seen = zip(nodes, processes, strict=True)
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen if process.is_running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_not_outlived(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
         if stage is NodeStage.MIGRATION and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
@@ -127,6 +130,18 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
         f"{cluster.spec.node_name(node.id)}: {node.properties_file} has {what}: it is another node's file. {UNTIL} Put its own "
         "back, from your configuration management or from its original in .keeperless."
     )
+
+
+async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+    """Where no program can be run on the node the preflight has asked people about it."""
+    try:
+        unit = await start_unit(ports.drivers.driver(node))
+    except CannotLook:
+        return None
+    why = why_they_would_end(unit) if unit is not None else ""
+    if unit is None or not why:
+        return None
+    return f"{cluster.spec.node_name(node.id)}: {why}. Nothing was stopped: {how_to_outlive(unit)}"
 
 
 async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:

@@ -59,6 +59,13 @@ class Reached(ObservedPart):
     certificate_until: datetime | None = None
 
 
+class StartUnit(ObservedPart):
+    """A unit of systemd. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where that cannot be told."""
+
+    name: str
+    kill_mode: str
+
+
 class NodeLook(ObservedPart):
     """What a program on the node's own machine saw. `None`: it may not look there, or there is no such process.
 
@@ -66,7 +73,8 @@ class NodeLook(ObservedPart):
     connections, as `10.0.0.1:40000`. `without_id`, `with_other_id`: directories of partitions that lack a topic's id, and that
     have another one than ZooKeeper. `memory`: the machine's, in bytes.
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
-    `is_port_taken`: somebody listens where this controller is to listen.
+    `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
+    there by us would be; `None` where that is none of systemd's services.
     """
 
     kafka_versions: tuple[str, ...]
@@ -82,6 +90,7 @@ class NodeLook(ObservedPart):
     with_other_id: tuple[str, ...]
     absent_classes: tuple[str, ...]
     is_port_taken: bool | None
+    unit: StartUnit | None
     reached: tuple[Reached, ...]
 
 

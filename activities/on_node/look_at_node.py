@@ -14,6 +14,7 @@ import os
 import re
 import socket
 import ssl
+import subprocess
 import sys
 import time
 import zipfile
@@ -38,6 +39,7 @@ MUCH_UNSENT = 64 * 1024
 """Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
 MANY_UNACCEPTED = 5
 """Connections that wait at a port, look for look: a program that is well accepts them as they come."""
+CONTROL_GROUPS, SYSTEMD_SECONDS = "/proc/self/cgroup", 5
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -58,8 +60,23 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "topic_ids": topic_ids,
         "absent_classes": absent(request["classes"], request["kafka_home"], request["class_path"]),
         "is_port_taken": is_taken(*request["own_port"]) if request["own_port"] else None,
+        "unit": unit(),
         "reached": reached,
     }
+
+
+def unit() -> dict[str, str] | None:
+    """The service of systemd that this program is in, as whatever is started from here is, and whom a stop of that ends."""
+    found = re.search(r"^(?:0:|\d+:name=systemd):(\S*)/([^/\s]+\.service)(?:/\S*)?$", text(CONTROL_GROUPS) or "", re.MULTILINE)
+    if found is None:
+        return None
+    of_user = ["--user"] if "/user@" in found.group(1) else []
+    command = ["systemctl", *of_user, "show", "--property=KillMode", "--value", found.group(2)]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return {"name": found.group(2), "kill_mode": ""}
+    return {"name": found.group(2), "kill_mode": done.stdout.decode(errors="replace").strip()}
 
 
 def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
@@ -472,4 +489,7 @@ if __name__ == "__main__":
         asked["watch"] = listener(asked["watch_port"]) or sys.exit(
             f"no process of this machine listens at {asked['watch_port']}"
         )
-    json.dump(watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked), sys.stdout)
+    if "unit" in asked:
+        json.dump({"unit": unit()}, sys.stdout)
+    else:
+        json.dump(watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked), sys.stdout)

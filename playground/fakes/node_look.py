@@ -70,6 +70,8 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
     request = json.loads(arguments[3])
     if "watch" in request or "watch_port" in request:
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
+    if "unit" in request:
+        return Completed(0, json.dumps({"unit": machine.unit}), "")
     is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
     answer = {
@@ -85,6 +87,7 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
         "without_id": [path for path, found in partitions.items() if found is None],
         "topic_ids": {path: found for path, found in partitions.items() if found is not None},
         "absent_classes": [],
+        "unit": machine.unit,
         "is_port_taken": False if request["own_port"] else None,
         "reached": [_reached(wanted, unreachable) for wanted in request["reach"]],
     }

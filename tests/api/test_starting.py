@@ -265,7 +265,7 @@ ACCEPTED = {"code": "PF06", "object": "*", "by": "ann", "reason": "a test cluste
 @pytest.mark.parametrize(
     ("accepted", "field", "words"),
     [
-        (ACCEPTED | {"code": "PF99"}, "policy", ["PF99", "PF01", "PF42", "RH07"]),
+        (ACCEPTED | {"code": "PF99"}, "policy", ["PF99", "PF01", "PF43", "RH07"]),
         ({k: v for k, v in ACCEPTED.items() if k != "object"}, "policy.accepted_findings.0.object", ["missing"]),
     ],
 )

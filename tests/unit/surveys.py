@@ -54,6 +54,7 @@ def look_of(spec: ClusterSpec, node_id: int) -> NodeLook:
         with_other_id=(),
         absent_classes=(),
         is_port_taken=None if is_broker else False,
+        unit=None,
         reached=(),
     )
 

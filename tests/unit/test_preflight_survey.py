@@ -11,7 +11,7 @@ from domain.decisions import Finding, Refuse, Severity, Step, Wait, WaitReason
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached
+from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, StartUnit
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
@@ -168,6 +168,16 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     "a huge znode": (with_tree(HEALTHY, largest_bytes=900_000), "PF21", W),
     "a huge list": (with_tree(HEALTHY, longest_list="/config/users", longest_list_bytes=900_000), "PF21", W),
     "topics with one replica": (with_tree(HEALTHY, single_replica_topics=("alone",)), "PF22", W),
+    "a worker that takes its nodes with it": (
+        with_look(HEALTHY, (1, 2), unit=StartUnit(name="keeperless-activities.service", kill_mode="control-group")),
+        "PF43",
+        B,
+    ),
+    "a worker of which nobody knows it": (
+        with_look(HEALTHY, (3,), unit=StartUnit(name="keeperless-activities.service", kill_mode="")),
+        "PF43",
+        B,
+    ),
     "two active controllers": (with_metrics(HEALTHY, 1, active_controller_count=1), "PF23", B),
     "no active controller": (with_metrics(HEALTHY, 2, active_controller_count=0), "PF23", B),
     "a controller of another name": (
@@ -255,12 +265,12 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "no python on a broker": (
         with_node_survey(blind("look at broker-1"), (1,), look=None),
         SPEC,
-        {"PF01", "PF25", "PF26", "PF29", "PF40"},
+        {"PF01", "PF25", "PF26", "PF29", "PF40", "PF43"},
     ),
     "no python on a controller": (
         with_node_survey(blind("look at controller-3001"), (3001,), look=None),
         SPEC,
-        {"PF01", "PF07", "PF29", "PF34", "PF40"},
+        {"PF01", "PF07", "PF29", "PF34", "PF40", "PF43"},
     ),
     "a tree that may not be read": (
         blind("survey of zookeeper", zookeeper=None),

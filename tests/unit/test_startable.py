@@ -170,3 +170,19 @@ async def test_a_node_whose_start_script_nobody_can_run_is_not_stopped(first: by
     record, ports = SimpleNamespace(spec=cluster.spec), SimpleNamespace(drivers=cluster)
     why = await _why_not_its_program(cast("Any", record), node, cast("Any", ports))
     assert why is None if told is None else told in (why or "")
+
+
+async def test_a_node_that_would_end_with_keeperless_activities_runs_on() -> None:
+    """Somebody has put the worker into a unit of systemd since: a restart of that unit would end what it has started."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    machine = cluster.nodes[node.id].machine
+    machine.unit = {"name": "keeperless-activities.service", "kill_mode": "control-group"}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert "KillMode=control-group" in (outcome.blocked or "")
+    assert "systemctl edit keeperless-activities.service" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+    machine.unit["kill_mode"] = "process"
+    assert (await rolled(cluster, scene)).blocked is None

@@ -8,11 +8,12 @@ from domain.zk_to_kraft.checks import (
     ensemble,
     identity,
     listeners,
+    outliving,
     security,
     zookeeper_content,
 )
 from domain.zk_to_kraft.checks.seen import Check
 
-MODULES = (identity, controllers, ensemble, zookeeper_content, brokers, listeners, security, configuration, canaries)
+MODULES = (identity, controllers, ensemble, zookeeper_content, brokers, listeners, security, configuration, canaries, outliving)
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))
