@@ -22,6 +22,7 @@ from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.service import RetryConfig, RPCError, RPCStatusCode
 
 from domain.errors import Permanent, Transient
+from domain.standing import TEMPORAL_SAID
 
 CALL_LIMIT = timedelta(seconds=1.5)
 """For one call, connecting included. A caller of ours is answered within two seconds."""
@@ -56,12 +57,12 @@ class TemporalUnavailable(Transient):
 
 
 class TemporalRefused(Permanent):
-    """Temporal answered, and said no."""
+    """Temporal answered, and said no. `said`: in its words."""
 
-    def __init__(self, status: RPCStatusCode) -> None:
+    def __init__(self, status: RPCStatusCode, said: str) -> None:
         super().__init__(
-            f"Temporal answered {status.name}. Its own log says why; usual causes: the namespace or a search attribute "
-            "(Cluster, MigrationKind, Phase, MigrationId, Waiting) is not registered, or we lack a permission"
+            f"{TEMPORAL_SAID} {status.name}: {said}. Usual causes: the namespace or a search attribute (Cluster, MigrationKind, "
+            "Phase, MigrationId, Waiting) is not registered, we lack a permission, or its dynamic configuration switches it off"
         )
         self.status = status
 
@@ -95,7 +96,7 @@ class Temporal:
         except RPCError as error:
             if error.status in MAY_PASS:
                 raise TemporalUnavailable(f"Temporal answered {error.status.name}", error.message[:SAID]) from error
-            raise TemporalRefused(error.status) from error
+            raise TemporalRefused(error.status, error.message[:SAID].rstrip(".")) from error
 
     async def ping(self) -> None:
         """Ask for the namespace: proves the server, the way to it and our settings."""

@@ -260,8 +260,25 @@ def _kept(task: PendingTask) -> Blocker:
     )
 
 
+TEMPORAL_SAID = "Temporal answered"
+"""How an order begins to be refused that never came to the migration."""
+REFUSED_LATELY = timedelta(hours=1)
+
+
 def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]:
-    """What was asked for, and has not been taken: a workflow that answers takes it within a moment."""
+    """What was asked for, and has not been taken: a workflow that answers takes it within a moment. And the last order, where
+    Temporal has not let it through.
+    """
+    last = commands[-1] if commands else None
+    if last is not None and (last.refused_because or "").startswith(TEMPORAL_SAID) and now - last.at < REFUSED_LATELY:
+        yield blocker(
+            COMMAND_PENDING,
+            f"{last.kind} by {last.by}",
+            observed=f"it never came to the migration: {last.refused_because}"[:1000],
+            expected="Temporal lets orders through",
+            fix="Mend what Temporal says, then ask again: this one is not tried any more.",
+            since=last.at,
+        )
     for command in commands:
         is_open = command.delivered_at is None and command.refused_because is None
         if is_open and now - command.at > UNTAKEN:

@@ -237,16 +237,17 @@ def test_an_attempt_that_goes_well_for_a_while_is_no_entry_whatever_the_one_befo
     assert of(PendingTask(**{**vars(failed), "taken_at": NOW - timedelta(seconds=3)})) == [("step-failing", "run_check")]
 
 
-def test_an_order_that_nobody_takes_is_told() -> None:
-    def command(**more: Any) -> Command:
-        given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
-        return Command(**(given | more))
+def a_command(**more: Any) -> Command:
+    given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
+    return Command(**(given | more))
 
+
+def test_an_order_that_nobody_takes_is_told() -> None:
     open_, taken, refused, fresh = (
-        command(),
-        command(delivered_at=NOW),
-        command(refused_because="no"),
-        command(at=NOW - timedelta(seconds=1)),
+        a_command(),
+        a_command(delivered_at=NOW),
+        a_command(refused_because="no"),
+        a_command(at=NOW - timedelta(seconds=1)),
     )
     (entry,) = of_commands([open_, taken, refused, fresh], NOW)
     assert (entry.code, entry.object, entry.since) == ("command-pending", "resume by anna", AN_HOUR_AGO)
@@ -295,3 +296,15 @@ def test_what_temporal_has_refused_for_its_size_is_told_with_its_setting() -> No
     record = a_migration(waiting=waiting(WaitReason.HELD, detail="assess: Complete result exceeds size limit."))
     (held,) = of_waiting(record, frozenset(), [])
     assert held.fix.startswith("First have limit.blobSize.error")
+
+
+def test_an_order_that_temporal_did_not_let_through_is_told_until_another_is_taken() -> None:
+    said = "Temporal answered PERMISSION_DENIED: UpdateWorkflowExecution operation is disabled on this namespace"
+    refused = a_command(refused_because=said, at=NOW - timedelta(minutes=5))
+    (entry,) = of_commands([refused], NOW)
+    assert (entry.code, entry.object) == ("command-pending", "resume by anna")
+    assert said in entry.observed
+    taken = a_command(delivered_at=NOW)
+    assert list(of_commands([refused, taken], NOW)) == []
+    assert list(of_commands([a_command(refused_because="it is not held", at=NOW)], NOW)) == []
+    assert list(of_commands([refused], NOW + timedelta(hours=2))) == []
