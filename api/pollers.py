@@ -18,7 +18,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, PollActivityTaskQueueRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.on_node.look_at_node import watch
+from activities.on_node.look_at_node import tracer, watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.contracts import TaskQueue
@@ -118,6 +118,8 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
 
 
 def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:
+    if STOPPED.search(status) and (by := tracer(f"/proc/{pid}")) is not None:
+        return (Sign(f"Process {by} traces its process {pid}, and keeps it standing still", f"End or detach it: {by}."),)
     if STOPPED.search(status):
         return (Sign(f"Its process {pid} stands still: a signal, or a debugger, has stopped it", f"kill -CONT {pid}."),)
     told = watch(pid, [])

@@ -61,8 +61,9 @@ class TemporalRefused(Permanent):
 
     def __init__(self, status: RPCStatusCode, said: str) -> None:
         super().__init__(
-            f"{TEMPORAL_SAID} {status.name}: {said}. Usual causes: the namespace or a search attribute (Cluster, MigrationKind, "
-            "Phase, MigrationId, Waiting) is not registered, we lack a permission, or its dynamic configuration switches it off"
+            f"{TEMPORAL_SAID} {status.name}: {said}. Usual causes: the namespace or a search attribute (Cluster, "
+            "MigrationKind, Phase, MigrationId, Waiting) is not registered, we lack a permission, its dynamic configuration "
+            "forbids it"
         )
         self.status = status
 

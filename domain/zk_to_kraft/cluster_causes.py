@@ -39,10 +39,17 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
             WaitReason.PART_UNKNOWN,
             observed=why,
             expected="the ensemble answers",
-            fix="Every server of the ensemble that can be asked says that it serves: look at the credentials, the chroot, and "
+            fix=(NEEDS_LOGIN if "RequireSasl" in why else "")
+            + "Every server of the ensemble that can be asked says that it serves: look at the credentials, the chroot, and "
             "the znode that is named. Members that close connections at once have reached maxClientCnxns for our address "
             "(`cons` says who holds them). Where nothing answers in time, the members may be losing each other: look again.",
         )
+
+
+NEEDS_LOGIN = (
+    "The servers ask every client for a login (zookeeper.sessionRequireClientSASLAuth, or enforce.auth.enabled): brokers and "
+    "controllers without one are shut out too. Start the servers without that option, or give everybody a login first. "
+)
 
 
 def _cluster_id(looked: Looked) -> Iterator[Cause]:

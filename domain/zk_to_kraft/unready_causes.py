@@ -32,7 +32,9 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     if view.process is not None and view.process.is_paused:
         pid = (view.process.identity or "").partition("@")[0]
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
-        fix = f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+        signs = looked.hints.signs.get(name)
+        is_traced = signs is not None and signs.tracer is not None
+        fix = "" if is_traced else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
     elif view.process is not None and view.disk is None:
         observed = said
         fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
@@ -46,8 +48,9 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
         observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
         fix = (
-            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service. "
-            "Its last line and `ps --forest` say for what: give it that. It goes on by itself."
+            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
+            "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
+            "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
         )
     else:
         words = complaints(looked, view.id) or _last_word(looked, view.id)

@@ -76,7 +76,15 @@ DIRECTORY = Told(
     "Look whether the volume is mounted, who owns the directories, and whether dataDir and dataLogDir are the ones of before.",
 )
 
-SERVER_DEATHS = (EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, BEHIND, PORT_TAKEN, DIRECTORY)
+HEAP = Told(
+    "zookeeper-heap",
+    re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
+    "a heap that holds the whole tree, everybody's data in it",
+    "It keeps all znodes in memory, those of other applications too (`mntr`: zk_approximate_data_size, zk_znode_count; `du` of "
+    "its snapshots). Raise -Xmx (SERVER_JVMFLAGS) at every member, then start it; and find who writes so much.",
+)
+
+SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, BEHIND, PORT_TAKEN, DIRECTORY)
 """What ZooKeeper says as it gives up, besides what any process says of its machine."""
 
 

@@ -976,6 +976,21 @@ def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     assert entry.fix.startswith("Look at the disk of its data")
 
 
+def test_who_is_traced_is_not_told_to_go_on_by_a_signal() -> None:
+    (entry,) = found(silent(DUAL, 2, is_paused=True), hints=Hints(signs={"broker-2": signs_of(tracer="21247 (gdb)")}))
+    assert "process 21247 (gdb) traces it" in entry.observed
+    assert "kill 21247" in entry.fix
+    assert "kill -CONT" not in entry.fix
+
+
+def test_servers_that_ask_everybody_for_a_login_are_told_as_such() -> None:
+    refused = Unanswered(what="zookeeper", why="ZooKeeper 127.0.0.1:1: SessionClosedRequireSaslError")
+    seen = without(BEFORE, "zookeeper").model_copy(update={"unanswered": (refused,)})
+    entries = found(seen, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES)))
+    (entry,) = [entry for entry in entries if entry.object == "ZooKeeper"]
+    assert entry.fix.startswith("The servers ask every client for a login")
+
+
 def test_what_our_own_machine_says_is_an_entry() -> None:
     seen = silent(BEFORE, 1)
     entries = found(seen, hints=Hints(own_signs=signs_of(tracked=(100, 100))))

@@ -14,6 +14,7 @@ END = (
     "[2026-11-23 08:26:36,831] ERROR Exiting JVM with code 1 (org.apache.zookeeper.util.ServiceUtils)",
 )
 WORDS = {
+    "zookeeper-heap": "java.lang.OutOfMemoryError: Java heap space",
     "zookeeper-epoch-file": "java.io.IOException: Found null in /var/lib/zookeeper/version-2/currentEpoch",
     "zookeeper-no-snapshot": "java.io.IOException: No snapshot found, but there are log entries. Something is broken!",
     "zookeeper-data-damaged": "java.io.IOException: Unreasonable length = 1952412271",
