@@ -76,7 +76,8 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
     yield from _of_standstill(signs)
-    for port, count, host in signs.unaccepted:
+    runs = signs.tracer is None and signs.frozen is None and signs.on_cpu != 0
+    for port, count, host in signs.unaccepted if runs else ():
         most = f", most of them from {host}" if host else ""
         yield Sign(
             f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",

@@ -265,7 +265,9 @@ def traits(process: str) -> Found:
     found = {word: " ".join(told[name].split()) for name, word in TRAITS.items() if name in told}
     found.update({"nice value": fields[NICE], "scheduling policy": fields[POLICY]})
     found["OOM score adjustment"] = (text(f"{process}/oom_score_adj") or "").strip()
-    found["control group"] = SESSION.sub("session.scope", " ".join((text(f"{process}/cgroup") or "").split()))
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        found[f"control group {controllers}".strip()] = SESSION.sub("session.scope", path)
     for name, word in (("root", "root directory"), ("exe", "program")):
         where = link(f"{process}/{name}")
         if where is not None:

@@ -213,8 +213,8 @@ def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None
 
 def test_connections_that_nobody_accepts(started: list["subprocess.Popen[str]"]) -> None:
     """As at an election port of ZooKeeper's, which takes one after the other, once a scanner has found it."""
-    program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('begun', flush=True); time.sleep(600)"
-    pid = start(started, program)
+    program = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('begun', flush=True)"
+    pid = start(started, f"{program}\nwhile True: time.sleep(0.01)")
     port = next(c.laddr.port for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN)
     with ExitStack() as stack:
         for _ in range(7):
@@ -344,6 +344,7 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"skew": -61.0}, "its clock is 61 s behind that of keeperless-activities"),
         ({"skew": 9.0}, "its clock is 9 s ahead of that of keeperless-activities"),
         ({"read_only": ("/data",)}, "/data can only be read"),
+        ({"tracer": "9 (gdb)", "unaccepted": ((9092, 50, ""),)}, "process 9 (gdb) traces it"),
         ({"frozen": "/sys/fs/cgroup/kafka", "stuck_threads": 9}, "its control group /sys/fs/cgroup/kafka is frozen"),
         (
             {"stuck_threads": 3, "stuck_in": ("jbd2_log_wait_commit",)},
