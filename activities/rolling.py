@@ -100,7 +100,7 @@ class Rolling:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
         blocked, looked_at = await self._look_again(request)
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
-        blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, self._ports)
+        blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked

@@ -16,10 +16,11 @@ from domain.cluster import NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
 from domain.observation import Process
+from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import how_to_outlive, why_they_would_end
+from domain.zk_to_kraft.checks.outliving import CODE, OBJECT, how_to_outlive, why_they_would_end
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -31,7 +32,9 @@ ZIP = b"PK"
 UNTIL = "Nothing was stopped: the node runs, and would not start again."
 
 
-async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], stage: NodeStage, ports: Ports) -> str | None:
+async def why_not_startable(
+    cluster: ClusterRecord, nodes: Sequence[NodeSpec], stage: NodeStage, policy: MigrationPolicy, ports: Ports
+) -> str | None:
     """`None` where they could. Who does not run is not asked about: a node that is down can only win."""
     processes = await all_of(*(ports.drivers.driver(node).process() for node in nodes))
     running = [node for node, process in zip(nodes, processes, strict=True) if process.is_running]
@@ -42,7 +45,8 @@ async def why_not_startable(cluster: ClusterRecord, nodes: Sequence[NodeSpec], s
         seen = zip(nodes, processes, strict=True)
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen if process.is_running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_not_outlived(cluster, node, ports) for node in running))
+        if not any(accepted.covers(CODE, OBJECT) for accepted in policy.accepted_findings):
+            whys += await all_of(*(_why_not_outlived(cluster, node, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
         if stage is NodeStage.MIGRATION and any(cluster.spec.role(node.id) is Role.BROKER for node in running):

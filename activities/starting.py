@@ -95,7 +95,7 @@ class Starting:
                 looked_at = seconds_since_boot()
                 blocked = (
                     await why_not_this_step(request, self._ports)
-                    or await why_not_startable(cluster, [member.node], request.step.stage, self._ports)
+                    or await why_not_startable(cluster, [member.node], request.step.stage, request.policy, self._ports)
                     or await self._why_not_standing(cluster)
                 )
                 if blocked is not None:

@@ -49,9 +49,12 @@ from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, R
 from playground.by_hand import ByHand
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
+from playground.own_unit import accepted
 from playground.processes import find, wait_until
 
-POLICY = MigrationPolicy(poll_interval=timedelta(seconds=0.5), stable_samples=2, cure_dual_write=True)
+POLICY = MigrationPolicy(
+    poll_interval=timedelta(seconds=0.5), stable_samples=2, cure_dual_write=True, accepted_findings=accepted()
+)
 EFFECTS = frozenset({"rename", "write_file", "remove_file", "remove_tree", "kill", "stop", "start", "commit"})
 Hook = Callable[[], Awaitable[None]]
 Hooks = Mapping[str, Hook]

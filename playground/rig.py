@@ -18,6 +18,7 @@ from playground.cluster import PlaygroundCluster
 from playground.content import Content, content_of
 from playground.load import Load
 from playground.load_report import LoadReport
+from playground.own_unit import accepting
 from playground.processes import running, wait_until
 from playground.services import Services
 from playground.temporal import TemporalServer
@@ -102,7 +103,7 @@ class Rig:
 
     def plan(self, **policy: object) -> dict[str, Any]:
         """POST a plan; the plan once it is made."""
-        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": POLICY | policy}
+        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": accepting(POLICY | policy)}
         url = str(self.answer("POST", "/plans", body)["links"]["self"])
         wait_until(lambda: self.answer("GET", url)["state"] != "running", "the plan", 120, every_seconds=0.2)
         made = self.answer("GET", url)
@@ -118,7 +119,7 @@ class Rig:
 
     def migrate(self, *, hold: bool = False, **policy: object) -> str:
         """POST a migration; its id. `hold`: it looks, and waits for somebody to say where to go."""
-        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": POLICY | policy}
+        body = {"cluster": self.cluster.spec.name, "kind": "zk-to-kraft", "policy": accepting(POLICY | policy)}
         self.seen = []
         return str(self.answer("POST", "/migrations", body | ({"hold": True} if hold else {}))["id"])
 

@@ -66,17 +66,19 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def unit() -> dict[str, str] | None:
-    """The service of systemd that this program is in, as whatever is started from here is, and whom a stop of that ends."""
-    found = re.search(r"^(?:0:|\d+:name=systemd):(\S*)/([^/\s]+\.service)(?:/\S*)?$", text(CONTROL_GROUPS) or "", re.MULTILINE)
-    if found is None:
+    """The service of systemd that this program is in, as whatever is started from here is, and whom a stop of that ends.
+    Sessions are scopes."""
+    paths = re.findall(r"^(?:0:|\d+:name=systemd):(/\S*)$", text(CONTROL_GROUPS) or "", re.MULTILINE)
+    units = [name for path in paths for name in path.split("/") if name.endswith((".service", ".scope"))]
+    if not units or not units[-1].endswith(".service"):
         return None
-    of_user = ["--user"] if "/user@" in found.group(1) else []
-    command = ["systemctl", *of_user, "show", "--property=KillMode", "--value", found.group(2)]
+    of_user = ["--user"] if any(name.startswith("user@") for name in units[:-1]) else []
+    command = ["systemctl", *of_user, "show", "--property=KillMode", "--value", units[-1]]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS)
     except (OSError, subprocess.SubprocessError):
-        return {"name": found.group(2), "kill_mode": ""}
-    return {"name": found.group(2), "kill_mode": done.stdout.decode(errors="replace").strip()}
+        return {"name": units[-1], "kill_mode": ""}
+    return {"name": units[-1], "kill_mode": done.stdout.decode(errors="replace").strip()}
 
 
 def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from playground.demo.report import Circumstances, DemoReport, report_of
 from playground.demo.screen import Screen
 from playground.demo.state import Addresses, DemoState, Line, Tone
 from playground.demo.words import left_behind
+from playground.own_unit import accepting
 
 DRAW_EVERY_SECONDS = 0.25
 ASK_EVERY_SECONDS = 0.5
@@ -116,7 +117,7 @@ class Story:
 
     async def _play_one(self, heading: Intent) -> MigrationSeen:
         """Starts, watches, decides; gives the migration as it is when there is nothing more to wait for."""
-        policy = POLICIES.get(self._options.story, {})
+        policy = accepting(POLICIES.get(self._options.story, {}))
         start = self._door.start_migration if self._meddling is None else self._meddling.start
         migration_id = await start(CLUSTER_NAME, policy)
         self._board.doing = "migrating"

@@ -196,6 +196,7 @@ def test_a_file_system_is_that_of_the_longest_mount_point(monkeypatch: pytest.Mo
             {"kill_mode": "--user"},
         ),
         ("0::/user.slice/user-0.slice/session-3.scope\n", "echo process", None),
+        ("0::/user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope\n", "echo process", None),
         ("0::/\n", "echo process", None),
     ],
 )

@@ -13,6 +13,7 @@ from activities.startable import _why_not_its_program
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from domain.errors import Unsafe
+from domain.policy import AcceptedFinding
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
 
@@ -185,4 +186,15 @@ async def test_a_node_that_would_end_with_keeperless_activities_runs_on() -> Non
     assert "systemctl edit keeperless-activities.service" in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
     machine.unit["kill_mode"] = "process"
+    assert (await rolled(cluster, scene)).blocked is None
+
+
+async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    machine = cluster.nodes[cluster.spec.node(scene.request.step.node).id].machine
+    machine.unit = {"name": "keeperless-activities.service", "kill_mode": "control-group"}
+    accepted = AcceptedFinding(code="PF43", object="*", by="ann", reason="a test cluster")
+    policy = scene.request.policy.model_copy(update={"accepted_findings": (accepted,)})
+    scene = replace(scene, request=scene.request.model_copy(update={"policy": policy}))
     assert (await rolled(cluster, scene)).blocked is None

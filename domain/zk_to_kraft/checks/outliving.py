@@ -6,7 +6,7 @@ from domain.decisions import Finding, Severity
 from domain.survey import StartUnit
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
-OBJECT = "keeperless-activities"
+CODE, OBJECT = "PF43", "keeperless-activities"
 EXPECTED = "nodes outlive it: KillMode=process"
 
 
@@ -38,7 +38,7 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
     for unit in units:
         if why := why_they_would_end(unit):
-            yield Finding(code="PF43", object=OBJECT, observed=why, expected=EXPECTED, fix=how_to_outlive(unit))
+            yield Finding(code=CODE, object=OBJECT, observed=why, expected=EXPECTED, fix=how_to_outlive(unit))
 
 
 CHECKS = (
