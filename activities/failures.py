@@ -13,6 +13,8 @@ refuses it: that is told in the system's words.
 """
 
 import os
+import socket
+import ssl
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -27,6 +29,10 @@ NO_THREAD_MEANS = (
     "its control group), ulimit -u or kernel.threads-max, whichever is used up. It leaves, and begins anew where something "
     "supervises it; else start it"
 )
+
+
+OF_OTHERS = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+"""What another machine, or a name, has to do with."""
 
 
 class FailureTranslator(Interceptor):
@@ -48,7 +54,7 @@ class _Translate(ActivityInboundInterceptor):
                 raise
             raise ApplicationError(NO_THREAD_MEANS, type=Transient.__name__) from error
         except OSError as error:
-            if error.errno is None:  # a library's own, whose text may hold anything
+            if error.errno is None or isinstance(error, OF_OTHERS):  # or a library's own, whose text may hold anything
                 raise
             raise ApplicationError(_of_machine(error, error.errno), type=Transient.__name__) from error
 

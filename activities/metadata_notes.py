@@ -4,8 +4,8 @@ and topics' ids.
 To be kept when all is well, and held against later, for people only. In dual write the quorum writes the same there.
 """
 
+import asyncio
 import json
-from collections import ChainMap
 from collections.abc import Iterable
 
 from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
@@ -20,6 +20,7 @@ DELETIONS = "delete_topics"
 MOST_ZNODES = 5000
 """Of a kind: where there are more it is left out whole, for it would take longer than anybody waits."""
 MOST_CHARACTERS = 200
+IDS_SECONDS = 1.0
 HIDDEN = "(not shown)"
 
 
@@ -33,12 +34,11 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
     kinds = await _children(tree, ACL_ROOTS)
     facts = {
         "config": await _configs(tree, entities),
-        "topic": _joined(
-            await _configs(tree, await _children(tree, [TOPIC_CONFIGS])), await _ids(tree, await _children(tree, [TOPICS]))
-        ),
+        "topic": await _configs(tree, await _children(tree, [TOPIC_CONFIGS])),
         "acl": await _rules(tree, await _children(tree, kinds)),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await tree.children(f"{ORDERS}/{DELETIONS}") or (), "there"),
+        "topic id": await _ids_in_time(tree),
     }
     return {kind: found for kind, found in facts.items() if found is not None}
 
@@ -54,9 +54,13 @@ async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | No
     return {name: value for path, znode in found if znode is not None for name, value in _config(path, znode).items()}
 
 
-def _joined(*found: dict[str, str] | None) -> dict[str, str] | None:
-    known = [facts for facts in found if facts is not None]
-    return dict(ChainMap(*known)) if len(known) == len(found) else None
+async def _ids_in_time(tree: ZooKeeperTree) -> dict[str, str] | None:
+    """They lie beside every assignment: where there are many nobody waits for them."""
+    try:
+        async with asyncio.timeout(IDS_SECONDS):
+            return await _ids(tree, await _children(tree, [TOPICS]))
+    except TimeoutError:
+        return None
 
 
 async def _ids(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:

@@ -137,13 +137,12 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
 
 
 async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
-    """Where no program can be run on the node the preflight has asked people about it."""
+    """Where that cannot be told, the preflight has asked people about it."""
     try:
         unit = await start_unit(ports.drivers.driver(node))
     except CannotLook:
         return None
-    why = why_they_would_end(unit) if unit is not None else ""
-    if unit is None or not why:
+    if unit is None or not unit.kill_mode or not (why := why_they_would_end(unit)):
         return None
     return f"{cluster.spec.node_name(node.id)}: {why}. Nothing was stopped: {how_to_outlive(unit)}"
 

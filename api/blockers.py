@@ -4,11 +4,12 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import structlog
 from pydantic import Field
 
 from api.answers import Outgoing
@@ -26,6 +27,8 @@ from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign
 from ledger.errors import RESTORE, LedgerDamaged, LedgerUnavailable
+
+log = structlog.get_logger()
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
@@ -160,10 +163,22 @@ async def _with_signs(task: standing.PendingTask, now: datetime, until: float) -
     """Of what is in work for longer than most things take, what keeps its worker, where that can be seen from here in time."""
     if task.taken_at is None or now - task.taken_at < standing.UNTAKEN or not task.worker:
         return task
-    with suppress(TimeoutError):
+    signs: tuple[Sign, ...] = ()
+    async with _in_time(until):
+        signs = await signs_of_worker(task.worker, TaskQueue(task.queue))
+    return replace(task, signs=signs)
+
+
+@asynccontextmanager
+async def _in_time(until: float) -> AsyncIterator[None]:
+    """For what is asked besides: what it lacks is not told, and a bug in it costs nobody the answer."""
+    try:
         async with asyncio.timeout_at(until):
-            return replace(task, signs=await signs_of_worker(task.worker, TaskQueue(task.queue)))
-    return task
+            yield
+    except TimeoutError:
+        pass
+    except Exception:
+        log.exception("a worker could not be looked at")
 
 
 async def _look(
@@ -210,11 +225,10 @@ async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: dat
     """With who was there last, and what keeps it from its work where that can be seen from here, and in time."""
     poller: Poller | None = None
     signs: tuple[Sign, ...] = ()
-    with suppress(TimeoutError):
-        async with asyncio.timeout_at(until):
-            poller, refused = await asyncio.gather(last_poller(temporal, queue), refusal(temporal))
-            signs = (refused,) if refused is not None else ()
-            signs += await signs_of(poller, queue) if poller is not None else ()
+    async with _in_time(until):
+        poller, refused = await asyncio.gather(last_poller(temporal, queue), refusal(temporal))
+        signs = (refused,) if refused is not None else ()
+        signs += await signs_of(poller, queue) if poller is not None else ()
     words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
     missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
     return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in signs)), missing.fix])})

@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import (
+    EventType,
     PendingActivityState,
     PendingWorkflowTaskState,
     TaskQueueType,
@@ -98,6 +99,13 @@ SEARCH_ATTRIBUTES_FIX = (
 )
 
 
+ENDED: dict[int, str] = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: "it ran into a time limit that somebody has set",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "somebody has canceled it",
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "it has ended by itself, and the ledger does not say so",
+}
+
+
 class RunSeen(Outgoing):
     """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
 
@@ -149,6 +157,7 @@ async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
             if event.HasField("workflow_execution_failed_event_attributes"):
                 failure = event.workflow_execution_failed_event_attributes.failure
                 return f"it failed: {failure.message}" if failure.HasField("server_failure_info") else "it failed"
+            return ENDED.get(event.event_type, "")
     return ""
 
 

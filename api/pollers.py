@@ -23,7 +23,7 @@ from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.contracts import TaskQueue
 from domain.standing import PROGRAM_OF
-from domain.vital_signs import Sign, VitalSigns, bad_signs
+from domain.vital_signs import Sign, VitalSigns, bad_signs, of_standstill
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""
@@ -118,34 +118,46 @@ def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:
 
 
 def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:
+    return _standstill_of(pid, status) or _of_process(pid, bad_signs(_watched(pid), {}))
+
+
+def _watched(pid: int) -> VitalSigns:
+    told = watch(pid, [])
+    return VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
+
+
+def _of_process(pid: int, signs: Iterable[Sign]) -> tuple[Sign, ...]:
+    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix, sign.is_slight) for sign in signs)
+
+
+def _standstill_of(pid: int, status: str) -> tuple[Sign, ...]:
     if STOPPED.search(status) and (by := tracer(f"/proc/{pid}")) is not None:
         return (Sign(f"Process {by} traces its process {pid}, and keeps it standing still", f"End or detach it: {by}."),)
     if STOPPED.search(status):
         return (Sign(f"Its process {pid} stands still: a signal, or a debugger, has stopped it", f"kill -CONT {pid}."),)
-    told = watch(pid, [])
-    signs = VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
-    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix, sign.is_slight) for sign in bad_signs(signs, {}))
+    return ()
 
 
 def _signs_of_child(pid: int) -> tuple[Sign, ...]:
-    """None, where it has ended meanwhile."""
+    """Only what lets it not run at all: Spark may have all that a machine has. None, where it has ended meanwhile."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ()
-    return _signs_of_process(pid, status)
+    return _standstill_of(pid, status) or _of_process(pid, of_standstill(_watched(pid)))
 
 
 def _below(pid: int) -> list[int]:
     """The processes that it has started, and those that they have."""
-    found, unasked = [], [pid]
+    found: list[int] = []
+    unasked = [pid]
     while unasked:
         parent = unasked.pop()
-        for tasks in Path(f"/proc/{parent}/task").glob("*/children"):
-            with suppress(OSError):
-                children = [int(child) for child in tasks.read_text(encoding="utf-8").split()]
-                found += children
-                unasked += children
+        with suppress(OSError):
+            for task in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208 - only names
+                children = Path(f"/proc/{parent}/task/{task}/children").read_text(encoding="utf-8").split()
+                found += map(int, children)
+                unasked += map(int, children)
     return found
 
 

@@ -14,8 +14,12 @@ READ = 64 * 1024
 RECENT = timedelta(minutes=2)
 SHOWN = 240
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
-OF_THE_SDK = re.compile(r"^(?P<at>\d{4}-\d\d-\d\dT[\d:.]+Z)\s+(?:WARN|ERROR)\s+temporal\w*(?:::\w+)*: (?P<said>.*)")
-"""Of Temporal's SDK, which tells no value of ours; as `temporalio` prints it."""
+OF_THE_SDK = re.compile(
+    r"^(?P<at>\d{4}-\d\d-\d\dT[\d:.]+Z)\s+(?:WARN|ERROR)\s+temporal\w*(?:::\w+)*: (?P<said>.*?)(?=\s[\w.]+=|$)"
+)
+"""Of Temporal's SDK, as `temporalio` prints it: without the fields behind it, which may hold a workflow's failure."""
+STATUS = re.compile(r"\bcode: '?([\w ]{1,60})'?, message: \"([^\"]{1,200})\"")
+"""What the server says of a call."""
 LOUD = frozenset({"warning", "error", "critical"})
 CLASS = re.compile(r"^[A-Za-z_][\w.]*(?=:|$)")
 
@@ -44,7 +48,10 @@ def _said(lines: Sequence[str]) -> Iterator[tuple[datetime, str]]:
     for line in lines:
         plain = COLOURS.sub("", line).strip()
         if (found := OF_THE_SDK.match(plain)) is not None:
-            yield datetime.fromisoformat(found["at"]), found["said"]
+            status = STATUS.search(plain)
+            said = stripped(found["said"]) + (f": {status[1]}, {status[2]}" if status is not None else "")
+            if (at := _time(found["at"])) is not None:
+                yield at, said
         elif (told := _entry(plain)) is not None:
             yield told
 
@@ -53,11 +60,19 @@ def _entry(line: str) -> tuple[datetime, str] | None:
     """A line of ours (`console.logs`): what happened, and the class of the error that it happened with."""
     try:
         entry = json.loads(line)
-        at = datetime.fromisoformat(entry["timestamp"])
-    except (ValueError, TypeError, KeyError):
+    except ValueError:
         return None
-    if entry.get("level") not in LOUD or at.tzinfo is None:
+    at = _time(str(entry.get("timestamp"))) if isinstance(entry, dict) else None
+    if at is None or entry.get("level") not in LOUD:
         return None
     last = str(entry.get("exception") or "").rstrip().rpartition("\n")[2]
     kind = CLASS.match(last)
     return at, stripped(str(entry.get("event", ""))) + (f" ({kind[0]})" if kind is not None else "")
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo is not None else None

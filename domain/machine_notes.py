@@ -89,10 +89,11 @@ KINDS = {
     "order": "order {}",
     "deletion": "deletion of topic {}",
     "topic": "{}",
+    "topic id": "{}",
 }
 """In the order of how likely each is to matter."""
 
-IN_BOTH = frozenset({"data", "sysctl", "group", "topic"})
+IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
 SIDES = (", rights", ", options", ", file system")

@@ -241,7 +241,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
 
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:
-    taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s"
+    taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s by this clock"
     observed = ". ".join([taken, *(sign.observed for sign in task.signs)])
     missing = no_worker(task.queue, PROGRAM_OF.get(task.queue, task.queue), observed[:1000], task.heard_at or task.due_at)
     return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in task.signs)), missing.fix])})

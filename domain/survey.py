@@ -60,9 +60,10 @@ class Reached(ObservedPart):
 
 
 class StartUnit(ObservedPart):
-    """A unit of systemd. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where that cannot be told."""
+    """A unit of systemd's, or of a user's. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where nobody tells."""
 
     name: str
+    is_users: bool = False
     kill_mode: str
 
 

@@ -75,7 +75,7 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
-    yield from _of_standstill(signs)
+    yield from of_standstill(signs)
     runs = signs.tracer is None and signs.frozen is None and signs.on_cpu != 0
     for port, count, host in signs.unaccepted if runs else ():
         most = f", most of them from {host}" if host else ""
@@ -113,7 +113,8 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         )
 
 
-def _of_standstill(signs: VitalSigns) -> Iterator[Sign]:
+def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
+    """Of these what lets it not run at all."""
     if signs.frozen is not None:
         yield Sign(
             f"its control group {signs.frozen} is frozen: the kernel lets nothing in it run",

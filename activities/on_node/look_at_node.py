@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -37,9 +38,11 @@ COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenando
 """How names of a JVM's threads begin that collect garbage."""
 MUCH_UNSENT = 64 * 1024
 """Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
+UNACCEPTED = frozenset({ESTABLISHED, "08"})
+"""And CLOSE_WAIT: who has given up."""
 MANY_UNACCEPTED = 5
 """Connections that wait at a port, look for look: a program that is well accepts them as they come."""
-CONTROL_GROUPS, SYSTEMD_SECONDS = "/proc/self/cgroup", 5
+CONTROL_GROUPS, SYSTEMD_SECONDS, PROPERTY = "/proc/self/cgroup", 3, "KillMode="
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -65,20 +68,25 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def unit() -> dict[str, str] | None:
+def unit() -> dict[str, Any] | None:
     """The service of systemd that this program is in, as whatever is started from here is, and whom a stop of that ends.
     Sessions are scopes."""
     paths = re.findall(r"^(?:0:|\d+:name=systemd):(/\S*)$", text(CONTROL_GROUPS) or "", re.MULTILINE)
     units = [name for path in paths for name in path.split("/") if name.endswith((".service", ".scope"))]
     if not units or not units[-1].endswith(".service"):
         return None
-    of_user = ["--user"] if any(name.startswith("user@") for name in units[:-1]) else []
-    command = ["systemctl", *of_user, "show", "--property=KillMode", "--value", units[-1]]
+    is_users = any(name.startswith("user@") for name in units[:-1])
+    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=KillMode", units[-1]]
+    environment = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}"} if is_users else None
+    said = ""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS, env=environment
+        )
+        said = done.stdout.decode(errors="replace").strip()
     except (OSError, subprocess.SubprocessError):
-        return {"name": units[-1], "kill_mode": ""}
-    return {"name": units[-1], "kill_mode": done.stdout.decode(errors="replace").strip()}
+        pass  # told as not known
+    return {"name": units[-1], "is_users": is_users, "kill_mode": said[len(PROPERTY) :] if said.startswith(PROPERTY) else ""}
 
 
 def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
@@ -199,14 +207,16 @@ def accepts_not(process: str) -> dict[int, tuple[int, str]]:
     """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
     inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
     lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
-    own = [f for f in lines if f[3] == LISTENING and f[9] in inodes]
-    waiting = {port_of(f[1]): int(f[4].partition(":")[2], 16) for f in own}
-    found = {}
-    for port, count in waiting.items():
-        if count >= MANY_UNACCEPTED:
-            peers = [address(f[2]).rpartition(":")[0] for f in lines if port_of(f[1]) == port and f[9] == "0"]
-            found[port] = count, max(peers, key=peers.count, default="")
-    return found
+    waiting: Counter[int] = Counter()
+    for fields in lines:
+        if fields[3] == LISTENING and fields[9] in inodes:
+            waiting[port_of(fields[1])] += int(fields[4].partition(":")[2], 16)
+    many = {port: count for port, count in waiting.items() if count >= MANY_UNACCEPTED}
+    peers: dict[int, Counter[str]] = {port: Counter() for port in many}
+    for fields in lines if many else ():
+        if fields[3] in UNACCEPTED and fields[9] == "0" and port_of(fields[1]) in many:
+            peers[port_of(fields[1])][address(fields[2]).rpartition(":")[0]] += 1
+    return {port: (count, next((host for host, _ in peers[port].most_common(1)), "")) for port, count in many.items()}
 
 
 def port_of(field: str) -> int:
@@ -488,9 +498,9 @@ def children(data: bytes) -> list[tuple[int, bytes]]:
 if __name__ == "__main__":
     asked = json.loads(sys.argv[1])
     if "watch_port" in asked:
-        asked["watch"] = listener(asked["watch_port"]) or sys.exit(
-            f"no process of this machine listens at {asked['watch_port']}"
-        )
+        asked["watch"] = listener(asked["watch_port"])
+        if asked["watch"] is None:
+            sys.exit(f"no process that may be looked at listens at {asked['watch_port']} here")
     if "unit" in asked:
         json.dump({"unit": unit()}, sys.stdout)
     else:

@@ -50,10 +50,17 @@ PASSING_FILES = re.compile(
 )
 PLAIN = re.compile(r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
-OPTION = re.compile(r"-\S|/[^:*]+$|[A-Za-z_]\w*(\.\w+)+$")
-PLAIN_OPTIONS = ("-XX:", "-Xlog", "-agentlib:jdwp")
-PLAIN_VALUE = re.compile(r"(true|false|[\d.]+[kmgKMG]?|/[\w./-]*|\w+(\.\w+)+)$")
+OF_JVM = re.compile(
+    r"-(X(?!X:On)\S*|D[\w.-]+(=.*)?|ea|javaagent:[^=]+(=.*)?|agentlib:\w+(=.*)?|agentpath:[^=]+(=.*)?)$", re.DOTALL
+)
+"""Options of which the name holds no secret: others, and what stands alone, are not told."""
+OPEN_VALUES = re.compile(
+    r"-(XX:|Xlog|agentlib:jdwp$|Dzookeeper\.|Djute\.|Djava\.(io|net)\.|Dcom\.sun\.management\.jmxremote\.)"
+)
+OPEN_VALUE = re.compile(r"(true|false|\d+[kmgKMG]?|\d+\.\d+|/[\w./-]*)$")
+"""Of these the value is told where it is plain; the debugger's whole."""
 SECRET = re.compile(r"pass|pwd|secret|token|credential|key", re.IGNORECASE)
+OF_KAFKA = re.compile(r"(kafka|org\.apache)\.[\w.]+$|/[\w./-]+\.(properties|cfg|conf)$")
 UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD"})
 """What a shell adds on its way, and no variable."""
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
@@ -293,15 +300,15 @@ def shown(name: str, value: str) -> str:
 
 
 def arguments(process: str) -> Found:
-    """Options of its command line, and the paths and classes in it, but for a class path: of what that has the files tell."""
-    words = [word for word in (text(f"{process}/cmdline") or "").split("\0") if OPTION.match(word)]
-    pairs = [word.partition("=") for word in words]
+    """Options of its JVM, what it runs, and the files that it is given."""
+    words = (text(f"{process}/cmdline") or "").split("\0")
+    pairs = [word.partition("=") for word in words if OF_JVM.match(word) or OF_KAFKA.match(word)]
     return {name: told(name, value) if sign else "there" for name, sign, value in pairs} or None
 
 
 def told(name: str, value: str) -> str:
-    is_plain = name.startswith(PLAIN_OPTIONS) or (PLAIN_VALUE.match(value) and not SECRET.search(name))
-    return value if is_plain else "(not shown)"
+    is_open = name == "-agentlib:jdwp" or (OPEN_VALUE.match(value) and not SECRET.search(name))
+    return value if OPEN_VALUES.match(name) and is_open else "(not shown)"
 
 
 def group_limits(process: str) -> Found:

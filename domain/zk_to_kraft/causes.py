@@ -91,14 +91,14 @@ class Hints:
 
 
 SLOW = timedelta(seconds=10)
-"""From which on it is told what a node in our hands lacks. Most have stopped, or serve, by then; a large broker may take
-minutes, and who asks is told what it is waited for."""
+"""From which on it is told of a node in our hands what it lacks, or that it runs still. Most have stopped, or serve, by then; a
+large broker may take minutes, and who asks is told what it is waited for."""
 
 
 @dataclass(frozen=True)
 class Looked:
     """One look with all that it is judged by. `in_hand`: nodes that a step of ours works on, `step_since` when it began: what
-    they lack is no blocker as long as they are `fresh`. `rolled`: nodes that the migration has given another file.
+    they lack is no blocker as long as they are `excused`. `rolled`: nodes that the migration has given another file.
     """
 
     observation: Observation
@@ -128,31 +128,40 @@ class Looked:
         return frozenset(n.id for n in self.situation.nodes if n.mode in modes and self.spec.role(n.id) is role)
 
     @property
-    def fresh(self) -> frozenset[str]:
-        """Nodes in our hands that have their time still: what they lack is what the step is there for."""
-        return frozenset(name for name in self.in_hand if not self._is_late(name))
+    def excused(self) -> frozenset[str]:
+        """Nodes in our hands that have their time still, or are to end: what they lack is what the step is there for."""
+        return frozenset(name for name in self.in_hand if not self._is_overdue(name))
 
     def unproven(self) -> list[NodeView]:
-        """Nodes in our hands that run as a step of ours has started them, and are not fresh any more."""
-        views = [view for view in self.observation.nodes if self.name(view.id) in self.in_hand - self.fresh]
-        return [view for view in views if _is_restarted(view)]
+        """Nodes in our hands that run as a step of ours has started them, longer than most need to be well."""
+        excused = self.excused
+        return [view for view in self.observation.nodes if self._is_held(view) - excused and _is_restarted(view)]
 
-    def _is_late(self, name: str) -> bool:
-        """By when its new process was started; as long as it has none, by when the step began."""
+    def is_ending(self, view: NodeView) -> bool:
+        """Whether a step of ours is to stop its process, or has told it to, and began longer ago than most take for that."""
+        return bool(self._is_held(view)) and _is_to_end(view) and self._is_over(self.step_since)
+
+    def _is_held(self, view: NodeView) -> frozenset[str]:
+        return self.in_hand & {self.name(view.id)}
+
+    def _is_overdue(self, name: str) -> bool:
+        """By when its new process was started; of one that the step has not touched yet, by when the step began."""
         view = next((view for view in self.observation.nodes if self.name(view.id) == name), None)
-        if view is None:
+        if view is None or _is_to_end(view):
             return False
         process = view.process
         if process is not None and not process.is_running:
             return False
-        begun = process.started_at if process is not None and _is_restarted(view) else self.step_since
+        return self._is_over(process.started_at if process is not None and _is_restarted(view) else self.step_since)
+
+    def _is_over(self, begun: datetime | None) -> bool:
         return begun is not None and self.observation.ended_at - begun > SLOW
 
     @property
     def absent_brokers(self) -> frozenset[int]:
-        """Dead, silent, or fresh in our hands: what lacks because of them is no cause of its own."""
-        fresh = self.fresh
-        ours = {b.id for b in self.spec.brokers if self.name(b.id) in fresh}
+        """Dead, silent, or excused, in our hands: what lacks because of them is no cause of its own."""
+        excused = self.excused
+        ours = {b.id for b in self.spec.brokers if self.name(b.id) in excused}
         return self.ids(Role.BROKER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION})) | ours
 
     @property
@@ -172,10 +181,18 @@ class Looked:
 
 def _is_restarted(view: NodeView) -> bool:
     """Whether another process of it runs than the one that a roll, not proven yet, has found."""
+    return _is_rolled(view) and not _is_to_end(view) and view.process is not None and view.process.identity is not None
+
+
+def _is_to_end(view: NodeView) -> bool:
+    """Whether the process runs that a roll, not proven yet, has found: it is stopped as soon as the files are written."""
     mark, process = view.mark, view.process
-    if mark is None or mark.is_proven or process is None or not process.is_running:
-        return False
-    return process.identity not in {None, mark.before_identity}
+    return _is_rolled(view) and mark is not None and process is not None and process.identity == mark.before_identity
+
+
+def _is_rolled(view: NodeView) -> bool:
+    mark, process = view.mark, view.process
+    return mark is not None and not mark.is_proven and process is not None and process.is_running
 
 
 MOST_COMPLAINTS = 2

@@ -221,8 +221,8 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
         )
     dead = looked.ids(Role.CONTROLLER, frozenset({*DOWN_MODES, *UNKNOWN_MODES, ControllerMode.FENCED}))
     is_explained = 2 * len(dead) >= len(looked.spec.controllers)
-    fresh = looked.fresh
-    is_ours = any(looked.name(c.id) in fresh for c in provisioned)
+    excused = looked.excused
+    is_ours = any(looked.name(c.id) in excused for c in provisioned)
     are_all_there = len(provisioned) == len(looked.spec.controllers)
     if are_all_there and quorum_leader(looked.observation, looked.spec) is None and not is_explained and not is_ours:
         yield cause(
@@ -251,11 +251,11 @@ STILL_REGISTERED = (
 
 def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
     """It follows, has every record, and nobody can ask it for its vote or follow it: no gauge of its own shows that."""
-    modes, fresh = {c.id: c.mode for c in looked.situation.controllers}, looked.fresh
+    modes, excused = {c.id: c.mode for c in looked.situation.controllers}, looked.excused
     for controller in looked.spec.controllers:
         name, address = looked.name(controller.id), f"{controller.host}:{controller.port}"
         is_running = modes[controller.id] in {ControllerMode.MIGRATING, ControllerMode.FINAL}
-        if is_running and address in looked.hints.shut and name not in fresh:
+        if is_running and address in looked.hints.shut and name not in excused:
             yield cause(
                 looked,
                 WaitReason.CONTROLLERS_NOT_READY,

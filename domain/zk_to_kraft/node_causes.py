@@ -29,7 +29,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, lingering, not_ready, not_shown, silent, unmeasured
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, ending, lingering, not_ready, not_shown, silent, unmeasured
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -49,16 +49,13 @@ ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 
 
 def node_causes(looked: Looked) -> Iterator[Cause]:
-    """Node by node. One that a step of ours works on has none while it is fresh, but that it stands still, or does not end. Its
-    file is the step's own affair.
+    """Node by node. One that a step of ours works on has none while it is excused, but that it stands still, or does not end.
+    Its file is the step's own affair.
     """
-    fresh = looked.fresh
     for node in looked.situation.nodes:
-        view, name = looked.observation.node(node.id), looked.name(node.id)
-        lingers = tuple(lingering(looked, view)) if name in looked.in_hand else ()
-        yield from lingers
-        if lingers or name in fresh:
-            yield from (silent(looked, view),) if view.process is not None and view.process.is_paused else ()
+        view = looked.observation.node(node.id)
+        if (held := _held(looked, view)) is not None:
+            yield from held
             continue
         if node.mode in DOWN_MODES:
             yield _down(looked, view)
@@ -77,8 +74,22 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield from _not_in_zookeeper(looked, node)
             yield from _session(looked, node)
             yield from _storage(looked, view)
-        yield from _file(looked, node) if name not in looked.in_hand else ()
+        yield from _file(looked, node)
         yield from _errors(looked, view)
+
+
+def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
+    """`None` of a node that is judged as any other: not in our hands, or for longer than it should be."""
+    name = looked.name(view.id)
+    if name not in looked.in_hand:
+        return None
+    if lingers := tuple(lingering(looked, view)):
+        return lingers
+    if name not in looked.excused:
+        return None
+    if view.process is not None and view.process.is_paused:
+        return (silent(looked, view),)
+    return (ending(looked, view),) if looked.is_ending(view) else ()
 
 
 def _down(looked: Looked, view: NodeView) -> Cause:
@@ -242,6 +253,8 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
 
 def _file(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterator[Cause]:
     name = looked.name(node.id)
+    if name in looked.in_hand:
+        return
     path = looked.spec.node(node.id).properties_file
     disk = looked.observation.node(node.id).disk
     if _has_lost_flag(looked, node):

@@ -178,6 +178,25 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
     )
 
 
+def ending(looked: Looked, view: NodeView) -> Cause:
+    """A step of ours waits for its end."""
+    name, metrics = looked.name(view.id), view.metrics
+    pid = ((view.process.identity if view.process is not None else None) or "").partition("@")[0]
+    state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}"
+        + complaints(looked, view.id),
+        expected="it ends, and is started again by the step",
+        fix="Give a broker's controlled shutdown its time (controlled.shutdown.max.retries): it is never killed, and its log "
+        "says what it waits for. The step goes on by itself.",
+        since=looked.step_since,
+    )
+
+
 SHUTTING_DOWN = frozenset({6, 7})
 """BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
 AWAIT_SERVING = "Give it a minute. If it lasts, its log says what it waits for: ZooKeeper, or the controllers."
@@ -188,7 +207,7 @@ AWAIT_LOGS = (
     "Where the numbers stand still look at its disk."
 )
 AWAIT_END = (
-    "{} has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
     "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
 )
 
@@ -203,7 +222,6 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
     said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
     fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
-    whoever = "The step that restarts it" if name in looked.in_hand else "Somebody or something"
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
     observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
     return cause(
@@ -213,6 +231,6 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=observed,
         expected=f"{name} serves",
-        fix=fixes[0] if fixes else (AWAIT_END.format(whoever) if is_ending else AWAIT_SERVING),
+        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
         since=view.process.started_at if view.process is not None else None,
     )

@@ -78,7 +78,7 @@ DIRECTORY = Told(
 
 HEAP = Told(
     "zookeeper-heap",
-    re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
+    re.compile(r"OutOfMemoryError: (?:Java heap space|GC overhead limit exceeded|Requested array size exceeds VM limit)"),
     "a heap that holds the whole tree, everybody's data in it",
     "It keeps all znodes in memory, those of other applications too (`mntr`: zk_approximate_data_size, zk_znode_count; `du` of "
     "its snapshots). Raise -Xmx (SERVER_JVMFLAGS) at every member, then start it; and find who writes so much.",

@@ -18,9 +18,9 @@ class FakeMachine:
     def __init__(self) -> None:
         self.files: dict[str, FileContent] = {}
         self.signs: dict[str, object] = {}
-        self.unit: dict[str, str] | None = None
-        """Of systemd, in which what is started there would be."""
         """What it says of its process, besides that all is well (`VitalSigns`)."""
+        self.unit: dict[str, object] | None = None
+        """Of systemd, in which what is started there would be (`StartUnit`)."""
         self.facts: dict[str, dict[str, str]] = {
             "sysctl": {"vm.max_map_count": "262144"},
             "limit": {"Max open files": "100000"},

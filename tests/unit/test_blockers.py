@@ -301,8 +301,24 @@ def test_a_broker_that_does_not_end_is_told_once_most_would_have(seconds: int, i
     hints = Hints(logs={2: (f"{SAID} WARN Retrying controlled shutdown (kafka.server.KafkaServer)",)})
     entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), step_since=since, hints=hints))
     assert [(entry.code, entry.object) for entry in entries] == ([("node-not-ready", "broker-2")] if is_told else [])
-    assert all("does not end" in entry.observed for entry in entries)
-    assert all("The step that restarts it has told it to stop" in entry.fix for entry in entries)
+    assert all("has told it to stop, or is about to, and its process" in entry.observed for entry in entries)
+    assert all("runs still, BrokerState 6" in entry.observed for entry in entries)
+    assert all("Retrying controlled shutdown" in entry.observed for entry in entries)
+
+
+@pytest.mark.parametrize("node_id", [2, LEADER])
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_who_is_told_to_stop_is_not_told_to_serve(node_id: int, is_silent: bool) -> None:
+    """Its gauges go before it does, and its endpoint."""
+    process = DUAL.node(node_id).process
+    assert process is not None
+    seen = rolling(DUAL, node_id, process.identity)
+    seen = with_part(seen, node_id, metrics=None) if is_silent else with_metrics(seen, node_id, broker_state=None)
+    name = SPEC.node_name(node_id)
+    since = seen.ended_at - timedelta(seconds=40)
+    entries = found(seen, in_hand=frozenset({name}), step_since=since)
+    (entry,) = [entry for entry in entries if entry.object == name]
+    assert entry.observed.startswith("the step that restarts it has told it to stop")
 
 
 def test_between_stop_and_start_a_node_is_no_entry() -> None:

@@ -1,6 +1,8 @@
 """How errors of activities become Temporal's."""
 
 import errno
+import socket
+import ssl
 from typing import Any, cast
 
 import pytest
@@ -46,8 +48,16 @@ async def test_what_its_machine_refuses_is_told_in_the_systems_words() -> None:
     assert failure.message.endswith("refuses that process something: No such file or directory: /opt/releases/7")
 
 
-async def test_an_error_of_a_librarys_own_is_none_of_the_machines() -> None:
-    error = OSError("GET http://anna:hunter2@host/")
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("GET http://anna:hunter2@host/"),
+        ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"),
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+        ssl.SSLError(1, "certificate verify failed"),
+    ],
+)
+async def test_an_error_of_a_librarys_own_or_of_others_is_none_of_the_machines(error: OSError) -> None:
     assert await failure_of(error) is error
 
 

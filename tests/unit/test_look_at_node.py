@@ -186,22 +186,26 @@ def test_a_file_system_is_that_of_the_longest_mount_point(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("groups", "script", "unit"),
     [
-        ("0::/system.slice/keeperless-activities.service\n", "echo process", {"kill_mode": "process"}),
-        ("1:name=systemd:/system.slice/keeperless-activities.service\n5:cpu:/\n", "echo mixed", {"kill_mode": "mixed"}),
+        ("0::/system.slice/keeperless-activities.service\n", "echo KillMode=process", {"kill_mode": "process"}),
+        (
+            "1:name=systemd:/system.slice/keeperless-activities.service\n5:cpu:/\n",
+            "echo KillMode=mixed",
+            {"kill_mode": "mixed"},
+        ),
         ("0::/system.slice/keeperless-activities.service/inner\n", "exit 1", {"kill_mode": ""}),
         ("0::/system.slice/keeperless-activities.service\n", "", {"kill_mode": ""}),
         (
             "0::/user.slice/user-0.slice/user@0.service/app.slice/keeperless-activities.service\n",
-            "echo $1",
-            {"kill_mode": "--user"},
+            "echo KillMode=$1$XDG_RUNTIME_DIR",
+            {"kill_mode": f"--user/run/user/{os.geteuid()}", "is_users": True},
         ),
-        ("0::/user.slice/user-0.slice/session-3.scope\n", "echo process", None),
-        ("0::/user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope\n", "echo process", None),
-        ("0::/\n", "echo process", None),
+        ("0::/user.slice/user-0.slice/session-3.scope\n", "echo KillMode=process", None),
+        ("0::/user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope\n", "echo KillMode=process", None),
+        ("0::/\n", "echo KillMode=process", None),
     ],
 )
 def test_whom_a_stop_of_our_unit_would_end(
-    groups: str, script: str, unit: dict[str, str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    groups: str, script: str, unit: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "cgroup"
     own.write_text(groups)
@@ -211,4 +215,6 @@ def test_whom_a_stop_of_our_unit_would_end(
         systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(look_at_node, "CONTROL_GROUPS", str(own))
-    assert look_at_node.unit() == (None if unit is None else {"name": "keeperless-activities.service", **unit})
+    assert look_at_node.unit() == (
+        None if unit is None else {"name": "keeperless-activities.service", "is_users": False, **unit}
+    )

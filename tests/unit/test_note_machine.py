@@ -100,16 +100,27 @@ def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("java", "-Dzookeeper.sessionRequireClientSASLAuth=true"), {"-Dzookeeper.sessionRequireClientSASLAuth": "true"}),
+        (
+            ("java", "-Dzookeeper.sessionRequireClientSASLAuth=true"),
+            {"-Dzookeeper.sessionRequireClientSASLAuth": "true"},
+        ),
         (("java", "-Djavax.net.ssl.trustStorePassword=1234"), {"-Djavax.net.ssl.trustStorePassword": "(not shown)"}),
         (("java", "-Dx=ti ger"), {"-Dx": "(not shown)"}),
         (("java", "-agentlib:jdwp=transport=dt_socket,suspend=y"), {"-agentlib:jdwp": "transport=dt_socket,suspend=y"}),
         (("java", "-Xmx1g", "-XX:MaxRAMPercentage=50.0"), {"-Xmx1g": "there", "-XX:MaxRAMPercentage": "50.0"}),
         (
             ("java", "-cp", "/opt/kafka/libs/*:/opt/a.jar", "kafka.Kafka", "/etc/kafka/1.properties"),
-            {"-cp": "there", "kafka.Kafka": "there", "/etc/kafka/1.properties": "there"},
+            {"kafka.Kafka": "there", "/etc/kafka/1.properties": "there"},
         ),
-        (("tool", "--password", "tiger"), {"--password": "there"}),
+        (("tool", "--password", "tiger"), None),
+        (("tool", "--token", "eyJhbGci.eyJzdWI.abc"), None),
+        (("tool", "--password", "/Qk3+secret=="), None),
+        (("tool", "-ptiger", "-u:admin:tiger"), None),
+        (("java", "-Djwt=a.b.c", "-Dpin=1234"), {"-Djwt": "(not shown)", "-Dpin": "(not shown)"}),
+        (("java", "-Dzookeeper.ssl.keyStore.password=1234"), {"-Dzookeeper.ssl.keyStore.password": "(not shown)"}),
+        (("java", "-javaagent:/a.jar=tok.en"), {"-javaagent:/a.jar": "(not shown)"}),
+        (("java", "-XX:OnOutOfMemoryError=curl -H 'Authorization: Bearer abc'"), None),
+        (("java", "-Djute.maxbuffer=4194304"), {"-Djute.maxbuffer": "4194304"}),
         ((), None),
     ],
 )

@@ -20,6 +20,13 @@ SDK = (
 )
 
 
+FAILING = (
+    "2026-11-23T13:20:09.493369Z  WARN temporalio_sdk_core::worker::workflow: Failing workflow task run_id=1 failure=Failure { "
+    'failure: Some(Failure { message: "1 validation error, input_value=hunter2" }) }'
+)
+BROKEN = "2026-11-23T13:20:60.493369Z  WARN temporalio_sdk_core: no second of any minute"
+
+
 def entry(event: str, level: str = "error", at: datetime = NOW, **more: str) -> str:
     return json.dumps({"event": event, "level": level, "timestamp": at.isoformat(), **more})
 
@@ -31,14 +38,20 @@ def writing(log: Path, *lines: str) -> Iterator[int]:
         log.open("a") as errors,
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stderr=errors) as process,
     ):
-        yield process.pid
-        process.kill()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ((SDK,), 'ResourceExhausted, message: "namespace concurrent poller limit exceeded"'),
+        (
+            (SDK,),
+            "gRPC call poll_workflow_task_queue retried 8 times: ResourceExhausted, namespace concurrent poller limit exceeded",
+        ),
+        ((FAILING,), "Failing workflow task"),
         ((SDK, entry("the ledger is away", "warning")), "the ledger is away"),
         ((entry("no", exception="Traceback\n  File x\nValueError: hunter2"),), "no (ValueError)"),
         ((entry("no", exception="asyncio.exceptions.CancelledError"),), "no (asyncio.exceptions.CancelledError)"),
@@ -56,7 +69,15 @@ def test_the_last_complaint_is_told_without_values(tmp_path: Path, lines: tuple[
 
 @pytest.mark.parametrize(
     "line",
-    [entry("serving", "info"), entry("old", at=NOW - timedelta(minutes=5)), "{", "[]", '{"level": "error"}', "Traceback"],
+    [
+        entry("serving", "info"),
+        entry("old", at=NOW - timedelta(minutes=5)),
+        "{",
+        "[]",
+        '{"level": "error"}',
+        "Traceback",
+        BROKEN,
+    ],
 )
 def test_what_is_no_complaint_of_now_is_none(tmp_path: Path, line: str) -> None:
     with writing(tmp_path / "log", line) as pid:
@@ -65,6 +86,8 @@ def test_what_is_no_complaint_of_now_is_none(tmp_path: Path, line: str) -> None:
 
 def test_a_log_that_is_no_file_is_not_read() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stderr=subprocess.PIPE) as process:
-        assert complaint_of(process.pid, NOW) is None
-        process.kill()
+        try:
+            assert complaint_of(process.pid, NOW) is None
+        finally:
+            process.kill()
     assert complaint_of(process.pid, NOW) is None

@@ -61,3 +61,9 @@ def test_what_it_lives_with_is_no_death() -> None:
 def test_an_error_that_is_not_known_is_quoted_without_those_that_say_nothing() -> None:
     lines = (START, ERROR, "java.io.IOException: the moon is in the wrong place", *END)
     assert errors_of_server(lines) == "java.io.IOException: the moon is in the wrong place"
+
+
+@pytest.mark.parametrize("words", ["unable to create native thread", "Metaspace", "Direct buffer memory"])
+def test_a_larger_heap_is_no_cure_for_what_is_not_in_it(words: str) -> None:
+    found = death_of_server((START, ERROR, f"java.lang.OutOfMemoryError: {words}", *END))
+    assert found is None or found.told.name != "zookeeper-heap"

@@ -19,9 +19,10 @@ def why_they_would_end(unit: StartUnit) -> str:
 
 
 def how_to_outlive(unit: StartUnit) -> str:
+    systemctl = "systemctl --user" if unit.is_users else "systemctl"
     return (
-        f"`systemctl edit {unit.name}`: KillMode=process below [Service]; `systemctl daemon-reload`. It holds for what runs, "
-        "nothing has to be restarted."
+        f"`{systemctl} edit {unit.name}`: KillMode=process below [Service]; `{systemctl} daemon-reload`. It holds for what "
+        "runs, nothing has to be restarted."
     )
 
 
@@ -34,7 +35,7 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
             fix = (
                 "Make python3 available to the driver on the node, or see to KillMode=process yourself and accept this finding."
             )
-            yield unverifiable("PF43", name, seen.survey.why_missing(f"look at {name}"), EXPECTED, fix, Severity.BLOCKER)
+            yield unverifiable(CODE, name, seen.survey.why_missing(f"look at {name}"), EXPECTED, fix, Severity.BLOCKER)
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
     for unit in units:
         if why := why_they_would_end(unit):
@@ -43,7 +44,7 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
 
 CHECKS = (
     Check(
-        code="PF43",
+        code=CODE,
         holds="nodes that keeperless-activities starts are not ended with it",
         because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
         "restart of ours would stop every node that was restarted so far, at once",
