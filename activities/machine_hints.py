@@ -4,9 +4,9 @@ One after the other: the programs that say what has changed would take from the 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 
 from activities.in_time import in_time
@@ -58,14 +58,8 @@ class MachineHints:
 
         async def look(node_id: int, *, runs: bool) -> MachinesSeen:
             name, view = cluster.spec.node_name(node_id), observation.node(node_id)
-            until = _now() + WATCH_SECONDS
-            signs: VitalSigns | None = None
-            if runs:
-                asked = self._watch(cluster, observation, node_id)
-                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS - LEFT_SECONDS)
-            changed = self._notes.of_node(migration_id, cluster, view)
-            changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
-            return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
+            watched = self._watch(cluster, observation, node_id) if runs else None
+            return await _look(name, watched, partial(self._notes.of_node, migration_id, cluster, view), silent)
 
         ids = list(dict.fromkeys(running))
         looks = [look(i, runs=True) for i in ids] + [look(i, runs=False) for i in dict.fromkeys(down) if i not in ids]
@@ -95,14 +89,10 @@ class MachineHints:
         wanted = {name: m for name, m in known.items() if is_shut or servers.get(name.split()[1]) is not Serving.YES}
 
         async def look(name: str, member: ZooKeeperMemberSpec) -> MachinesSeen:
-            until, address = _now() + WATCH_SECONDS, name.split()[1]
-            signs: VitalSigns | None = None
+            address, watched = name.split()[1], None
             if servers.get(address) not in {Serving.REFUSED, Serving.UNREACHED}:
-                asked = watch_server(self._members.machine(member), host_and_port(address)[1], data_of(member))
-                signs = await in_time(f"machine of {name}", asked, silent, None, WATCH_SECONDS - LEFT_SECONDS)
-            changed = self._notes.of_server(migration_id, member, name)
-            changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
-            return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
+                watched = watch_server(self._members.machine(member), host_and_port(address)[1], data_of(member))
+            return await _look(name, watched, partial(self._notes.of_server, migration_id, member, name), silent)
 
         return _all_of(await asyncio.gather(*(look(name, member) for name, member in wanted.items())))
 
@@ -116,6 +106,19 @@ class MachineHints:
         assert process is not None  # noqa: S101 - only who runs is watched
         pid = int((process.identity or "").partition("@")[0])
         return await watch_process(self._ports.drivers.driver(node), node, pid)
+
+
+async def _look(
+    name: str,
+    watched: Awaitable[VitalSigns] | None,
+    changed: Callable[[], Awaitable[MachineChanges | None]],
+    silent: list[str],
+) -> MachinesSeen:
+    until, signs = _now() + WATCH_SECONDS, None
+    if watched is not None:
+        signs = await in_time(f"machine of {name}", watched, silent, None, WATCH_SECONDS - LEFT_SECONDS)
+    changes = await in_time(f"what has changed on the machine of {name}", changed(), silent, None, until - _now())
+    return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
 
 
 def _all_of(found: Iterable[MachinesSeen]) -> MachinesSeen:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from activities.zookeeper_view import TOPICS
+from activities.zookeeper_view import TOPICS, json_object
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
@@ -72,20 +72,12 @@ async def _ids(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
 
 
 def _id(znode: Znode) -> str:
-    try:
-        content = json.loads(znode.data)
-    except ValueError:
-        return ""
-    return str(content.get("topic_id") or "") if isinstance(content, dict) else ""
+    return str((json_object(znode) or {}).get("topic_id") or "")
 
 
 def _config(path: str, znode: Znode) -> dict[str, str]:
     """Each key with where it is set. What is no JSON of Kafka's is told elsewhere."""
-    try:
-        content = json.loads(znode.data)
-    except ValueError:
-        return {}
-    config = content.get("config") if isinstance(content, dict) else None
+    config = (json_object(znode) or {}).get("config")
     if not isinstance(config, dict):
         return {}
     is_secret = is_secret_broker_config if path.startswith(BROKER_CONFIGS) else _is_credential

@@ -22,7 +22,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration, StartUnit
-from domain.vital_signs import VitalSigns
+from domain.vital_signs import VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 PROGRAM = (Path(__file__).parent / "on_node" / "look_at_node.py").read_text(encoding="utf-8")
@@ -110,13 +110,13 @@ async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[st
 
 async def _watch(machine: NodeDriver | MemberMachine, asked: Mapping[str, object]) -> VitalSigns:
     answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
-    return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
+    return vital_signs_in(answer, answer["clock"], time.time())
 
 
 async def watch_ourselves() -> VitalSigns:
     """The same of this process."""
     answer = await asyncio.to_thread(watch, os.getpid(), [])
-    return VitalSigns.model_validate({**answer, "skew": answer.pop("clock") - time.time()})
+    return vital_signs_in(answer, answer["clock"], time.time())
 
 
 async def run_program(driver: NodeDriver | MemberMachine, arguments: Sequence[str], timeout: timedelta = LOOK_TIME) -> str:

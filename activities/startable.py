@@ -19,8 +19,9 @@ from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import CODE, OBJECT, how_to_outlive, why_they_would_end
+from domain.zk_to_kraft.checks.outliving import ending_with
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -45,8 +46,7 @@ async def why_not_startable(
         seen = zip(nodes, processes, strict=True)
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen if process.is_running))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
-        if not any(accepted.covers(CODE, OBJECT) for accepted in policy.accepted_findings):
-            whys += await all_of(*(_why_not_outlived(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_not_outlived(cluster, node, policy, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
             whys.append(await _why_not_of_cluster(cluster, names, ports))
         if stage is NodeStage.MIGRATION and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
@@ -136,15 +136,16 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
     )
 
 
-async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
+async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: MigrationPolicy, ports: Ports) -> str | None:
     """Where that cannot be told, the preflight has asked people about it."""
     try:
         unit = await start_unit(ports.drivers.driver(node))
     except CannotLook:
         return None
-    if unit is None or not unit.kill_mode or not (why := why_they_would_end(unit)):
+    found = ending_with(unit) if unit is not None and unit.kill_mode else None
+    if found is None or not blockers_in([found], policy):
         return None
-    return f"{cluster.spec.node_name(node.id)}: {why}. Nothing was stopped: {how_to_outlive(unit)}"
+    return f"{cluster.spec.node_name(node.id)}: {found.observed}. Nothing was stopped: {found.fix}"
 
 
 async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:

@@ -82,10 +82,10 @@ async def _topics(tree: ZooKeeperTree) -> dict[str, dict[str, Any]]:
     """Every topic's znode, by name; empty where it cannot be parsed. Deleted while we read: left out."""
     names = await tree.children(TOPICS) or ()
     znodes = await tree.get_many([f"{TOPICS}/{name}" for name in names])
-    return {name: _object(znode) or {} for name, znode in zip(names, znodes, strict=True) if znode is not None}
+    return {name: json_object(znode) or {} for name, znode in zip(names, znodes, strict=True) if znode is not None}
 
 
-def _object(znode: Znode) -> dict[str, Any] | None:
+def json_object(znode: Znode) -> dict[str, Any] | None:
     """The JSON object in a znode, or `None`."""
     try:
         value = json.loads(znode.data)
@@ -105,7 +105,7 @@ def _unreadable(path: str) -> Transient:
 def _cluster_id(znode: Znode | None) -> str | None:
     if znode is None:
         return None
-    value = (_object(znode) or {}).get("id")
+    value = (json_object(znode) or {}).get("id")
     if not isinstance(value, str):
         raise _unreadable(CLUSTER_ID)
     return value
@@ -115,7 +115,7 @@ def controller_of(znode: Znode | None) -> ControllerZnode | None:
     """What `/controller` says; `None` where it is not there."""
     if znode is None:
         return None
-    content = _object(znode) or {}
+    content = json_object(znode) or {}
     broker_id = _integer(content.get("brokerid"))
     if broker_id is None:
         raise _unreadable(CONTROLLER)
@@ -139,7 +139,7 @@ def _epoch(znode: Znode | None) -> int | None:
 def _migration(znode: Znode | None) -> MigrationZnode | None:
     if znode is None:
         return None
-    content = _object(znode) or {}
+    content = json_object(znode) or {}
     return MigrationZnode(
         controller_id=_integer(content.get("kraft_controller_id")),
         controller_epoch=_integer(content.get("kraft_controller_epoch")),
@@ -158,7 +158,7 @@ def _requested(znode: Znode | None) -> tuple[str, ...]:
     """Reassignments asked for through the znode; the znode's own name if it cannot be parsed."""
     if znode is None:
         return ()
-    partitions = (_object(znode) or {}).get("partitions")
+    partitions = (json_object(znode) or {}).get("partitions")
     if not isinstance(partitions, list) or not all(isinstance(entry, dict) for entry in partitions):
         return (REASSIGN,)
     return tuple(f"{entry.get('topic')}-{entry.get('partition')}" for entry in partitions)

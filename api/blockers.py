@@ -16,7 +16,7 @@ from api.answers import Outgoing
 from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, last_poller, refusal, signs_of, signs_of_worker
+from api.pollers import Poller, last_poller, refusal, signs_of
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.wiring import Wiring
 from domain import standing
@@ -25,7 +25,7 @@ from domain.contracts import TaskQueue
 from domain.decisions import WaitReason
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
-from domain.vital_signs import Sign
+from domain.vital_signs import Sign, signed
 from ledger.errors import RESTORE, LedgerDamaged, LedgerUnavailable
 
 log = structlog.get_logger()
@@ -152,9 +152,8 @@ async def _run(temporal: Temporal, record: MigrationRecord, now: datetime, until
     """What Temporal says of the run, and the entry of the worker that is missing."""
     run = await run_seen(temporal, record)
     if run.is_led:
-        return run.model_copy(
-            update={"tasks": await asyncio.gather(*(_with_signs(task, now, until) for task in run.tasks))}
-        ), None
+        tasks = await asyncio.gather(*(_with_signs(task, now, until) for task in run.tasks))
+        return run.model_copy(update={"tasks": tuple(tasks)}), None
     unled = "nobody answers a question to the migration's workflow"
     return run, await _missing(temporal, TaskQueue.MIGRATIONS, unled, now, until)
 
@@ -165,7 +164,7 @@ async def _with_signs(task: standing.PendingTask, now: datetime, until: float) -
         return task
     signs: tuple[Sign, ...] = ()
     async with _in_time(until):
-        signs = await signs_of_worker(task.worker, TaskQueue(task.queue))
+        signs = await signs_of(task.worker, TaskQueue(task.queue))
     return replace(task, signs=signs)
 
 
@@ -228,10 +227,9 @@ async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: dat
     async with _in_time(until):
         poller, refused = await asyncio.gather(last_poller(temporal, queue), refusal(temporal))
         signs = (refused,) if refused is not None else ()
-        signs += await signs_of(poller, queue) if poller is not None else ()
-    words = [observed, *([poller.in_words(now)] if poller is not None else []), *(sign.observed for sign in signs)]
-    missing = standing.no_worker(queue, standing.PROGRAM_OF[queue], ". ".join(words)[:1000], now)
-    return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in signs)), missing.fix])})
+        signs += await signs_of(poller.identity, queue) if poller is not None else ()
+    words = ". ".join([observed, *([poller.in_words(now)] if poller is not None else [])])
+    return signed(standing.no_worker(queue, words, now), signs, standing.MOST_OBSERVED)
 
 
 def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:

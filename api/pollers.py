@@ -23,7 +23,7 @@ from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.contracts import TaskQueue
 from domain.standing import PROGRAM_OF
-from domain.vital_signs import Sign, VitalSigns, bad_signs, of_standstill
+from domain.vital_signs import Sign, VitalSigns, bad_signs, of_standstill, vital_signs_in
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""
@@ -88,13 +88,10 @@ async def refusal(temporal: Temporal) -> Sign | None:
     return None
 
 
-async def signs_of(poller: Poller, queue: TaskQueue) -> tuple[Sign, ...]:
-    """What this machine says of it, in a second; nothing of one that runs elsewhere."""
-    return await signs_of_worker(poller.identity, queue)
-
-
-async def signs_of_worker(identity: str, queue: TaskQueue) -> tuple[Sign, ...]:
-    """The same, by the name that a worker gives itself; of keeperless-checks with what it has started, which is Spark's."""
+async def signs_of(identity: str, queue: TaskQueue) -> tuple[Sign, ...]:
+    """What this machine says of a worker, by the name that it gives itself, in a second; of keeperless-checks with what it has
+    started, which is Spark's. Nothing of one that runs elsewhere.
+    """
     found = IDENTITY.fullmatch(identity)
     if found is None or found[2] != socket.gethostname() or int(found[1]) == os.getpid():
         return ()
@@ -123,7 +120,7 @@ def _signs_of_process(pid: int, status: str) -> tuple[Sign, ...]:
 
 def _watched(pid: int) -> VitalSigns:
     told = watch(pid, [])
-    return VitalSigns.model_validate({**told, "skew": told.pop("clock") - time.time()})
+    return vital_signs_in(told, told["clock"], time.time())
 
 
 def _of_process(pid: int, signs: Iterable[Sign]) -> tuple[Sign, ...]:

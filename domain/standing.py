@@ -10,7 +10,7 @@ from domain.blocker import Blocker, blocker
 from domain.contracts import TaskQueue
 from domain.decisions import StepAction, WaitReason
 from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
-from domain.vital_signs import Sign
+from domain.vital_signs import Sign, signed
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
@@ -36,6 +36,9 @@ PROGRAM_OF: dict[str, str] = {
     TaskQueue.WATCH: "keeperless-activities",
     TaskQueue.CHECKS: "keeperless-checks",
 }
+
+MOST_OBSERVED = 1000
+"""Characters of what is told of one cause."""
 
 UNTAKEN = timedelta(seconds=5)
 """How long a task may lie before nobody is there to take it. A busy worker takes one within moments."""
@@ -195,7 +198,7 @@ def of_steps(events: Sequence[Event]) -> Iterator[Blocker]:
     yield blocker(
         STEP_FAILING,
         f"{data.get('action')} of {data.get('node')}",
-        observed=f"refused {len(refused)} times; the last time: {data.get('why')}"[:1000],
+        observed=f"refused {len(refused)} times; the last time: {data.get('why')}"[:MOST_OBSERVED],
         expected="the step is taken, and proved",
         fix="It is tried again by itself, with ever longer pauses. Mend what the reason names.",
         since=refused[-1].at,
@@ -215,7 +218,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             yield blocker(
                 PAUSED,
                 task.what,
-                observed=f"paused in Temporal {task.paused}"[:1000],
+                observed=f"paused in Temporal {task.paused}"[:MOST_OBSERVED],
                 expected="it goes on",
                 fix=task.fix,
                 since=task.begun_at,
@@ -230,34 +233,28 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             yield blocker(
                 STEP_FAILING,
                 task.what,
-                observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:1000],
+                observed=f"attempt {task.attempt}; the last one failed: {task.error}"[:MOST_OBSERVED],
                 expected="it succeeds",
                 fix=task.fix or "It is tried again by itself. Mend what the error names; Temporal's UI has it whole.",
                 since=task.begun_at,
             )
-    for program, task in missing.items():
+    for task in missing.values():
         said = f". The attempt before failed: {task.error}" if task.error else ""
-        yield no_worker(task.queue, program, f"{task.what} waits there for a worker{said}"[:1000], task.due_at)
+        yield no_worker(task.queue, f"{task.what} waits there for a worker{said}"[:MOST_OBSERVED], task.due_at)
 
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:
     taken = f"{task.worker} has taken {task.what}, and has said nothing of it for {since.total_seconds():.0f} s by this clock"
-    observed = ". ".join([taken, *(sign.observed for sign in task.signs)])
-    missing = no_worker(task.queue, PROGRAM_OF.get(task.queue, task.queue), observed[:1000], task.heard_at or task.due_at)
-    return missing.model_copy(update={"fix": " ".join([*filter(None, (sign.fix for sign in task.signs)), missing.fix])})
+    return signed(no_worker(task.queue, taken, task.heard_at or task.due_at), task.signs, MOST_OBSERVED)
 
 
 def _kept(task: PendingTask) -> Blocker:
     """It says that it is at it, and something keeps it, or what it has started, from going on."""
     program = PROGRAM_OF.get(task.queue, task.queue)
-    return blocker(
-        MACHINE,
-        program,
-        observed=f"it is at {task.what}. {'. '.join(sign.observed for sign in task.signs)}"[:1000],
-        expected=f"nothing keeps {program} from its work",
-        fix=" ".join(filter(None, (sign.fix for sign in task.signs))),
-        since=task.taken_at or task.due_at,
-    )
+    expected = f"nothing keeps {program} from its work"
+    since = task.taken_at or task.due_at
+    entry = blocker(MACHINE, program, observed=f"it is at {task.what}", expected=expected, fix="", since=since)
+    return signed(entry, task.signs, MOST_OBSERVED)
 
 
 TEMPORAL_SAID = "Temporal answered"
@@ -274,7 +271,7 @@ def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]
         yield blocker(
             COMMAND_PENDING,
             f"{last.kind} by {last.by}",
-            observed=f"it never came to the migration: {last.refused_because}"[:1000],
+            observed=f"it never came to the migration: {last.refused_because}"[:MOST_OBSERVED],
             expected="Temporal lets orders through",
             fix="Mend what Temporal says, then ask again: this one is not tried any more.",
             since=last.at,
@@ -294,7 +291,8 @@ def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]
             )
 
 
-def no_worker(queue: str, program: str, observed: str, since: datetime) -> Blocker:
+def no_worker(queue: str, observed: str, since: datetime) -> Blocker:
+    program = PROGRAM_OF.get(queue, queue)
     return blocker(
         NO_WORKER,
         f"task queue {queue}",
@@ -313,7 +311,7 @@ def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: da
     yield blocker(
         RUN_GONE,
         "the migration's workflow",
-        observed=f"Temporal has no running workflow of this migration: {how}"[:1000],
+        observed=f"Temporal has no running workflow of this migration: {how}"[:MOST_OBSERVED],
         expected=f"a running workflow with the id {record.workflow_id}",
         fix=(UNLIMITED if TOO_LARGE in ended else "")
         + 'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '

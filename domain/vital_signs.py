@@ -3,9 +3,10 @@
 Looked at only where something is wrong, for people: no decision needs it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from domain.blocker import Blocker
 from domain.observed import ObservedPart
 
 MOST_SKEW = 5.0
@@ -59,6 +60,11 @@ class VitalSigns(ObservedPart):
     unaccepted: tuple[tuple[int, int, str], ...]
 
 
+def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> VitalSigns:
+    """Of what `activities.on_node.look_at_node.watch` gives. `clock`: that machine's when it answered; `now`: ours."""
+    return VitalSigns.model_validate({**answer, "skew": clock - now})
+
+
 @dataclass(frozen=True)
 class Sign:
     """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing."""
@@ -66,6 +72,13 @@ class Sign:
     observed: str
     fix: str
     is_slight: bool = False
+
+
+def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None) -> Blocker:
+    """An entry with what keeps whom it is about from its work, and the cure of that first. `most`: characters that are told."""
+    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
+    fix = " ".join(filter(None, [*(sign.fix for sign in signs), entry.fix]))
+    return entry.model_copy(update={"observed": observed[:most], "fix": fix})
 
 
 def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from activities.on_node.look_at_node import unit
+from activities.on_node.look_at_node import own_unit
 from domain.policy import AcceptedFinding
 
 ENDS_WITH_IT = AcceptedFinding(code="PF43", object="*", by="the playground", reason="its nodes are to end with it")
@@ -10,7 +10,7 @@ ENDS_WITH_IT = AcceptedFinding(code="PF43", object="*", by="the playground", rea
 
 def accepted() -> tuple[AcceptedFinding, ...]:
     """Nothing, where the playground is in no unit of systemd."""
-    return (ENDS_WITH_IT,) if unit() is not None else ()
+    return (ENDS_WITH_IT,) if own_unit() is not None else ()
 
 
 def accepting(policy: dict[str, Any]) -> dict[str, Any]:

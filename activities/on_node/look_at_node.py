@@ -68,15 +68,23 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def unit() -> dict[str, Any] | None:
-    """The service of systemd that this program is in, as whatever is started from here is, and whom a stop of that ends.
-    Sessions are scopes."""
+def own_unit() -> tuple[str, bool] | None:
+    """The service of systemd that this program is in, as whatever is started from here is; and whether it is a user's. Sessions
+    are scopes."""
     paths = re.findall(r"^(?:0:|\d+:name=systemd):(/\S*)$", text(CONTROL_GROUPS) or "", re.MULTILINE)
     units = [name for path in paths for name in path.split("/") if name.endswith((".service", ".scope"))]
     if not units or not units[-1].endswith(".service"):
         return None
-    is_users = any(name.startswith("user@") for name in units[:-1])
-    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=KillMode", units[-1]]
+    return units[-1], any(name.startswith("user@") for name in units[:-1])
+
+
+def unit() -> dict[str, Any] | None:
+    """With whom a stop of it ends."""
+    found = own_unit()
+    if found is None:
+        return None
+    name, is_users = found
+    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=KillMode", name]
     environment = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}"} if is_users else None
     said = ""
     try:
@@ -86,7 +94,7 @@ def unit() -> dict[str, Any] | None:
         said = done.stdout.decode(errors="replace").strip()
     except (OSError, subprocess.SubprocessError):
         pass  # told as not known
-    return {"name": units[-1], "is_users": is_users, "kill_mode": said[len(PROPERTY) :] if said.startswith(PROPERTY) else ""}
+    return {"name": name, "is_users": is_users, "kill_mode": said[len(PROPERTY) :] if said.startswith(PROPERTY) else ""}
 
 
 def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
@@ -142,7 +150,8 @@ def glance(process: str) -> dict[str, Any]:
     own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
     shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
-    unheard, unsent = undelivered(process)
+    lines, inodes = tcp_lines(process), inodes_of(process)
+    unheard, unsent = undelivered(lines, inodes)
     return {
         "at": time.monotonic(),
         "cpu": {tid: found for tid, found in shares.items() if found is not None},
@@ -154,7 +163,7 @@ def glance(process: str) -> dict[str, Any]:
         "unheard": unheard,
         "unsent": unsent,
         "frozen": frozen(process),
-        "unaccepted": accepts_not(process),
+        "unaccepted": accepts_not(lines, inodes),
     }
 
 
@@ -191,11 +200,9 @@ def on_cpu(thread: str) -> tuple[float, float] | None:
     return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
 
 
-def undelivered(process: str) -> tuple[list[str], set[str]]:
+def undelivered(lines: list[list[str]], inodes: set[str | None]) -> tuple[list[str], set[str]]:
     """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
     sends waits."""
-    inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
-    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
     most = {CONNECTING: 1, ESTABLISHED: 2}
     own = [f for f in lines if f[9] in inodes and f[3] in most]
     lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
@@ -203,10 +210,8 @@ def undelivered(process: str) -> tuple[list[str], set[str]]:
     return sorted(lost), full
 
 
-def accepts_not(process: str) -> dict[int, tuple[int, str]]:
+def accepts_not(lines: list[list[str]], inodes: set[str | None]) -> dict[int, tuple[int, str]]:
     """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
-    inodes = {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
-    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
     waiting: Counter[int] = Counter()
     for fields in lines:
         if fields[3] == LISTENING and fields[9] in inodes:
@@ -348,22 +353,29 @@ def limits(pid: int | None) -> dict[str, Any]:
 
 def sockets(pid: int) -> list[str] | None:
     """The process's own ends of established TCP connections, by the inodes of its open files (proc(5))."""
-    open_files = names(f"/proc/{pid}/fd")
-    if not open_files:
+    if not names(f"/proc/{pid}/fd"):
         return None
-    inodes = {inode_of(f"/proc/{pid}/fd/{name}") for name in open_files}
-    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/{pid}/net/{kind}") or "").splitlines()[1:]]
+    lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
     return sorted({address(fields[1]) for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes})
 
 
 def listener(port: int) -> int | None:
     """The process that listens there, as far as we may know."""
-    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/net/{kind}") or "").splitlines()[1:]]
-    wanted = {fields[9] for fields in lines if fields[3] == LISTENING and port_of(fields[1]) == port}
+    wanted = {fields[9] for fields in tcp_lines("/proc") if fields[3] == LISTENING and port_of(fields[1]) == port}
     for pid in names("/proc") if wanted else []:
-        if pid.isdigit() and any(inode_of(f"/proc/{pid}/fd/{name}") in wanted for name in names(f"/proc/{pid}/fd")):
+        if pid.isdigit() and inodes_of(f"/proc/{pid}") & wanted:
             return int(pid)
     return None
+
+
+def tcp_lines(process: str) -> list[list[str]]:
+    """Of both versions, split; of our own network where it is only `/proc`."""
+    return [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
+
+
+def inodes_of(process: str) -> set[str | None]:
+    """Of the sockets that it has open."""
+    return {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
 
 
 def inode_of(path: str) -> str | None:

@@ -130,27 +130,21 @@ class Looked:
     @property
     def excused(self) -> frozenset[str]:
         """Nodes in our hands that have their time still, or are to end: what they lack is what the step is there for."""
-        return frozenset(name for name in self.in_hand if not self._is_overdue(name))
+        return self.in_hand - {self.name(view.id) for view in self.observation.nodes if self._is_overdue(view)}
 
     def unproven(self) -> list[NodeView]:
         """Nodes in our hands that run as a step of ours has started them, longer than most need to be well."""
-        excused = self.excused
-        return [view for view in self.observation.nodes if self._is_held(view) - excused and _is_restarted(view)]
+        overdue = self.in_hand - self.excused
+        return [view for view in self.observation.nodes if self.name(view.id) in overdue and _is_restarted(view)]
 
     def is_ending(self, view: NodeView) -> bool:
-        """Whether a step of ours is to stop its process, or has told it to, and began longer ago than most take for that."""
-        return bool(self._is_held(view)) and _is_to_end(view) and self._is_over(self.step_since)
+        """Of a node in our hands: whether its process is to end, or was told to, since longer ago than most take for that."""
+        return _is_to_end(view) and self._is_over(self.step_since)
 
-    def _is_held(self, view: NodeView) -> frozenset[str]:
-        return self.in_hand & {self.name(view.id)}
-
-    def _is_overdue(self, name: str) -> bool:
+    def _is_overdue(self, view: NodeView) -> bool:
         """By when its new process was started; of one that the step has not touched yet, by when the step began."""
-        view = next((view for view in self.observation.nodes if self.name(view.id) == name), None)
-        if view is None or _is_to_end(view):
-            return False
         process = view.process
-        if process is not None and not process.is_running:
+        if _is_to_end(view) or (process is not None and not process.is_running):
             return False
         return self._is_over(process.started_at if process is not None and _is_restarted(view) else self.step_since)
 

@@ -9,7 +9,7 @@ from domain.cluster import servers_in
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.standing import MACHINE
-from domain.vital_signs import Sign, bad_signs
+from domain.vital_signs import Sign, bad_signs, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
 
@@ -70,10 +70,7 @@ def _cause(looked: Looked, name: str, *explained: WaitReason) -> Cause:
 def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
     if not signs:
         return found
-    entry = found.blocker
-    observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
-    fix = " ".join(filter(None, [*(sign.fix for sign in signs), entry.fix]))
-    return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
+    return Cause(signed(found.blocker, signs), found.explains)
 
 
 def _addresses(looked: Looked) -> Iterator[tuple[str, str]]:

@@ -239,7 +239,7 @@ async def test_what_a_worker_has_started_may_keep_it_from_its_work(queue: TaskQu
             identity = f"{process.pid}@{socket.gethostname()}"
             os.kill(child, signal.SIGSTOP)
             assert await asyncio.to_thread(until_stopped, child)
-            found = await pollers.signs_of_worker(identity, queue)
+            found = await pollers.signs_of(identity, queue)
             assert (f"kill -CONT {child}." in [sign.fix for sign in found]) == is_told
         finally:
             os.kill(child, signal.SIGKILL)

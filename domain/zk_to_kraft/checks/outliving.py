@@ -6,23 +6,24 @@ from domain.decisions import Finding, Severity
 from domain.survey import StartUnit
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
-CODE, OBJECT = "PF43", "keeperless-activities"
+CODE = "PF43"
 EXPECTED = "nodes outlive it: KillMode=process"
 
 
-def why_they_would_end(unit: StartUnit) -> str:
-    """In words, where a stop of that unit would end what was started in it; else empty."""
+def ending_with(unit: StartUnit) -> Finding | None:
+    """Where a stop of that unit would end what was started in it, or nobody tells."""
     if unit.kill_mode in {"process", "none"}:
-        return ""
+        return None
     told = f"KillMode={unit.kill_mode}" if unit.kill_mode else "whose KillMode `systemctl show` does not tell"
-    return f"what it starts is in the control group of {unit.name}, {told}: a stop or restart of that unit ends those nodes too"
-
-
-def how_to_outlive(unit: StartUnit) -> str:
     systemctl = "systemctl --user" if unit.is_users else "systemctl"
-    return (
-        f"`{systemctl} edit {unit.name}`: KillMode=process below [Service]; `{systemctl} daemon-reload`. It holds for what "
-        "runs, nothing has to be restarted."
+    return Finding(
+        code=CODE,
+        object="keeperless-activities",
+        observed=f"what it starts is in the control group of {unit.name}, {told}: a stop or restart of that unit ends those "
+        "nodes too",
+        expected=EXPECTED,
+        fix=f"`{systemctl} edit {unit.name}`: KillMode=process below [Service]; `{systemctl} daemon-reload`. It holds for what "
+        "runs, nothing has to be restarted.",
     )
 
 
@@ -37,9 +38,7 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
             )
             yield unverifiable(CODE, name, seen.survey.why_missing(f"look at {name}"), EXPECTED, fix, Severity.BLOCKER)
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
-    for unit in units:
-        if why := why_they_would_end(unit):
-            yield Finding(code=CODE, object=OBJECT, observed=why, expected=EXPECTED, fix=how_to_outlive(unit))
+    yield from filter(None, map(ending_with, units))
 
 
 CHECKS = (
