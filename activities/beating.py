@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio import activity
@@ -25,8 +26,10 @@ class Beat:
         activity.heartbeat(self._details)
 
     def note(self, look: int, stage: str, done: int, total: int) -> None:
-        """From any thread, as often as you like."""
-        self._details = {**self._details, "look": look, "stage": stage, "done": done, "total": total}
+        """From any thread, as often as you like. `since` is told besides: when it was another look, stage or count last."""
+        told = {"look": look, "stage": stage, "done": done, "total": total}
+        if any(self._details.get(name) != value for name, value in told.items()):
+            self._details = {**self._details, **told, "since": datetime.now(UTC).isoformat()}
 
     @contextlib.asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:

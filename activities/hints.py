@@ -6,18 +6,23 @@ Each in the time in which somebody waits for an answer: what does not come is na
 import asyncio
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 
 from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
+from activities.busy_clients import busy_clients
 from activities.forgotten_topics import forgotten_topics
-from activities.in_time import in_time
+from activities.in_time import all_within, in_time
 from activities.machine_hints import MachineHints, MachinesSeen
+from activities.member_files import member_files
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
+from activities.port_hints import holders
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.sessions import session
 from activities.suspects import stray_configs
+from activities.thread_hints import thread_hints
 from activities.throttles import throttles
 from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
@@ -25,16 +30,24 @@ from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, serv
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten
+from domain.vital_signs import PortHolder
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
 
+Logs = dict[int, tuple[str, ...]]
+ServerLogs = dict[str, tuple[str, ...]]
+Holders = dict[str, tuple[PortHolder, ...]]
+
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
+
+HINTS_SECONDS = 5.0
+"""For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
 
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
@@ -60,7 +73,7 @@ class Hinting:
         """Every server of the ensemble by itself, by `host:port`."""
         addresses = servers_in(cluster.spec.zookeeper.connect)
         answers = await asyncio.gather(*(self._servers.serving(*host_and_port(address)) for address in addresses))
-        return dict(zip(addresses, answers, strict=True))
+        return settled(dict(zip(addresses, answers, strict=True)))
 
     async def hints(
         self,
@@ -73,55 +86,99 @@ class Hinting:
     ) -> Hints:
         """`in_hand`: the nodes that a step of ours works on. `servers`: what `ask_servers` has said."""
         silent: list[str] = []
-        asked = asyncio.gather(
-            self._logs(cluster, worth_reading(cluster.spec, observation, situation, in_hand), silent),
-            self._server_logs(cluster, servers, silent),
-            in_time("assignments in ZooKeeper", self._assigned(cluster, observation, situation), silent, NOTHING_ASSIGNED),
-            in_time("configs in the quorum's log", self._strays(cluster, observation, situation), silent, NO_SUSPECT),
-            in_time("znodes that the copy reads", self._unreadable(cluster, observation, situation), silent, NO_SUSPECT),
-        )
-        further = asyncio.gather(
-            in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
-            in_time("topics in ZooKeeper", self._forgotten(cluster, observation, situation), silent, NOTHING),
-            in_time("what Kafka keeps in ZooKeeper", self._missing(cluster, observation, situation), silent, NOTHING),
-            in_time("what ZooKeeper lacks", self._unwritten(cluster, observation, situation), silent, None),
-            in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
-        )
-        watched = worth_watching(cluster.spec, observation, situation, in_hand)
-        down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
-        theirs = (migration_id, cluster, observation)
-        knocked = asyncio.gather(
-            self._machines.of_nodes(*theirs, watched, down, silent),
-            self._machines.of_ours(migration_id, observation, silent),
-            self._machines.of_servers(*theirs, servers, silent),
-            self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
-            self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
-        )
-        found, more, (seen, ours, of_servers, metadata, deaf) = await asyncio.gather(asked, further, knocked)
-        logs, server_logs, assigned, strays, unreadable = found
-        throttled, forgotten, missing, lacking, large = more
+        with all_within(HINTS_SECONDS):
+            watched = worth_watching(cluster.spec, observation, situation, in_hand)
+            down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
+            theirs = (migration_id, cluster, observation)
+            logged = asyncio.gather(
+                self._said(cluster, worth_reading(cluster.spec, observation, situation, in_hand), down, servers, silent),
+                self._of_metadata(cluster, observation, situation, servers, silent),
+            )
+            knocked = asyncio.gather(
+                self._machines.of_nodes(*theirs, watched, down, silent),
+                self._machines.of_ours(migration_id, observation, silent),
+                self._machines.of_servers(*theirs, servers, silent),
+                self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
+                self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
+            )
+            inside = asyncio.gather(
+                member_files(self._members, cluster.spec.zookeeper, servers, silent),
+                thread_hints(self._ports, cluster, observation, worth_asking(cluster.spec, situation, in_hand), silent),
+            )
+            (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
+        logs, server_logs, taken = said
+        seen, ours, of_servers, metadata, deaf = seen_there
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
-        return Hints(
+        return replace(
+            found,
             logs=logs,
             servers=servers,
             server_logs=server_logs,
-            assigned=assigned,
-            strays=strays,
-            unreadable=unreadable,
+            server_files=server_files,
             shut=shut,
             unheard=unheard,
             set_dynamically=set_dynamically,
+            signs=machines.signs,
+            holders=taken,
+            own_signs=own_signs,
+            changes=machines.changes | besides,
+            threads=threads,
+            silent=tuple(silent),
+        )
+
+    async def _said(
+        self,
+        cluster: ClusterRecord,
+        nodes: Iterable[int],
+        down: Iterable[int],
+        servers: Mapping[str, Serving],
+        silent: list[str],
+    ) -> tuple[Logs, ServerLogs, Holders]:
+        """The logs, and who has the ports that by these could not be bound."""
+        logs, server_logs = await asyncio.gather(
+            self._logs(cluster, nodes, silent), self._server_logs(cluster, servers, silent)
+        )
+        taken = await holders(self._ports, self._members, cluster.spec, down, logs, servers, server_logs, silent)
+        return logs, server_logs, taken
+
+    async def _of_metadata(
+        self,
+        cluster: ClusterRecord,
+        observation: Observation,
+        situation: Situation,
+        servers: Mapping[str, Serving],
+        silent: list[str],
+    ) -> Hints:
+        """What is in ZooKeeper and in the quorum's log, or is not."""
+        theirs = (cluster, observation, situation)
+        asked = asyncio.gather(
+            in_time("assignments in ZooKeeper", self._assigned(*theirs), silent, NOTHING_ASSIGNED),
+            in_time("configs in the quorum's log", self._strays(*theirs), silent, NO_SUSPECT),
+            in_time("znodes that the copy reads", self._unreadable(*theirs), silent, NO_SUSPECT),
+        )
+        further = asyncio.gather(
+            in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
+            in_time("topics in ZooKeeper", self._forgotten(*theirs), silent, NOTHING),
+            in_time("what Kafka keeps in ZooKeeper", self._missing(*theirs), silent, NOTHING),
+            in_time("what ZooKeeper lacks", self._unwritten(*theirs), silent, None),
+            in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
+            in_time("who asks ZooKeeper most", self._busiest(cluster, situation, servers), silent, NOTHING),
+        )
+        found, more = await asyncio.gather(asked, further)
+        assigned, strays, unreadable = found
+        throttled, forgotten, missing, lacking, large, busiest = more
+        return Hints(
+            assigned=assigned,
+            strays=strays,
+            unreadable=unreadable,
             throttles=throttled,
             forgotten=forgotten,
             missing=missing,
             unwritten=lacking,
             crowded=large,
-            signs=machines.signs,
-            own_signs=own_signs,
-            changes=machines.changes | besides,
-            silent=tuple(silent),
+            busiest=busiest,
         )
 
     async def _deaf(
@@ -198,7 +255,7 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await unreadable_znodes(tree)
 
-    async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> dict[int, tuple[str, ...]]:
+    async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Logs:
         async def read(node_id: int) -> tuple[str, ...]:
             tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
             return await in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
@@ -255,6 +312,12 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await crowded(tree)
 
+    async def _busiest(self, cluster: ClusterRecord, situation: Situation, servers: Mapping[str, Serving]) -> tuple[str, ...]:
+        is_slow = not {Serving.BUSY, Serving.STUCK}.isdisjoint(servers.values())
+        if not is_slow and not _is_behind(situation):
+            return ()
+        return await busy_clients(self._ports.zookeepers, cluster.spec.zookeeper.connect)
+
     async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What a failover would choke on, before there is one."""
         if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
@@ -290,6 +353,12 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
     wanted += in_hand_ids(spec, in_hand)
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
+
+
+def worth_asking(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> list[int]:
+    """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer."""
+    waiting = {*UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
+    return [node.id for node in situation.nodes if node.mode in waiting or spec.node_name(node.id) in in_hand]
 
 
 def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:

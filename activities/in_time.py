@@ -1,7 +1,10 @@
 """`in_time`: an answer for people who wait, or the word that it did not come."""
 
 import asyncio
-from collections.abc import Awaitable
+import math
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from temporalio import activity
@@ -15,14 +18,29 @@ HINT_SECONDS = 3.5
 """For each thing that is looked up besides the look itself."""
 
 
+UNTIL: ContextVar[float] = ContextVar("UNTIL", default=math.inf)
+"""By the event loop's clock: when all of it is over, for who has begun one search of many parts."""
+
+
+@contextmanager
+def all_within(seconds: float) -> Iterator[None]:
+    """One deadline for all that is asked `in_time` in here, also one after the other: what is known by then is told."""
+    token = UNTIL.set(asyncio.get_running_loop().time() + seconds)
+    try:
+        yield
+    finally:
+        UNTIL.reset(token)
+
+
 async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
     """The answer, or `default` with the reason noted in `silent`: a bug in one hint, too, costs nobody the others."""
-    limit = HINT_SECONDS if seconds is None else max(seconds, 0.0)
+    left = UNTIL.get() - asyncio.get_running_loop().time()
+    limit = max(min(HINT_SECONDS if seconds is None else seconds, left), 0.0)
     try:
         async with asyncio.timeout(limit):
             return await asked
     except TimeoutError:
-        silent.append(f"{what}: no answer within {limit:g} s")
+        silent.append(f"{what}: no answer within {limit:.2g} s")
     except (KeeperlessError, CannotLook) as error:
         silent.append(f"{what}: {error}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the others are told

@@ -90,8 +90,10 @@ class MachineHints:
 
         async def look(name: str, member: ZooKeeperMemberSpec) -> MachinesSeen:
             address, watched = name.split()[1], None
-            if servers.get(address) not in {Serving.REFUSED, Serving.UNREACHED}:
-                watched = watch_server(self._members.machine(member), host_and_port(address)[1], data_of(member))
+            if servers.get(address) is not Serving.UNREACHED:
+                refuses = servers.get(address) is Serving.REFUSED
+                at, machine = host_and_port(address)[1], self._members.machine(member)
+                watched = watch_server(machine, at, data_of(member), is_shut=refuses)
             return await _look(name, watched, partial(self._notes.of_server, migration_id, member, name), silent)
 
         return _all_of(await asyncio.gather(*(look(name, member) for name, member in wanted.items())))
@@ -104,13 +106,13 @@ class MachineHints:
     async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
         node, process = cluster.spec.node(node_id), observation.node(node_id).process
         assert process is not None  # noqa: S101 - only who runs is watched
-        pid = int((process.identity or "").partition("@")[0])
+        pid = int(process.pid)
         return await watch_process(self._ports.drivers.driver(node), node, pid)
 
 
 async def _look(
     name: str,
-    watched: Awaitable[VitalSigns] | None,
+    watched: Awaitable[VitalSigns | None] | None,
     changed: Callable[[], Awaitable[MachineChanges | None]],
     silent: list[str],
 ) -> MachinesSeen:

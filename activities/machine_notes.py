@@ -16,12 +16,13 @@ from temporalio import activity
 
 from activities.look_here import PROGRAM, look_here
 from activities.metadata_notes import metadata_facts
+from activities.next_start import environment_of_next_start
 from activities.node_survey import CannotLook, run_program
 from activities.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place
+from domain.machine_notes import OURS, SERVER_FILE, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
@@ -118,10 +119,10 @@ class MachineNotes:
     async def _look(self, node: NodeSpec, identity: str | None) -> dict[str, Any]:
         return await _told(self._ports.drivers.driver(node), request_of(node, identity))
 
-    async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str) -> dict[str, Any]:
+    async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str, config: str | None = None) -> dict[str, Any]:
         data = data_of(member)
         data += [f"{folder}/version-2" for folder in data]
-        request = {"identity": None, "port": host_and_port(name)[1], "places": [], "files": [], "data": data}
+        request = {"identity": None, "port": host_and_port(name)[1], "places": [], "files": [], "data": data, "config": config}
         return await _told(self._members.machine(member), request)
 
     async def of_node(self, migration_id: str, cluster: ClusterRecord, view: NodeView) -> MachineChanges | None:
@@ -129,13 +130,21 @@ class MachineNotes:
         before = await self._ports.ledger.note(migration_id, cluster.spec.node_name(view.id))
         if before is None:
             return None
+        node = cluster.spec.node(view.id)
         identity = view.process.identity if view.process is not None and view.process.is_running else None
-        return _between(before, await self._look(cluster.spec.node(view.id), identity))
+        told = await self._look(node, identity)
+        if identity is None and (known := before.facts.get("environment")):
+            driver = self._ports.drivers.driver(node)
+            told["facts"]["environment"] = await environment_of_next_start(driver, node, known)
+        return _between(before, told)
 
     async def of_server(self, migration_id: str, member: ZooKeeperMemberSpec, name: str) -> MachineChanges | None:
         """The same of a server of the ensemble."""
         before = await self._ports.ledger.note(migration_id, name)
-        return _between(before, await self._look_at_server(member, name)) if before is not None else None
+        if before is None:
+            return None
+        config = before.facts.get("setting", {}).get(SERVER_FILE)
+        return _between(before, await self._look_at_server(member, name, config))
 
     async def of_ours(self, migration_id: str) -> MachineChanges | None:
         """The same of keeperless-activities, which is this process; nothing where another machine of it was noted."""

@@ -22,7 +22,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration, StartUnit
-from domain.vital_signs import VitalSigns, vital_signs_in
+from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 PROGRAM = (Path(__file__).parent / "on_node" / "look_at_node.py").read_text(encoding="utf-8")
@@ -100,17 +100,23 @@ async def start_unit(driver: NodeDriver) -> StartUnit | None:
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
     """Takes a second. Raises `CannotLook`, `Transient`."""
-    return await _watch(driver, {"watch": pid, "log_dirs": node.log_dirs})
-
-
-async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[str]) -> VitalSigns:
-    """The same of a server of ZooKeeper, by the port at which it listens."""
-    return await _watch(machine, {"watch_port": port, "log_dirs": data_dirs})
-
-
-async def _watch(machine: NodeDriver | MemberMachine, asked: Mapping[str, object]) -> VitalSigns:
-    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
+    asked = {"watch": pid, "log_dirs": node.log_dirs}
+    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time())
+
+
+async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[str], *, is_shut: bool) -> VitalSigns | None:
+    """The same of a server of ZooKeeper, by the port at which it listens. `is_shut`: nobody accepts there; `None` where it does
+    not run."""
+    asked = {"watch_port": port, "log_dirs": data_dirs, "is_shut": is_shut}
+    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
+    return vital_signs_in(answer, answer["clock"], time.time()) if answer else None
+
+
+async def port_holders(machine: NodeDriver | MemberMachine, ports: Sequence[int]) -> tuple[PortHolder, ...]:
+    """Who has these ports there, as far as somebody has. Raises `CannotLook`, `Transient`."""
+    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps({"ports": ports})]))
+    return tuple(PortHolder.model_validate(found) for found in answer["holders"])
 
 
 async def watch_ourselves() -> VitalSigns:

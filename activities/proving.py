@@ -21,6 +21,7 @@ from domain.contracts import StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import KeeperlessError
 from domain.observation import Observation
+from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned
 
@@ -44,7 +45,7 @@ class Proof:
 
 async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) -> Proof:
     """Look until all are proven k times in a row, one node has died, or the deadline is over."""
-    good, why, cluster = 0, "", rolled[0].target.cluster
+    good, well, looks, why, cluster = 0, 0, 0, "", rolled[0].target.cluster
     node_ids = [one.target.node.id for one in rolled]
     deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
     while time.monotonic() < deadline:
@@ -55,12 +56,18 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
             return Proof({one.target.node.id: _beside_dead(one.target, dead) for one in rolled})
         missing = (why_not_proven(seen, cluster.spec, request.policy, node_id, request.step.stage) for node_id in node_ids)
         why = next((found.words for found in missing if found is not None), "")
-        good = good + 1 if not why else 0
+        good, well, looks = (good + 1 if not why else 0), well + (not why), looks + 1
         if good >= request.policy.stable_samples:
             await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
             return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports))
         await asyncio.sleep(request.policy.poll_interval.total_seconds())
-    return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {why}" for one in rolled})
+    told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
+    return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled})
+
+
+def _so_far(well: int, looks: int, policy: MigrationPolicy) -> str:
+    deadline = f"policy.restart_deadline, {policy.restart_deadline.total_seconds():g} s"
+    return f"well in {well} of {looks} looks within {deadline}, of which the last {policy.stable_samples} have to be"
 
 
 def _has_ended(seen: Observation, node_id: int) -> bool:

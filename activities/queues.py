@@ -2,9 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -24,9 +24,13 @@ from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
 from activities.observe import Ports
 from activities.settings import ActivitySettings
-from console.leaving import until_told
+from console.leaving import exit_cleanly, until_told
 from domain.contracts import TaskQueue
-from ledger.ledger import open_ledger
+from ledger.errors import LedgerUnavailable
+from ledger.ledger import SqlLedger, open_ledger
+
+PAUSE = timedelta(seconds=2)
+"""Between two attempts at opening the ledger."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
         loop.add_signal_handler(name, stop.set)
     async with AsyncExitStack() as stack:
         ports = Ports(
-            ledger=await stack.enter_async_context(open_ledger(settings.ledger_url)),
+            ledger=await opened(settings.ledger_url, stack, stop),
             drivers=SpecDrivers(),
             zookeepers=KazooEnsembles(secrets),
             kafka=BrokerAdmin(secrets),
@@ -90,3 +94,32 @@ async def serve(settings: ActivitySettings, manner: Manner, queues_of: QueuesOf,
         served = [queue.name for queue in queues]
         structlog.get_logger().info("serving", task_queues=served, server=config["target_host"], **told)
         await until_told(stop)
+
+
+async def opened(url: str, stack: AsyncExitStack, stop: asyncio.Event) -> SqlLedger:
+    """The ledger, as soon as its database answers: a worker that ended for it would be missing once it does."""
+    while True:
+        try:
+            return await _unless_told(stop, stack.enter_async_context(open_ledger(url)))
+        except LedgerUnavailable as error:
+            if stop.is_set():
+                raise
+            structlog.get_logger().warning("the ledger does not answer; nothing is served yet", error=str(error))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), PAUSE.total_seconds())
+
+
+async def _unless_told(stop: asyncio.Event, opening: Coroutine[Any, Any, SqlLedger]) -> SqlLedger:
+    """It may have to upgrade the ledger, in a thread that waits for minutes and cannot be cut off. That is one transaction,
+    so whoever leaves in the middle of it leaves the ledger as it was.
+    """
+    ours, told = asyncio.create_task(opening), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({ours, told}, return_when=asyncio.FIRST_COMPLETED)
+        if not ours.done():
+            structlog.get_logger().info("told to stop before the ledger was open")
+            exit_cleanly()
+        return await ours
+    finally:
+        told.cancel()
+        ours.cancel()

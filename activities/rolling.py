@@ -51,11 +51,12 @@ from activities.observe import Ports
 from activities.pauses import PauseMeter
 from activities.proving import Proof, Rolled, prove
 from activities.startable import why_not_startable
+from activities.stops import does_not_stop
 from activities.together import all_of
 from domain.cluster import Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step
-from domain.errors import Transient, Unsafe
+from domain.errors import Transient
 from domain.observation import RollMark
 
 LEFT_OUT = (
@@ -213,7 +214,7 @@ class Rolling:
             if time.monotonic() - begun < deadline.total_seconds():
                 raise
             if not is_controller:
-                raise Unsafe(f"{target.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
+                raise does_not_stop(target.name, request.policy, error) from error
             await ensure_not_superseded(request, self._ports)
             await target.driver.kill(identity, KILL_DEADLINE)
 

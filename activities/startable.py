@@ -58,8 +58,8 @@ async def why_not_startable(
 
 async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
     driver = ports.drivers.driver(node)
-    if await installed_jars(driver, node.kafka_home):
-        return await _why_not_whole(cluster, node, driver)
+    if found := await installed_jars(driver, node.kafka_home):
+        return await _why_not_whole(cluster, node, driver) or await _why_another_version(cluster, node, found, ports)
     return (
         f"{cluster.spec.node_name(node.id)}: {node.kafka_home}/libs has no Kafka (kafka_2.….jar). {UNTIL} Put the installation "
         "back (a volume that is not mounted, a package that was removed), or correct kafka_home and the start command."
@@ -78,6 +78,28 @@ async def _why_not_whole(cluster: ClusterRecord, node: NodeSpec, driver: NodeDri
         f"{cluster.spec.node_name(node.id)}: {folder}/{broken[0]} is empty, or no jar. {UNTIL} Install that version of Kafka "
         "again: an upgrade was cut off, or its volume is full."
     )
+
+
+async def _why_another_version(cluster: ClusterRecord, node: NodeSpec, found: set[str], ports: Ports) -> str | None:
+    """A package that was replaced under a process, which goes on with the jars that it has open. What was looked at before has
+    judged the silence of one that tells no version."""
+    try:
+        runs = (await ports.metrics.read(node.metrics)).kafka_version
+    except KeeperlessError:
+        return None
+    others = [version for version in sorted(found) if _release(version) != _release(runs or version)]
+    if not others:
+        return None
+    return (
+        f"{cluster.spec.node_name(node.id)}: it runs Kafka {runs}, and {node.kafka_home}/libs has {some(others)} by "
+        "now. Nothing was stopped: the node runs, and would start as another version. Install the version that runs again, "
+        "and keep what has upgraded it (unattended upgrades, configuration management) away until the migration has ended."
+    )
+
+
+def _release(version: str) -> list[str]:
+    """As `3.9`: a later patch of it starts, and is what an operator may want."""
+    return version.split(".")[:2]
 
 
 async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
@@ -102,7 +124,7 @@ async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Proces
     since, whoever runs has them, and whoever starts again refuses every such batch. Another user's process may not be looked
     at: then nobody knows, as of one that has needed none so far."""
     driver = ports.drivers.driver(node)
-    of_process = f"/proc/{(process.identity or '').partition('@')[0]}"
+    of_process = f"/proc/{process.pid}"
     try:
         maps = await driver.read_part(f"{of_process}/maps", 0, PROC_BYTES) or b""
         told = await driver.read_part(f"{of_process}/mounts", 0, PROC_BYTES) or b""

@@ -37,6 +37,7 @@ from activities.quorum_log import open_log, read_on
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.sessions import session
 from activities.startable import why_not_startable
+from activities.stops import does_not_stop
 from activities.storage import storage_of
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import WAIT_MEANS, WaitReason
@@ -157,7 +158,7 @@ class Starting:
         except Transient as error:
             if time.monotonic() - begun < deadline.total_seconds():
                 raise
-            raise Unsafe(f"{member.name} does not stop, and is never killed: {error}. Stop it, then resume.") from error
+            raise does_not_stop(member.name, request.policy, error) from error
 
     async def _why_not_cured(self, request: StepRequest, cluster: ClusterRecord, member: Member) -> str | None:
         """Look until dual write is current k times in a row, or the deadlines of a restart and of a drain are over."""

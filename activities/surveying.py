@@ -130,5 +130,5 @@ async def _logins(
 
 def _pid(process: Process | None) -> int | None:
     """`4711@123` is pid and start time; another driver's identity may be neither."""
-    pid = (process.identity or "").partition("@")[0] if process is not None and process.is_running else ""
+    pid = process.pid if process is not None and process.is_running else ""
     return int(pid) if pid.isdecimal() else None

@@ -4,10 +4,11 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import structlog
 from pydantic import Field
@@ -16,24 +17,29 @@ from api.answers import Outgoing
 from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, last_poller, refusal, signs_of
-from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+from api.pollers import last_poller, pid_here, refusal, signs_of
+from api.programs import signs_of_program
+from api.temporal import TemporalRefused, TemporalUnavailable
+from api.temporal_causes import without_temporal
 from api.wiring import Wiring
 from domain import standing
 from domain.blocker import Blocker, blocker
+from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.decisions import WaitReason
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign, signed
-from ledger.errors import RESTORE, LedgerDamaged, LedgerUnavailable
+from ledger.errors import LedgerUnavailable
+
+Row = TypeVar("Row", Event, Command)
 
 log = structlog.get_logger()
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
-NO_TROUBLE = frozenset({standing.APPROVAL, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
-"""What waits for people, or for time."""
+NO_TROUBLE = frozenset({standing.APPROVAL, standing.SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
+"""What waits for people, or for time, or has much to do."""
 PAGE = 1000
 """Events read at a time."""
 
@@ -58,24 +64,23 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
     if record.progress.state not in ACTIVE_STATES:
         items = standing.of_refused(record) if record.progress.state is MigrationState.REFUSED else ()
         return _answer(record, None, items)
-    try:
-        return await _find(wiring, record, datetime.now(UTC))
-    except LedgerDamaged as error:
-        return _answer(record, None, [_of_ledger(error, "it can be read", datetime.now(UTC))])
+    return await _find(wiring, record, datetime.now(UTC))
 
 
 async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> BlockersAnswer:
-    events = await _events(wiring, record.id)
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
+    (events, untold), (commands, unasked) = await asyncio.gather(
+        _read(_events(wiring, record.id), now), _read(wiring.ledger.commands(record.id), now)
+    )
     looked, (run, unled), unwritable = await asyncio.gather(
-        _look(wiring.temporal, record, events, now, until),
-        _run(wiring.temporal, record, now, until),
+        _look(wiring, record, events, now, until),
+        _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
-    commands = await wiring.ledger.commands(record.id)
-    known = [*_known(record, seen, run, events, commands, now), *([unled] if unled is not None else [])]
-    own = [entry for entry in (unwritable, looked) if isinstance(entry, Blocker)]
+    asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
+    known = [*_known(record, seen, run, events, now), *asked, *([unled] if unled is not None else [])]
+    own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
@@ -106,7 +111,6 @@ def _known(
     seen: BlockersSeen | None,
     run: RunSeen,
     events: Sequence[Event],
-    commands: Sequence[Command],
     now: datetime,
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
@@ -114,10 +118,9 @@ def _known(
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
     yield from standing.of_tasks(run.tasks, now)
+    yield from standing.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
         yield from standing.of_steps(events)
-    if run.is_led:
-        yield from standing.of_commands(commands, now)
 
 
 def _once(found: Sequence[Blocker]) -> list[Blocker]:
@@ -125,18 +128,20 @@ def _once(found: Sequence[Blocker]) -> list[Blocker]:
     return list({(entry.code, entry.object): entry for entry in reversed(found)}.values())[::-1]
 
 
-WORKS_NOT = (
-    "It runs, and cannot work, mostly for its database: locked by a backup or by another process, full, out of connections, "
-    "not to be reached. Mend that; Temporal's own log has more. Nothing is lost meanwhile: migrations go on where they stood."
-)
-
-
 def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) -> standing.InHand | None:
     """The step that works on nodes, as long as their stop and their start may take."""
     step = standing.in_hand(events)
-    if step is None or now - step.began_at > record.policy.stop_deadline + record.policy.restart_deadline:
+    if step is None or is_over(step.began_at, now, record.policy.stop_deadline + record.policy.restart_deadline):
         return None
     return step
+
+
+async def _read(reading: Awaitable[list[Row]], now: datetime) -> tuple[list[Row], Blocker | None]:
+    """What the ledger has, or nothing and the entry that says why: what else is found needs no ledger."""
+    try:
+        return await reading, None
+    except LedgerUnavailable as error:
+        return [], _of_ledger(error, "it can be read", now)
 
 
 async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
@@ -148,23 +153,28 @@ async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
     return found
 
 
-async def _run(temporal: Temporal, record: MigrationRecord, now: datetime, until: float) -> tuple[RunSeen, Blocker | None]:
+async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: float) -> tuple[RunSeen, Blocker | None]:
     """What Temporal says of the run, and the entry of the worker that is missing."""
-    run = await run_seen(temporal, record)
+    run = await run_seen(wiring.temporal, record)
     if run.is_led:
-        tasks = await asyncio.gather(*(_with_signs(task, now, until) for task in run.tasks))
+        tasks = await asyncio.gather(*(_with_signs(wiring, task, now, until) for task in run.tasks))
         return run.model_copy(update={"tasks": tuple(tasks)}), None
     unled = "nobody answers a question to the migration's workflow"
-    return run, await _missing(temporal, TaskQueue.MIGRATIONS, unled, now, until)
+    return run, await _missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
 
 
-async def _with_signs(task: standing.PendingTask, now: datetime, until: float) -> standing.PendingTask:
-    """Of what is in work for longer than most things take, what keeps its worker, where that can be seen from here in time."""
-    if task.taken_at is None or now - task.taken_at < standing.UNTAKEN or not task.worker:
+async def _with_signs(wiring: Wiring, task: standing.PendingTask, now: datetime, until: float) -> standing.PendingTask:
+    """What keeps workers from what lies or is in work for longer than most things take, where that is seen here in time."""
+    if task.queue not in set(TaskQueue):
         return task
-    signs: tuple[Sign, ...] = ()
+    if standing.is_untaken(task, now) and not task.paused:
+        _, signs = await _absence(wiring, TaskQueue(task.queue), now, until)
+        return replace(task, signs=signs)
+    if task.taken_at is None or not is_over(task.taken_at, now, standing.UNTAKEN):
+        return task
+    signs = ()
     async with _in_time(until):
-        signs = await signs_of(task.worker, TaskQueue(task.queue))
+        signs = await signs_of(task.worker, TaskQueue(task.queue)) if task.worker else ()
     return replace(task, signs=signs)
 
 
@@ -181,29 +191,26 @@ async def _in_time(until: float) -> AsyncIterator[None]:
 
 
 async def _look(
-    temporal: Temporal, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
+    wiring: Wiring, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
 ) -> BlockersSeen | Blocker:
     """What a worker finds, or the entry that says why none does."""
     try:
-        return await blockers(temporal, record, _in_hand(events, record, now), standing.rolled(events))
+        return await blockers(wiring.temporal, record, _in_hand(events, record, now), standing.rolled(events))
     except NoWorker as error:
         took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
         nobody = "nobody took the task to look at the cluster"
-        return await _missing(temporal, TaskQueue.WATCH, took if error.was_taken else nobody, now, until)
+        return await _missing(wiring, TaskQueue.WATCH, took if error.was_taken else nobody, now, until)
     except ObservationFailed as error:
-        return _unseen(standing.OBSERVATION_FAILED, "the look at the cluster", str(error), "a worker can look at it", now)
+        return blocker(
+            standing.OBSERVATION_FAILED,
+            "the look at the cluster",
+            observed=str(error),
+            expected="a worker can look at it",
+            fix="Mend what is named. The log of keeperless-activities has it whole.",
+            since=now,
+        )
     except (TemporalUnavailable, TemporalRefused) as error:
-        return await _without_temporal(temporal, error, now)
-
-
-async def _without_temporal(temporal: Temporal, error: TemporalUnavailable | TemporalRefused, now: datetime) -> Blocker:
-    """Asked for its namespace it names what it lacks, of anything else it may only say that it cannot."""
-    try:
-        await temporal.ping()
-    except (TemporalUnavailable, TemporalRefused) as simplest:
-        error = simplest
-    seen = _unseen(standing.TEMPORAL_UNAVAILABLE, "Temporal", str(error), "it answers the API", now)
-    return seen.model_copy(update={"fix": WORKS_NOT}) if isinstance(error, TemporalUnavailable) and error.said else seen
+        return await without_temporal(wiring.temporal, error, now)
 
 
 async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) -> Blocker | None:
@@ -216,29 +223,26 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
 
 
 def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocker:
-    unseen = _unseen(standing.LEDGER_UNAVAILABLE, "the ledger", str(error), expected, now)
-    return unseen.model_copy(update={"fix": RESTORE}) if isinstance(error, LedgerDamaged) else unseen
+    return blocker(standing.LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
 
 
-async def _missing(temporal: Temporal, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
+async def _missing(wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
     """With who was there last, and what keeps it from its work where that can be seen from here, and in time."""
-    poller: Poller | None = None
+    words, signs = await _absence(wiring, queue, now, until)
+    return signed(standing.no_worker(queue, ". ".join([observed, *words]), now), signs, standing.MOST_OBSERVED)
+
+
+async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float) -> tuple[list[str], tuple[Sign, ...]]:
+    """Of a queue that nobody takes tasks from."""
+    words: list[str] = []
     signs: tuple[Sign, ...] = ()
     async with _in_time(until):
-        poller, refused = await asyncio.gather(last_poller(temporal, queue), refusal(temporal))
+        poller, refused = await asyncio.gather(last_poller(wiring.temporal, queue), refusal(wiring.temporal))
         signs = (refused,) if refused is not None else ()
-        signs += await signs_of(poller.identity, queue) if poller is not None else ()
-    words = ". ".join([observed, *([poller.in_words(now)] if poller is not None else [])])
-    return signed(standing.no_worker(queue, words, now), signs, standing.MOST_OBSERVED)
-
-
-def _unseen(code: str, about: str, observed: str, expected: str, now: datetime) -> Blocker:
-    fix = {
-        standing.OBSERVATION_FAILED: "Mend what is named. The log of keeperless-activities has it whole.",
-        standing.TEMPORAL_UNAVAILABLE: "Start Temporal, or make it reachable. Nothing is lost meanwhile: migrations go "
-        "on where they stood.",
-        standing.LEDGER_UNAVAILABLE: "Find who keeps its lock, and end that session: `fuser` on the file of SQLite, "
-        "pg_stat_activity and pg_locks of PostgreSQL. Or it takes no writes: its file system is full or read-only, it is "
-        "a standby (pg_is_in_recovery). Nothing is lost meanwhile: migrations go on where they stood.",
-    }[code]
-    return blocker(code, about, observed=observed, expected=expected, fix=fix, since=now)
+        if poller is not None:
+            words.append(poller.in_words(now))
+            signs += await signs_of(poller.identity, queue)
+        known = pid_here(poller.identity) if poller is not None else None
+        if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
+            signs += await signs_of_program(standing.PROGRAM_OF[queue], wiring.temporal, wiring.settings.ledger_url, known)
+    return words, signs

@@ -1,7 +1,7 @@
 """What could not be done at once is tried again: the schema at start, commands, abandoned starts, audit events."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import structlog
@@ -28,6 +28,13 @@ class Schema:
         self._url = url
         self._pause = pause
         self.is_current = False
+        self._why_not = LedgerUnavailable("its database does not answer")
+
+    def ensure_current(self) -> None:
+        """Raise what the database said last, until the schema is the one that this program knows."""
+        if not self.is_current:
+            said = f"the ledger's schema is not the one of this release yet: {self._why_not}"
+            raise LedgerUnavailable(said, self._why_not.fix)
 
     async def upgrade(self) -> None:
         """Returns when it is done. Raises `LedgerMisuse` when it can never be."""
@@ -36,6 +43,7 @@ class Schema:
                 await upgrade(self._url)
                 self.is_current = True
             except LedgerUnavailable as error:
+                self._why_not = error
                 log.warning("the ledger does not answer; its schema is not upgraded yet", error=str(error))
                 await asyncio.sleep(self._pause.total_seconds())
 
@@ -49,6 +57,8 @@ class Caretaker:
     starter: Starter
     audit: Audit
     pause: timedelta
+    last_read: dict[str, MigrationRecord] = field(default_factory=dict)
+    """Every migration that was active in the last round that could be read, by its id."""
 
     async def run(self) -> None:
         """Rounds for ever. A bug in one must not end all further ones: it is logged whole, and shows again."""
@@ -72,4 +82,7 @@ class Caretaker:
 
     async def _active(self) -> list[MigrationRecord]:
         by_state = [await self.ledger.migrations(state=state, limit=LOOKED_AT_ONCE) for state in sorted(ACTIVE_STATES)]
-        return [migration for migrations in by_state for migration in migrations]
+        active = [migration for migrations in by_state for migration in migrations]
+        self.last_read.clear()
+        self.last_read.update({migration.id: migration for migration in active})
+        return active

@@ -22,6 +22,7 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, FailureError
 from temporalio.service import RPCStatusCode
 
+from api.stumbles import last_stumble
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.contracts import ApprovalMessage, HoldMessage, RollbackMessage
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord
@@ -40,6 +41,9 @@ PASSING_LIMIT = timedelta(seconds=0.3)
 CLOSED_MEANWHILE = "AcceptedUpdateCompletedWorkflow"
 """Temporal's type for: the run took the update, and closed or continued as new before it answered."""
 
+OF_THE_WAY = frozenset({RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED})
+"""Never said of an order: the login, or a proxy."""
+
 HAS_ENDED = "The migration ended before the command reached it, or before its answer was seen: its events say what it did."
 
 
@@ -54,7 +58,9 @@ class CommandStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A workflow's answer to a command; `because` with a refusal. `is_taken`: the workflow has it, and has not answered yet."""
+    """A workflow's answer to a command; `because` with a refusal, or where Temporal said why it did not take it. `is_taken`:
+    the workflow has it, and has not answered yet.
+    """
 
     status: CommandStatus
     because: str = ""
@@ -73,6 +79,8 @@ class Courier:
     def __init__(self, ledger: SqlLedger, temporal: Temporal) -> None:
         self._ledger = ledger
         self._temporal = temporal
+        self.unsent: dict[str, str] = {}
+        """What Temporal said of commands that it did not take when they were sent last, by their ids."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def submit(self, command: Command) -> Command:
@@ -96,10 +104,16 @@ class Courier:
                 raise NoSuchMigration(migration_id)
             for command in pending:
                 answer = await self._ask(record, command, ANSWER_LIMIT if command is pending[-1] else PASSING_LIMIT)
+                self._keep(command, answer)
                 if answer.status is not CommandStatus.PENDING:
                     await self._note(record, command, answer)
                 elif not answer.is_taken:
                     return
+
+    def _keep(self, command: Command, answer: Answer) -> None:
+        self.unsent.pop(command.id, None)
+        if answer.status is CommandStatus.PENDING and answer.because:
+            self.unsent[command.id] = answer.because
 
     async def _ask(self, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
         """Also of a run that is over: it may have taken the command, and Temporal remembers what it answered."""
@@ -118,14 +132,19 @@ class Courier:
             await self._ledger.mark_refused(command.id, answer.because)
 
 
+TASK_FAILURE = "unexpected workflow task failure"
+"""Temporal, of an order with which the run cannot go on: its history says why."""
+
+
 async def send(temporal: Temporal, record: MigrationRecord, command: Command, patience: timedelta) -> Answer:
     """Send a command to the migration's own run: a later migration of the cluster has the same workflow id.
 
     `patience`: how long to wait for the answer of a workflow that has taken it.
     """
-    is_taken = False
+    is_asked, is_taken = False, False
     try:
         async with temporal.answering(ANSWER_LIMIT) as client:
+            is_asked = True
             handle = client.get_workflow_handle(record.workflow_id, first_execution_run_id=record.run_id)
             update = await handle.start_update(
                 command.kind.value, message_of(command), id=command.id, wait_for_stage=WorkflowUpdateStage.ACCEPTED
@@ -135,14 +154,34 @@ async def send(temporal: Temporal, record: MigrationRecord, command: Command, pa
                 await update.result()
     except WorkflowUpdateFailedError as error:
         return _answer_of(error.cause, has_ended=record.ended_at is not None)
-    except TemporalUnavailable:
-        return Answer(CommandStatus.PENDING, is_taken=is_taken)
+    except TemporalUnavailable as error:
+        return Answer(CommandStatus.PENDING, str(error) if error.said else "", is_taken=is_taken)
     except WorkflowUpdateRPCTimeoutOrCancelledError as error:
         _pass_cancellation_on(error)
         return Answer(CommandStatus.PENDING, is_taken=is_taken)
     except TemporalRefused as error:
-        return Answer(CommandStatus.REFUSED, HAS_ENDED if error.status is RPCStatusCode.NOT_FOUND else str(error))
+        if not is_asked or not await _is_of_the_order(temporal, error):
+            return Answer(CommandStatus.PENDING, str(error))
+        return Answer(CommandStatus.REFUSED, await _why_refused(temporal, record, error))
     return Answer(CommandStatus.DELIVERED)
+
+
+async def _why_refused(temporal: Temporal, record: MigrationRecord, error: TemporalRefused) -> str:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return HAS_ENDED
+    stumble = await last_stumble(temporal, record.workflow_id) if TASK_FAILURE in error.said else ""
+    return str(TemporalRefused(error.status, error.said, f"It failed: {stumble}") if stumble else error)
+
+
+async def _is_of_the_order(temporal: Temporal, error: TemporalRefused) -> bool:
+    """Refused for good is only what Temporal does not take while it answers us otherwise: a login that has run out, a namespace
+    that is not there, or a proxy that knows no way to it, are mended, and the order is delivered then.
+    """
+    try:
+        await temporal.ping()
+    except (TemporalRefused, TemporalUnavailable):
+        return False
+    return error.status not in OF_THE_WAY
 
 
 def message_of(command: Command) -> ApprovalMessage | HoldMessage | RollbackMessage:

@@ -2,23 +2,21 @@
 were paused by somebody.
 """
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 
-from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.common.v1 import Payloads, WorkflowExecution
 from temporalio.api.enums.v1 import (
     EventType,
     PendingActivityState,
     PendingWorkflowTaskState,
     TaskQueueType,
     TimeoutType,
-    WorkflowTaskFailedCause,
 )
 from temporalio.api.failure.v1 import Failure
-from temporalio.api.history.v1 import WorkflowTaskFailedEventAttributes
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflow.v1 import PendingActivityInfo, PendingWorkflowTaskInfo
 from temporalio.api.workflowservice.v1 import (
@@ -32,6 +30,7 @@ from temporalio.service import RPCStatusCode
 from api.answers import Outgoing
 from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release, unforeseen
 from api.runs import described, run_of
+from api.stumbles import WHERE, why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain import standing
 from domain.contracts import ActivityName, TaskQueue
@@ -39,10 +38,6 @@ from domain.records import MigrationRecord
 
 QUESTION_LIMIT = timedelta(seconds=6)
 """For a worker to answer for a run. It may have to read the run's history first."""
-
-LAST_EVENTS = 10
-"""Of a run's history, in which the failure of a workflow task is looked for: after a failed one nothing is written but what
-comes from outside."""
 
 QUEUE_OF: dict[str, TaskQueue] = {ActivityName.WATCH: TaskQueue.WATCH, ActivityName.RUN_CHECK: TaskQueue.CHECKS}
 """Of a migration's activities; every other is on the queue of effects."""
@@ -81,22 +76,8 @@ LOST_FIX = (
     "exit status where it is restarted; give it more. It is tried again by itself."
 )
 
-WHERE = "the worker's log has the cause"
-
-OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
-OTHER_CODE_FIX = (
-    "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
-    'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
-)
-
 FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX, LOST: LOST_FIX}
 """By error, where there is a better one than that of all."""
-
-SEARCH_ATTRIBUTES_FIX = (
-    "Somebody has removed a search attribute from Temporal's namespace. Create what is named there again: `temporal operator "
-    "search-attribute create --name NAME --type Keyword`, for Cluster, MigrationKind, Phase, MigrationId and Waiting. It goes "
-    "on by itself."
-)
 
 
 ENDED: dict[int, str] = {
@@ -104,6 +85,14 @@ ENDED: dict[int, str] = {
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED: "somebody has canceled it",
     EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED: "it has ended by itself, and the ledger does not say so",
 }
+
+
+SUPERSEDED = b'"superseded"'
+"""What a run gives that has lost its claim to the cluster, as JSON."""
+BEATEN = (
+    "it has ended by itself, because by the ledger not this run holds the cluster: another migration of it was started, or the "
+    "ledger was restored from a backup of before this one's start"
+)
 
 
 class RunSeen(Outgoing):
@@ -126,7 +115,8 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
             description = await described(client, record.workflow_id)
             tasks = [await _withheld(client, task) async for task in _tasks(client, description)]
     except TemporalRefused as error:
-        return RunSeen(is_running=False if error.status is RPCStatusCode.NOT_FOUND else None)
+        is_gone = error.status is RPCStatusCode.NOT_FOUND and await _has_namespace(temporal)
+        return RunSeen(is_running=False if is_gone else None)
     except TemporalUnavailable:
         return RunSeen(is_running=None)
     run = run_of(description)
@@ -157,7 +147,8 @@ async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
             if event.HasField("workflow_execution_failed_event_attributes"):
                 failure = event.workflow_execution_failed_event_attributes.failure
                 return f"it failed: {failure.message}" if failure.HasField("server_failure_info") else "it failed"
-            return ENDED.get(event.event_type, "")
+            result = event.workflow_execution_completed_event_attributes.result.payloads
+            return BEATEN if result and result[0].data == SUPERSEDED else ENDED.get(event.event_type, "")
     return ""
 
 
@@ -179,6 +170,15 @@ async def _unasked(temporal: Temporal, record: MigrationRecord) -> standing.Pend
     return None
 
 
+async def _has_namespace(temporal: Temporal) -> bool:
+    """Else what was asked for was not even looked for."""
+    try:
+        await temporal.ping()
+    except (TemporalRefused, TemporalUnavailable):
+        return False
+    return True
+
+
 async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[standing.PendingTask]:
     execution = description.workflow_execution_info.execution
     if description.workflow_extended_info.HasField("pause_info"):
@@ -193,7 +193,7 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         )
     elif description.HasField("pending_workflow_task"):
         task = description.pending_workflow_task
-        failure = await _why_failed(client, execution) if task.attempt > 1 else None
+        failure = await why_failed(client, execution) if task.attempt > 1 else None
         yield _workflow_task(task, failure)
     for activity in description.pending_activities:
         yield _task(activity, execution.workflow_id)
@@ -227,22 +227,9 @@ async def _withheld(client: Client, task: standing.PendingTask) -> standing.Pend
     return replace(task, paused=f"{limit}, set {by}", fix=UNLIMIT.format(task.queue))
 
 
-async def _why_failed(client: Client, execution: WorkflowExecution) -> WorkflowTaskFailedEventAttributes | None:
-    """What ends the workflow's task since one was last done: the server's own word where there is one, for what the worker
-    stumbles over later may follow from that. Of later attempts at a task the history tells nothing.
-    """
-    asked = GetWorkflowExecutionHistoryReverseRequest(
-        namespace=client.namespace, execution=execution, maximum_page_size=LAST_EVENTS
-    )
-    answer = await client.workflow_service.get_workflow_execution_history_reverse(asked)
-    since = takewhile(lambda event: not event.HasField("workflow_task_completed_event_attributes"), answer.history.events)
-    failed = [e.workflow_task_failed_event_attributes for e in since if e.HasField("workflow_task_failed_event_attributes")]
-    return next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
-
-
-def _workflow_task(task: PendingWorkflowTaskInfo, failure: WorkflowTaskFailedEventAttributes | None) -> standing.PendingTask:
+def _workflow_task(task: PendingWorkflowTaskInfo, failure: tuple[str, str] | None) -> standing.PendingTask:
     is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
-    error, fix = _words_of(failure) if failure is not None else ("", "")
+    error, fix = failure if failure is not None else ("", "")
     due = task.scheduled_time if failure is not None else task.original_scheduled_time
     return standing.PendingTask(
         what=WORKFLOW,
@@ -256,19 +243,6 @@ def _workflow_task(task: PendingWorkflowTaskInfo, failure: WorkflowTaskFailedEve
     )
 
 
-def _words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
-    """The error and its fix. What the server itself says tells no value of ours."""
-    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
-        return OTHER_CODE, OTHER_CODE_FIX
-    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
-        return failed.failure.message, SEARCH_ATTRIBUTES_FIX
-    return (
-        failed.failure.message
-        if failed.failure.HasField("server_failure_info")
-        else f"{unforeseen(failed.failure.application_failure_info.type)}: {WHERE}"
-    ), ""
-
-
 def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTask:
     is_taken = activity.state in IN_WORK
     is_again = activity.HasField("next_attempt_schedule_time")
@@ -280,6 +254,7 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
     fix = FIXES.get(error, "")
     if error == OTHER_ACTIVITIES and activity.last_worker_identity:
         error += f" (it is {activity.last_worker_identity})"
+    at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
     return standing.PendingTask(
         what=activity.activity_type.name,
@@ -289,6 +264,8 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
         taken_at=activity.last_started_time.ToDatetime(UTC) if is_taken else None,
         worker=activity.last_worker_identity if is_taken else "",
         heard_at=_heard_at(activity) if is_taken else None,
+        at=at,
+        at_since=at_since,
         attempt=activity.attempt,
         error=error,
         paused=_pause_of(activity.pause_info) if activity.paused else "",
@@ -301,6 +278,17 @@ def _heard_at(activity: PendingActivityInfo) -> datetime | None:
     if not activity.activity_options.heartbeat_timeout.ToTimedelta():
         return None
     return max(at.ToDatetime(UTC) for at in (activity.last_started_time, activity.last_heartbeat_time))
+
+
+def progress_in(details: Payloads) -> tuple[str, datetime | None]:
+    """What an attempt that tells its progress (`activities.beating`) is at, and since when; else nothing."""
+    try:
+        told = json.loads(details.payloads[0].data)
+        words = f"{told['stage']}, {told['done']} of {told['total']}"
+        since = datetime.fromisoformat(told["since"])
+    except (IndexError, ValueError, TypeError, KeyError):
+        return "", None
+    return words, since
 
 
 def _pause_of(pause: PendingActivityInfo.PauseInfo) -> str:

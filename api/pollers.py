@@ -88,14 +88,20 @@ async def refusal(temporal: Temporal) -> Sign | None:
     return None
 
 
+def pid_here(identity: str) -> int | None:
+    """Of a worker on this machine, by the name that it gives itself."""
+    found = IDENTITY.fullmatch(identity)
+    return int(found[1]) if found is not None and found[2] == socket.gethostname() else None
+
+
 async def signs_of(identity: str, queue: TaskQueue) -> tuple[Sign, ...]:
     """What this machine says of a worker, by the name that it gives itself, in a second; of keeperless-checks with what it has
     started, which is Spark's. Nothing of one that runs elsewhere.
     """
-    found = IDENTITY.fullmatch(identity)
-    if found is None or found[2] != socket.gethostname() or int(found[1]) == os.getpid():
+    pid = pid_here(identity)
+    if pid is None or pid == os.getpid():
         return ()
-    return await asyncio.to_thread(_signs_of, int(found[1]), PROGRAM_OF[queue].removeprefix("keeperless-"))
+    return await asyncio.to_thread(_signs_of, pid, PROGRAM_OF[queue].removeprefix("keeperless-"))
 
 
 def _signs_of(pid: int, program: str) -> tuple[Sign, ...]:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from domain.decisions import GateName
 from domain.drift.report import CheckName
-from domain.policy import MigrationPolicy
+from domain.policy import MigrationPolicy, why_not_to_be_met
 from domain.records import CommandKind, MigrationKind
 from domain.zk_to_kraft.acceptance import why_not_acceptable
 
@@ -43,7 +43,15 @@ def _refuse_what_nobody_may_accept(policy: MigrationPolicy) -> MigrationPolicy:
     return policy
 
 
-AskedPolicy = Annotated[MigrationPolicy, AfterValidator(_refuse_what_nobody_may_accept)]
+def _refuse_what_cannot_be_met(policy: MigrationPolicy) -> MigrationPolicy:
+    if why := why_not_to_be_met(policy):
+        raise ValueError(why)
+    return policy
+
+
+AskedPolicy = Annotated[
+    MigrationPolicy, AfterValidator(_refuse_what_nobody_may_accept), AfterValidator(_refuse_what_cannot_be_met)
+]
 
 
 class PlanOrder(Incoming):

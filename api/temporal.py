@@ -11,6 +11,7 @@ cannot claim the cluster.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -35,6 +36,11 @@ FEW_RETRIES = RetryConfig(max_elapsed_time_millis=1000, max_retries=3)
 SAID = 300
 """Characters of what Temporal says of an error."""
 
+CODES = "|".join(status.name.title().replace("_", "") for status in RPCStatusCode)
+STATUS = re.compile(rf'\bcode: ({CODES}), message: "([^"]*)"')
+CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""How the SDK tells the status of its first call, in the text of its error."""
+
 MAY_PASS = frozenset(
     {
         RPCStatusCode.UNAVAILABLE,
@@ -51,21 +57,21 @@ MAY_PASS = frozenset(
 class TemporalUnavailable(Transient):
     """Temporal does not answer in time; or it does, and cannot do it. `said`: then the first that it says of why."""
 
-    def __init__(self, words: str, said: str = "") -> None:
+    def __init__(self, words: str, said: str = "", status: RPCStatusCode | None = None) -> None:
         super().__init__(f"{words}: {said}" if said else f"{words}; try again")
-        self.said = said
+        self.said, self.status = said, status
 
 
 class TemporalRefused(Permanent):
-    """Temporal answered, and said no. `said`: in its words."""
+    """Temporal answered, and said no. `said`: in its words. `why`: what is known besides, in place of the usual causes."""
 
-    def __init__(self, status: RPCStatusCode, said: str) -> None:
-        super().__init__(
-            f"{TEMPORAL_SAID} {status.name}: {said}. Usual causes: the namespace or a search attribute (Cluster, "
-            "MigrationKind, Phase, MigrationId, Waiting) is not registered, we lack a permission, its dynamic configuration "
-            "forbids it"
+    def __init__(self, status: RPCStatusCode, said: str, why: str = "") -> None:
+        usual = (
+            "Usual causes: the namespace or a search attribute (Cluster, MigrationKind, Phase, MigrationId, Waiting) is not "
+            "registered, we lack a permission, its dynamic configuration forbids it"
         )
-        self.status = status
+        super().__init__(f"{TEMPORAL_SAID} {status.name}: {said}. {why or usual}")
+        self.status, self.said = status, said
 
 
 class Temporal:
@@ -85,6 +91,10 @@ class Temporal:
     def namespace(self) -> str:
         return self._config.get("namespace", "default")
 
+    @property
+    def address(self) -> str:
+        return self._config.get("target_host") or DEFAULT_ADDRESS
+
     @asynccontextmanager
     async def answering(self, limit: timedelta | None = None) -> AsyncIterator[Client]:
         """The client, for calls that all end within `limit`. Raises `TemporalUnavailable` or `TemporalRefused`."""
@@ -95,9 +105,16 @@ class Temporal:
         except TimeoutError as error:
             raise TemporalUnavailable(f"Temporal did not answer within {limit.total_seconds():g} s") from error
         except RPCError as error:
-            if error.status in MAY_PASS:
-                raise TemporalUnavailable(f"Temporal answered {error.status.name}", error.message[:SAID]) from error
-            raise TemporalRefused(error.status, error.message[:SAID].rstrip(".")) from error
+            raise _answered(error.status, error.message) from error
+
+    async def is_served(self) -> bool:
+        """Whether a new connection finds Temporal at its address: it says what it can do without asking its database."""
+        try:
+            async with asyncio.timeout(self._call_limit.total_seconds()):
+                await self._connect()
+        except (TimeoutError, TemporalUnavailable, TemporalRefused) as error:
+            return isinstance(error, TemporalRefused)
+        return True
 
     async def ping(self) -> None:
         """Ask for the namespace: proves the server, the way to it and our settings."""
@@ -112,7 +129,7 @@ class Temporal:
 
     async def _connect(self) -> Client:
         config = ClientConnectConfig(**self._config)
-        config.setdefault("target_host", DEFAULT_ADDRESS)
+        config["target_host"] = self.address
         try:
             return await Client.connect(
                 **config,
@@ -120,5 +137,13 @@ class Temporal:
                 retry_config=FEW_RETRIES,
                 connect_timeout=self._call_limit,
             )
-        except RuntimeError as error:  # All that the SDK has for "no connection".
-            raise TemporalUnavailable(f"no connection to Temporal at {config['target_host']} ({error})") from error
+        except RuntimeError as error:  # All that the SDK has for "no connection", and for what is answered to its first call.
+            if (answer := STATUS.search(str(error))) is not None:
+                raise _answered(RPCStatusCode[CAPITAL.sub("_", answer[1]).upper()], answer[2]) from error
+            raise TemporalUnavailable(f"no connection to Temporal at {self.address} ({error})") from error
+
+
+def _answered(status: RPCStatusCode, said: str) -> "TemporalUnavailable | TemporalRefused":
+    if status in MAY_PASS:
+        return TemporalUnavailable(f"Temporal answered {status.name}", said[:SAID], status)
+    return TemporalRefused(status, said[:SAID].rstrip("."))

@@ -18,10 +18,8 @@ from api.problems import Problem, ProblemKind, answer_of, invalid_request, retry
 from api.runs import ClusterHeld
 from api.temporal import TemporalRefused, TemporalUnavailable
 from ledger.errors import (
-    RESTORE,
     ActiveMigration,
     ClusterIdTaken,
-    LedgerDamaged,
     LedgerUnavailable,
     MigrationHasEnded,
     NoSuchCluster,
@@ -55,16 +53,10 @@ def _(error: HTTPException) -> Problem:
 
 
 @problem_of.register
-def _(error: LedgerDamaged) -> Problem:
-    return retry_later(ProblemKind.LEDGER_UNAVAILABLE, f"{str(error).capitalize()}. {RESTORE}")
-
-
-@problem_of.register
 def _(error: LedgerUnavailable) -> Problem:
-    return retry_later(
-        ProblemKind.LEDGER_UNAVAILABLE,
-        "The ledger's database does not answer in time. Repeat the call; it may have been carried out.",
-    )
+    said = str(error)
+    told = f"{said[:1].upper()}{said[1:]}. {error.fix} Then repeat the call; it may have been carried out."
+    return retry_later(ProblemKind.LEDGER_UNAVAILABLE, told)
 
 
 @problem_of.register

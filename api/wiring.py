@@ -15,7 +15,6 @@ from api.settings import ApiSettings
 from api.starting import Starter
 from api.temporal import Temporal
 from ledger.database import Database, Timeouts
-from ledger.errors import LedgerUnavailable
 from ledger.ledger import SqlLedger
 
 LEDGER_TIMEOUTS = Timeouts(call=timedelta(seconds=1.5), lock=timedelta(seconds=1))
@@ -69,8 +68,7 @@ def wiring_of(request: Request) -> Wiring:
 def wiring_when_usable(request: Request) -> Wiring:
     """Refuses calls until the ledger's schema is the one that this program knows."""
     wiring = wiring_of(request)
-    if not wiring.schema.is_current:
-        raise LedgerUnavailable("the ledger's schema has not been upgraded yet, because its database does not answer")
+    wiring.schema.ensure_current()
     return wiring
 
 

@@ -24,7 +24,7 @@ from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
-from domain.zk_to_kraft.zookeeper_deaths import SERVER_DEATHS
+from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 from spark.settings import CheckSettings
@@ -241,9 +241,9 @@ seconds, also where a process of ours is missing: then that is an entry, `observ
 ledger knows. `unlooked` names what could not be looked up, so that a cause may be missing. A migration that was refused lists
 the preflight's findings; one that has ended, nothing.
 
-Of a node that a step of the migration restarts it is told that it has not ended ten seconds after the step began, and what
-it lacks ten seconds after its start: that is what the step waits for. Of a worker that says nothing of an activity that it has
-taken it is told after ten seconds too, with the last warning or error in its log, where it runs beside the API and its
+Of a node that a step of the migration restarts it is told that it has not ended eight seconds after the step began, and what
+it lacks eight seconds after its start: that is what the step waits for. Of a worker that says nothing of an activity that it
+has taken it is told after ten seconds, with the last warning or error in its log, where it runs beside the API and its
 standard error is a file.
 
 What stands in no metric and no znode is read from Kafka's own output, on its node: that of the active controller, of nodes
@@ -251,21 +251,26 @@ that are dead or not ready, of brokers that do not register, and of brokers betw
 output file has to be the log, or have the same lines. Of lines that are known what is known is quoted, and the exception below
 one; where none is, the last error or warning, without values in it, for it may be the reason.
 
-Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in
-the kernel without an end, as for a disk that hangs; peers that acknowledge nothing; a quota of CPU time, a heap that is full,
-memory that is used up, open files near their limit, data that can only be read, a clock that is wrong. What is found stands in
-the entry of that node.
+Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
+without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a
+heap that is full, memory that is used up, open files near their limit, data that can only be read, a clock that is wrong. What
+is found stands in the entry of that node. A JVM that does not get on with its start or its end is asked where the threads
+stand that do that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process,
+and only to a HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen in time: without it
+the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
 
 And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, a note is
 kept of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
-process and its control groups, owner, rights, size and time of what Kafka is started from, enabled services that run, lines of
-`/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper that the specification has as `members`; and of
-ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node or server in trouble what differs from its note is told,
-the likeliest first, with what its kernel has said since; of anything else in entries beside that of the trouble; and where
-keeperless-activities does not look, by the API, if it runs on the same machine. It need not be the cause; it is what one would
-ask first. No secret is kept: of the environment only the names, but for what holds none. What could not be looked at counts as
-unchanged: firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The notes of a migration are
-deleted when it ends.
+process and its control groups, owner, rights, size and time of what Kafka is started from, enabled services that run, other
+programs that go on, crontabs and units, lines of `/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper
+that the specification has as `members`, with the settings of the file that each was started with, and its `myid`; and of
+ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node or server in trouble what differs from its note is
+told, the likeliest first, with what its kernel has said since; of anything else in entries beside that of the trouble; and
+where keeperless-activities does not look, by the API, if it runs on the same machine. Of a node that is down it is said which
+variables of its environment a start by its driver would not give it. It need not be the cause; it is what one would ask first.
+No secret is kept: of the environment and of servers' files only the names, but for what holds none. What could
+not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The
+notes of a migration are deleted when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.
@@ -290,8 +295,9 @@ def blockers() -> str:
         "## Last words of a node that has died\n",
         _lines(DEATHS),
         "## Words of a ZooKeeper server that does not serve\n",
-        "Where `zookeeper.members` of the cluster's specification names its `output_file`.\n",
-        _lines(SERVER_DEATHS),
+        "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
+        "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",
+        _lines((*LIVING_KINDS, *SERVER_DEATHS)),
         "## A node that has died of none of these\n",
         _endings((STOPPED, KILLED, SILENT)),
     ]

@@ -58,6 +58,9 @@ class MachineChanges(ObservedPart):
         return self.model_copy(update={"changes": changes, "said": said})
 
 
+SERVER_FILE = "configuration file of its process"
+"""Among the settings of a server of ZooKeeper: where it is looked for when no process of it runs."""
+
 MOST_TOLD = 6
 """Of changes, and of lines of the kernel's; of the former at most half of one kind."""
 
@@ -65,6 +68,7 @@ SAID_WITHIN = timedelta(minutes=15)
 """What a kernel has said before that is another story."""
 
 KINDS = {
+    "setting": "{}",
     "mount": "mount {}",
     "limit": "its limit {}",
     "group": "limit {} of its control groups",
@@ -73,6 +77,7 @@ KINDS = {
     "process": "{} of its process",
     "firewall": "firewall {}",
     "filter": "filter of packets on {}",
+    "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in)",
     "queueing": "queueing: {}",
     "line": "line {}",
     "route": "route {}",
@@ -84,6 +89,7 @@ KINDS = {
     "sysctl": "{}",
     "machine": "{}",
     "service": "service {}",
+    "program": "program {}",
     "config": "{}",
     "acl": "ACLs of {}",
     "order": "order {}",
@@ -96,6 +102,9 @@ KINDS = {
 IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
+ONLY_NEW = frozenset({"program"})
+"""What ends by itself as well: told where it is new."""
+
 SIDES = (", rights", ", options", ", file system")
 """Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
 
@@ -103,7 +112,7 @@ IS_THERE = frozenset({"there", "runs"})
 """Values that say no more than that."""
 
 OF_A_MACHINE = frozenset(
-    {"firewall", "filter", "queueing", "route", "address", "rule of routes", "link", "sysctl", "machine", "service"}
+    {"firewall", "filter", "queueing", "route", "address", "rule of routes", "link", "sysctl", "machine", "service", "program"}
 )
 """The same for every process of a machine that is in the same network."""
 
@@ -116,7 +125,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     if not _are_mounts_of_one(before.facts, facts):
         comparable = [kind for kind in comparable if kind != "mount"]
     for kind in comparable:
-        found = list(_of_kind(before.facts[kind], facts[kind], KINDS[kind], is_in_both=kind in IN_BOTH))
+        was = {name: value for name, value in before.facts[kind].items() if kind not in ONLY_NEW or name in facts[kind]}
+        found = list(_of_kind(was, facts[kind], KINDS[kind], is_in_both=kind in IN_BOTH))
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])
     recent = min(now - before.at, SAID_WITHIN).total_seconds()

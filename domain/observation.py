@@ -149,7 +149,8 @@ class NodeMetrics(ObservedPart):
 
 
 class Process(ObservedPart):
-    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not.
+    """A node's process. `identity` changes with every start; `last_identity` is the pid file's, alive or not, and `started_at`
+    is of that one, where it is known and the machine has not been booted since.
 
     `is_paused`: it is there, and does not run on: stopped by a signal or a debugger.
     """
@@ -159,6 +160,11 @@ class Process(ObservedPart):
     last_identity: str | None
     started_at: datetime | None
     is_paused: bool = False
+
+    @property
+    def pid(self) -> str:
+        """Of the process that runs; empty where none does."""
+        return (self.identity or "").partition("@")[0]
 
 
 class RollMark(ObservedPart):

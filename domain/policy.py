@@ -174,3 +174,20 @@ class MigrationPolicy(BaseModel):
         default=(),
         description="Differences between ZooKeeper and KRaft that are accepted, by name, each with who accepted it and why.",
     )
+
+
+LONGEST_POLL = timedelta(minutes=1)
+
+
+def why_not_to_be_met(policy: MigrationPolicy) -> str:
+    """Why no restart could ever be proven well in time under a policy; empty where it could. For those who ask for one: what
+    is under way keeps the policy that it has, whatever that is.
+    """
+    if policy.poll_interval > LONGEST_POLL:
+        return "poll_interval: expected one minute or less; a number means seconds, so 0.5 is half a second"
+    if (policy.stable_samples - 1) * policy.poll_interval >= policy.restart_deadline:
+        return (
+            "restart_deadline: expected more than poll_interval times (stable_samples - 1): of so many looks in a row the last "
+            "comes that long after the first, and none is made after the deadline"
+        )
+    return ""

@@ -2,11 +2,13 @@
 Pure.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.blocker import Blocker, blocker
+from domain.clocks import is_ahead, is_over
 from domain.contracts import TaskQueue
 from domain.decisions import StepAction, WaitReason
 from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
@@ -14,16 +16,17 @@ from domain.vital_signs import Sign, signed
 
 APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
 TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
-LEDGER_UNAVAILABLE, PAUSED, MACHINE = "ledger-unavailable", "paused", "machine"
+LEDGER_UNAVAILABLE, PAUSED, MACHINE, SLOW_ACTIVITY = "ledger-unavailable", "paused", "machine", "slow-activity"
 
 CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
     STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
+    SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, or cannot reach Temporal.",
     PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
     RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
-    LEDGER_UNAVAILABLE: "The ledger can be read, and not written: nothing that is done could be written down, so nothing is.",
+    LEDGER_UNAVAILABLE: "The ledger cannot be written, or not even read: nothing could be written down, so nothing is done.",
     OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
     MACHINE: "A node's process is kept from its work by its machine, or by the network there; or something was changed there.",
     COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
@@ -52,8 +55,14 @@ MOVED = frozenset({"held", "resumed", "phase-entered"})
 SILENT = timedelta(seconds=10)
 """A worker that is at a task says so every seven seconds at the latest."""
 
+STANDS = timedelta(minutes=2)
+"""How long an attempt may be at one and the same before it is told what that is."""
+
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
+
+LONGEST_PAUSE = timedelta(seconds=15)
+"""Between two attempts at an activity."""
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
 """Waits that only the migration itself knows of; every other one a fresh look finds again, or it is over."""
@@ -64,7 +73,8 @@ class PendingTask:
     """What Temporal says of one activity of the run, or of its workflow task.
 
     `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work, at `worker`; `None` while it is
-    not. `heard_at`: when that worker said last that it is at it; `None` where it need not. `signs`: what keeps it from that.
+    not. `heard_at`: when that worker said last that it is at it; `None` where it need not. `signs`: what keeps workers from it.
+    `at`: what that worker said last that it is at, and `at_since` since when; empty and `None` where it does not say.
     `error`: of the last attempt; empty where that was the loss of a worker. `paused`: by whom and why; empty where it is
     not. `fix`: where there is a better one than that of all such tasks.
     """
@@ -77,6 +87,8 @@ class PendingTask:
     worker: str = ""
     heard_at: datetime | None = None
     signs: tuple[Sign, ...] = ()
+    at: str = ""
+    at_since: datetime | None = None
     attempt: int = 1
     error: str = ""
     paused: str = ""
@@ -118,12 +130,13 @@ def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
     )
 
 
-TOO_LARGE = "exceeds size limit"
+TOO_LARGE = re.compile(r"exceeds (size )?limit")
+"""Of Temporal, for one thing that it is given, and for all of a run: its history's size and count, its state."""
 UNLIMITED = (
-    "First have limit.blobSize.error (and limit.blobSize.warn) of Temporal's dynamic configuration raised, to 2 MB as it is "
-    "without that, or what is started now ends in the same. "
+    "First have that limit of Temporal's dynamic configuration raised to what it is without it, or what is started now ends in "
+    "the same: limit.blobSize.error (2 MB), limit.historySize.error (50 MB), limit.historyCount.error (51200), "
+    "limit.mutableStateSize.error (8 MB), each with its .warn. "
 )
-"""Of Temporal: more than 2 MB for what an activity is given, or gives, if nobody has set it to less."""
 
 SURVEYED = ("survey", "look at ", "settings of ", "log directories")
 """Parts that only the look before the start asks for: the look that explains a wait knows nothing of them."""
@@ -175,7 +188,7 @@ def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
         "the migration",
         observed=waiting.detail or "it is held, and nobody has said why",
         expected="nobody holds it",
-        fix=f"{UNLIMITED if TOO_LARGE in waiting.detail else ''}{mend}: POST /migrations/{{id}}/resume or /rollback.",
+        fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{mend}: POST /migrations/{{id}}/resume or /rollback.",
         since=waiting.since,
     )
 
@@ -223,12 +236,14 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
                 fix=task.fix,
                 since=task.begun_at,
             )
-        elif task.taken_at is None and now - task.due_at > UNTAKEN:
+        elif is_untaken(task, now):
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
         elif task.heard_at is not None and now - task.heard_at > SILENT:
             yield _silent(task, now - task.heard_at)
         elif any(not sign.is_slight for sign in task.signs):
             yield _kept(task)
+        elif task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS):
+            yield _standing_still(task, task.at_since, now)
         elif task.error and task.attempt > 1 and not is_in_work:
             yield blocker(
                 STEP_FAILING,
@@ -240,7 +255,14 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             )
     for task in missing.values():
         said = f". The attempt before failed: {task.error}" if task.error else ""
-        yield no_worker(task.queue, f"{task.what} waits there for a worker{said}"[:MOST_OBSERVED], task.due_at)
+        entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}", task.due_at)
+        yield signed(entry, task.signs, MOST_OBSERVED)
+
+
+def is_untaken(task: PendingTask, now: datetime) -> bool:
+    """Whether it lies there for too long. An attempt after another may be due later: Temporal pauses before it."""
+    is_due = task.attempt == 1 or task.due_at <= now
+    return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN)
 
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:
@@ -257,14 +279,52 @@ def _kept(task: PendingTask) -> Blocker:
     return signed(entry, task.signs, MOST_OBSERVED)
 
 
+def _standing_still(task: PendingTask, since: datetime, now: datetime) -> Blocker:
+    """It lives, and works or waits for something: only the other side of that could tell which."""
+    program = PROGRAM_OF.get(task.queue, task.queue)
+    last = f". The attempt before failed: {task.error}" if task.error else ""
+    return blocker(
+        SLOW_ACTIVITY,
+        task.what,
+        observed=f"it is at the same for {(now - since).total_seconds():.0f} s: {task.at}{last}"[:MOST_OBSERVED],
+        expected=f"{program} gets on with it",
+        fix="Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
+        f"executors free), the disk and the processors of {program}, its log. Where it reads or compares much, let it. "
+        "Restarting that program begins it anew, and costs nothing but the time.",
+        since=since,
+    )
+
+
 TEMPORAL_SAID = "Temporal answered"
 """How an order begins to be refused that never came to the migration."""
 REFUSED_LATELY = timedelta(hours=1)
 
 
-def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]:
+def of_clock(
+    events: Sequence[Event], waiting: Waiting | None, tasks: Sequence[PendingTask], now: datetime
+) -> Iterator[Blocker]:
+    """Times of ours that have not come yet: what waits by them stands still, and nobody knows how old it is."""
+    written = [*(event.at for event in events), *([waiting.since] if waiting is not None else [])]
+    kept = [time for task in tasks for time in (task.begun_at, task.due_at - LONGEST_PAUSE, task.taken_at, task.heard_at)]
+    latest = max([*written, *(time for time in kept if time is not None)], default=now)
+    if is_ahead(latest, now):
+        yield blocker(
+            MACHINE,
+            "the clock of Keeperless' or Temporal's machine",
+            observed=f"what has happened already has the time {latest:%Y-%m-%d %H:%M:%S} UTC, and by the clock of the API that "
+            f"comes in {(latest - now).total_seconds():.0f} s: a clock was set back, or that of one machine is wrong",
+            expected="clocks that agree, and only go forward",
+            fix="Compare them (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. What waits by a time "
+            "of before (a retry, a pause, the limit after which a lost worker is missed) goes on by itself at "
+            f"{latest:%H:%M:%S} UTC by Temporal's clock. To restart workers or Temporal changes nothing: times are kept "
+            "as they were written. POST /migrations/{id}/hold, then /resume, ends a pause between two tries of a step.",
+            since=now,
+        )
+
+
+def of_commands(commands: Sequence[Command], now: datetime, unsent: Mapping[str, str]) -> Iterator[Blocker]:
     """What was asked for, and has not been taken: a workflow that answers takes it within a moment. And the last order, where
-    Temporal has not let it through.
+    Temporal has not let it through. `unsent`: what Temporal has said of orders that it did not take when they were sent last.
     """
     last = commands[-1] if commands else None
     if last is not None and (last.refused_because or "").startswith(TEMPORAL_SAID) and now - last.at < REFUSED_LATELY:
@@ -278,13 +338,16 @@ def of_commands(commands: Sequence[Command], now: datetime) -> Iterator[Blocker]
         )
     for command in commands:
         is_open = command.delivered_at is None and command.refused_because is None
-        if is_open and now - command.at > UNTAKEN:
+        said = unsent.get(command.id, "")
+        if is_open and is_over(command.at, now, UNTAKEN):
             yield blocker(
                 COMMAND_PENDING,
                 f"{command.kind} by {command.by}",
-                observed="the migration has not taken it yet",
+                observed=f"it has not come to the migration yet: {said}" if said else "the migration has not taken it yet",
                 expected="it is taken, or refused with a reason",
-                fix="Start keeperless-workflows; if it runs, the migration is still looking at the cluster before it "
+                fix="Mend what Temporal says. It is delivered by itself then."
+                if said
+                else "Start keeperless-workflows; if it runs, the migration is still looking at the cluster before it "
                 "answers. It is "
                 "delivered by itself.",
                 since=command.at,
@@ -313,7 +376,7 @@ def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: da
         "the migration's workflow",
         observed=f"Temporal has no running workflow of this migration: {how}"[:MOST_OBSERVED],
         expected=f"a running workflow with the id {record.workflow_id}",
-        fix=(UNLIMITED if TOO_LARGE in ended else "")
+        fix=(UNLIMITED if TOO_LARGE.search(ended) else "")
         + 'The cluster stays as it is. Start another migration of it with `"hold": true`: it finds out where it is, and '
         "can be resumed or led back. This one is then closed.",
         since=now,

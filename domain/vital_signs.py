@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.blocker import Blocker
+from domain.kernel_waits import standstill_in
 from domain.observed import ObservedPart
 
 MOST_SKEW = 5.0
@@ -27,21 +28,24 @@ MOST_TRACKED = 0.99
 class VitalSigns(ObservedPart):
     """What was seen in a second. `None`: this machine does not tell.
 
-    `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with the
-    names of the functions in which (`stuck_in`). `throttled`: the share of the time in which a quota kept it from its CPUs.
-    `collecting`: CPUs that its JVM's collection of garbage used. `major_faults`: pages a second that it had to wait for a disk
-    for. `memory_available`: share of the machine's. `on_cpu`, `awaiting_cpu`: how many of its threads ran, and how many could
-    have and waited for a CPU, on average. `unheard`: addresses, as `host:port`, that its connections lead to and
-    from which nothing comes back. `unsent`: those that much of what it sends waits for all the time. `tasks`: processes and
-    threads of its control group, and the most that it may have; `tracked`: the same of connections that the machine's
-    firewall keeps track of. `read_only`: directories of its data that nothing can be written into. `frozen`: the control
-    group that let it not run, at one moment at the least. `tracer`: the process that traces it, with its command.
-    `unaccepted`: its ports at which connections wait to be accepted, how many, and from which host most come.
+    `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with
+    the names of the functions in which (`stuck_in`), and programs that are to let them go on (`kept_by`). `throttled`: the
+    share of the time in which a quota kept it from its CPUs. `collecting`: CPUs that its JVM's collection of garbage used.
+    `major_faults`: pages a second that it had to wait for a disk for. `memory_available`: share of the machine's. `on_cpu`,
+    `awaiting_cpu`: how many of its threads ran, and how many could have and waited for a CPU, on average. `unheard`:
+    addresses, as `host:port`, that its connections lead to and from which nothing comes back. `unsent`: those that much of
+    what it sends waits for all the time. `tasks`: processes and threads of its control group, and the most that it may
+    have; `tracked`: the same of connections that the machine's firewall keeps track of. `read_only`: directories of its
+    data that nothing can be written into. `frozen`: the control group that let it not run, at one moment at the least.
+    `tracer`: the process that traces it, with its command. `unaccepted`: its ports at which connections wait to be
+    accepted, how many, and from which host most come. `elsewhere`: of a server of ZooKeeper that nobody finds at its port,
+    its process, and the addresses at which it listens instead.
     """
 
     skew: float
     stuck_threads: int
     stuck_in: tuple[str, ...]
+    kept_by: tuple[str, ...]
     open_files: int | None
     most_open_files: int | None
     throttled: float | None
@@ -58,6 +62,19 @@ class VitalSigns(ObservedPart):
     frozen: str | None
     tracer: str | None
     unaccepted: tuple[tuple[int, int, str], ...]
+    elsewhere: tuple[int, tuple[str, ...]] | None
+
+
+class PortHolder(ObservedPart):
+    """Who has a port that a process could not bind: `pid` where we may know it, what it runs as far as that is no secret, and
+    of a server of ZooKeeper its `data_dir`. `peer`: it does not listen there, but is connected to that address from there.
+    """
+
+    port: int
+    pid: int | None
+    command: str
+    data_dir: str | None
+    peer: str | None
 
 
 def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> VitalSigns:
@@ -141,21 +158,10 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
         )
     if signs.frozen is not None or not signs.stuck_threads:
         return
-    if signs.stuck_in and all(name.endswith("pipe_write") for name in signs.stuck_in):
-        yield Sign(
-            f"{signs.stuck_threads} of its threads wait to write into a pipe that nobody reads: who takes its output "
-            "hangs, and whatever prints waits for it",
-            "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe): a log shipper, tee, a journal. Mend "
-            "it, or end it; nothing is to be restarted for a pipe that is read again.",
-        )
-    else:
-        where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
-        yield Sign(
-            f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: mostly a disk, or a file system, "
-            "that does not answer",
-            "Look at the disk of its data: dmesg, iostat -x 1; whether its file system is frozen (fsfreeze), or on a network "
-            "that is gone. It goes on by itself once the disk answers.",
-        )
+    kind = standstill_in(signs.stuck_in)
+    where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
+    by = f". That is {', '.join(signs.kept_by)}" if signs.kept_by else ""
+    yield Sign(f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: {kind.what}{by}", kind.fix)
 
 
 def _of_limits(signs: VitalSigns) -> Iterator[Sign]:

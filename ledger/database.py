@@ -18,16 +18,62 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from domain.errors import KeeperlessError
-from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable
+from ledger.errors import LOCKED, LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
+
+LOCAL: dict[object, str] = {"localhost": "127.0.0.1"}
+PORT = 5432
+"""Of PostgreSQL, where a URL names none."""
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+psycopg"}
 UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY})
 
 DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """PostgreSQL's data_corrupted and index_corrupted; SQLite's "disk image is malformed" and "file is not a database"."""
+
+GRANT = (
+    "Its role may not do this any more. As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, "
+    "DELETE ON ALL TABLES IN SCHEMA … and USAGE ON ALL SEQUENCES to the role of KEEPERLESS_LEDGER_URL, or make it their owner "
+    "again. Migrations go on by themselves."
+)
+NO_TABLES = (
+    "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
+    "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "
+    "go on by themselves. Where they are gone, restore the ledger from its last backup."
+)
+POOLER = (
+    "A pooler between us and the database gives one connection to several (PgBouncer: pool_mode = transaction or statement). "
+    "Set pool_mode = session for the ledger, or let KEEPERLESS_LEDGER_URL name the server itself. Migrations go on then."
+)
+NOT_LET_IN = (
+    "Mend what it says. Not reached: start the server, or correct host and port of KEEPERLESS_LEDGER_URL. A password or a role "
+    "that is refused: correct the role's password, or the URL and restart Keeperless' programs with it; pg_hba.conf. Too many "
+    "connections: end those that idle (pg_stat_activity), raise max_connections or the role's CONNECTION LIMIT. Nothing is "
+    "lost meanwhile: migrations go on where they stood."
+)
+OWN_FILE = (
+    "Give SQLite's file, its -wal, its -shm and their directory back to the user that Keeperless' programs run as (`ls -la`, "
+    "all programs the same one), put the file back where KEEPERLESS_LEDGER_URL names it, or mount its file system for writing. "
+    "Migrations go on by themselves."
+)
+FIXES: dict[object, str] = {
+    "42501": GRANT,
+    "42P01": NO_TABLES,
+    "3F000": NO_TABLES,
+    sqlite3.SQLITE_ERROR: NO_TABLES,
+    "26000": POOLER,
+    "42P05": POOLER,
+    "28P01": NOT_LET_IN,
+    "28000": NOT_LET_IN,
+    "3D000": NOT_LET_IN,
+    "53300": NOT_LET_IN,
+    sqlite3.SQLITE_CANTOPEN: OWN_FILE,
+    sqlite3.SQLITE_PERM: OWN_FILE,
+    sqlite3.SQLITE_READONLY: OWN_FILE,
+}
+"""By SQLSTATE, and by SQLite's primary result code (of which "no such table" is SQLITE_ERROR)."""
 
 ATTEMPTS = 3
 
@@ -71,7 +117,7 @@ class Database:
 
     async def read(self, work: Work[T]) -> T:
         """Run queries; each sees its own moment."""
-        return await self._within_time(self._run(self._reader, nullcontext(), work))
+        return await self._within_time(self._readable(work))
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in one transaction: all of it happens, or nothing does. It starts anew where somebody was faster.
@@ -85,6 +131,14 @@ class Database:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._timeouts.call.total_seconds())
         await self.engine.dispose()
+
+    async def _readable(self, work: Work[T]) -> T:
+        try:
+            return await self._run(self._reader, nullcontext(), work)
+        except UnicodeEncodeError:  # Of what was asked for, and of no row.
+            raise
+        except ValueError as error:
+            raise RowUnreadable(f"a row of the ledger cannot be read by this release ({type(error).__name__})") from error
 
     async def _run_until_first(self, work: Work[T]) -> T:
         for _ in range(ATTEMPTS - 1):
@@ -138,6 +192,21 @@ def parse_url(url: str) -> URL:
     if backend not in DRIVERS or (backend == "sqlite" and parsed.database in {None, "", ":memory:"}):
         raise LedgerMisuse(f"a ledger cannot be in {parsed.drivername}: expected sqlite:////path or postgresql://…")
     return parsed.set(drivername=DRIVERS[backend])
+
+
+def place_of(url: str) -> str:
+    """Where a ledger is, for people: without a password, and without options, which may hold one. `LedgerMisuse` as above."""
+    return parse_url(url).set(query={}).render_as_string(hide_password=True)
+
+
+def is_one_place(one: str, other: str) -> bool:
+    """Whether two URLs name one database, by whomever and through whatever driver it is asked. `LedgerMisuse` as above."""
+    return _database_at(parse_url(one)) == _database_at(parse_url(other))
+
+
+def _database_at(url: URL) -> tuple[object, ...]:
+    host = url.query.get("host", url.host)
+    return url.drivername, LOCAL.get(host, host), url.query.get("port", str(url.port or PORT)), url.database
 
 
 def sync_engine(url: str, timeouts: Timeouts) -> Engine:
@@ -204,18 +273,25 @@ def _postgresql_arguments(timeouts: Timeouts) -> dict[str, Any]:
 
 
 def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
-    """What a caller may do about an error of the database. Decided by class and code, never by text."""
+    """What a caller may do about an error of the database. Decided by class and code, never by text.
+
+    Wrong is the call only where a value is. Of all else somebody may rid the database, while who asks tries again.
+    """
     cause = error.orig if isinstance(error, exc.DBAPIError) else None
     code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
     # The first line only: PostgreSQL's details may show the row.
     said = f"{type(cause or error).__name__}: {cause or error}".partition("\n")[0]
     if code in UNIQUE_VIOLATED:
         return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
-    if code in DAMAGED or (isinstance(code, int) and code & 0xFF in DAMAGED):
+    code = code & 0xFF if isinstance(code, int) else code
+    if code in DAMAGED:
         return LedgerDamaged(f"the ledger's database is damaged ({said})")
-    # SQLITE_ERROR is how SQLite says "no such table", although Python files it under OperationalError.
-    # InternalError: a standby that refuses to write after a failover, a session that was ended for idling.
-    may_pass = (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)
-    if isinstance(error, may_pass) and code != sqlite3.SQLITE_ERROR:
-        return LedgerUnavailable(f"the ledger's database does not answer as it should ({said}); try again")
-    return LedgerMisuse(f"the ledger refused a call ({said}); is the schema at its newest version?")
+    is_of_a_value = isinstance(error, (exc.IntegrityError, exc.DataError))
+    if isinstance(error, (exc.DBAPIError, exc.TimeoutError)) and not is_of_a_value:
+        return LedgerUnavailable(f"the ledger's database does not answer as it should ({said})", _fix(error, code))
+    return LedgerMisuse(f"the ledger refused a call ({said})")
+
+
+def _fix(error: exc.SQLAlchemyError, code: object) -> str:
+    is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None and code is None
+    return FIXES.get(code, NOT_LET_IN if is_of_a_connection else LOCKED)

@@ -1,8 +1,9 @@
 """What the ledger refuses, and why.
 
     Transient
-    ├── LedgerUnavailable     the database does not answer, or is too busy: try again
-    │   └── LedgerDamaged     what it has stored cannot be read: once it is restored, the same call works
+    ├── LedgerUnavailable     the database does not answer, or refuses: try again; `fix` says what lets it answer
+    │   ├── LedgerDamaged     what it has stored cannot be read: once it is restored, the same call works
+    │   └── RowUnreadable     one of its rows is not as this release writes it: another release may read it
     └── NotFound              no such row: yet, or in another ledger than the one that is meant
         ├── NoSuchCluster
         ├── NoSuchMigration
@@ -13,7 +14,7 @@
     │   ├── ClusterIdTaken    carries the name that holds the same Kafka cluster
     │   ├── SpecHasChanged    carries the revision that is current
     │   └── MigrationHasEnded carries the state in which it ended
-    └── LedgerMisuse          the call, or the schema, is wrong: nothing but a change of it helps
+    └── LedgerMisuse          the call is wrong: nothing but a change of it helps
 
 What is in the way is an attribute of the error, so that nobody has to read its text.
 """
@@ -21,14 +22,12 @@ What is in the way is an attribute of the error, so that nobody has to read its 
 from domain.errors import Permanent, Transient
 from domain.records import MigrationState
 
-
-class LedgerUnavailable(Transient):
-    """The database does not answer in time. A change may have been made or not: every call may be repeated."""
-
-
-class LedgerDamaged(LedgerUnavailable):
-    """What the database has stored cannot be read. Nothing is lost of the cluster, and no migration gives up for it."""
-
+LOCKED = (
+    "Mend what it says. A lock, or no answer in time: find who keeps its lock, and end that session: `fuser` on the file of "
+    "SQLite, pg_stat_activity and pg_locks of PostgreSQL. No writes: its file system is full or read-only, or it is a standby "
+    "(pg_is_in_recovery). Nothing is lost meanwhile: migrations go on where they stood."
+)
+"""What to do about a database of which nothing else is known."""
 
 RESTORE = (
     "Stop Keeperless' programs, keep the damaged files (with SQLite its -wal and -shm too), restore the ledger from its last "
@@ -37,9 +36,38 @@ RESTORE = (
 )
 """What to do about a ledger that is damaged."""
 
+OTHER_RELEASE = (
+    "Compare the versions of Keeperless' programs: all have to be of one release, the newest that has written to this ledger. "
+    "Install that one and start it; nothing is lost, and migrations go on by themselves. Only where somebody has edited the "
+    "row by hand, put it back as it was, or restore the ledger from its last backup."
+)
+"""What to do about a row that this release cannot read."""
+
+
+class LedgerUnavailable(Transient):
+    """The database does not answer in time, or refuses. A change may have been made or not: every call may be repeated."""
+
+    def __init__(self, message: str, fix: str = LOCKED) -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+class LedgerDamaged(LedgerUnavailable):
+    """What the database has stored cannot be read. Nothing is lost of the cluster, and no migration gives up for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, RESTORE)
+
+
+class RowUnreadable(LedgerUnavailable):
+    """A row was found that is not as this release writes it: of a newer one, or edited by hand."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, OTHER_RELEASE)
+
 
 class LedgerMisuse(Permanent):
-    """The call can never work: a malformed value, or a database whose schema is not at the newest version."""
+    """The call can never work: a malformed value, or one that the schema forbids."""
 
 
 class NotFound(Transient):

@@ -27,7 +27,15 @@ from domain.records import (
 )
 from ledger import chain, clusters, commands, migrations, notes, plans, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
-from ledger.errors import ActiveMigration, LedgerMisuse, NoSuchCluster, NoSuchMigration, SpecHasChanged
+from ledger.errors import (
+    ActiveMigration,
+    LedgerDamaged,
+    LedgerMisuse,
+    NoSuchCluster,
+    NoSuchMigration,
+    RowUnreadable,
+    SpecHasChanged,
+)
 from ledger.schema import upgrade
 from ledger.tables import commands as command_table
 
@@ -132,7 +140,7 @@ class SqlLedger:
             if migration.ended_at is not None or migration.generation is not None:
                 return migration.progress.state == state
             progress = migration.progress.model_copy(update={"state": state, "outcome": outcome, "waiting": None})
-            await migrations.set_progress(connection, migration, progress, at)
+            await migrations.set_progress(connection, migration, progress, at, self._now())
             return True
 
         return await self._database.write(end)
@@ -302,7 +310,7 @@ class SqlLedger:
             migration = await migrations.lock(connection, migration_id)
             await chain.append(connection, drafts)
             if progress is not None:
-                await migrations.set_progress(connection, migration, progress, at, as_of)
+                await migrations.set_progress(connection, migration, progress, at, self._now(), as_of)
                 if progress.state not in ACTIVE_STATES:
                     await notes.forget(connection, migration_id)
 
@@ -332,7 +340,7 @@ class SqlLedger:
         while walk.first_bad is None:
             try:
                 entries = await self.events(after_seq=walk.seq, limit=limit)
-            except ValueError:  # A row that cannot even be read. Which one, is seen by reading them one by one.
+            except (LedgerDamaged, RowUnreadable):  # Which row it is, is seen by reading them one by one.
                 if limit == 1:
                     return walk.seq + 1
                 limit = 1

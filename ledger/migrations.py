@@ -3,14 +3,18 @@
 Order of locks, the same everywhere: the cluster, then its migration, then the chain of events.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import RowMapping, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from domain.clocks import is_ahead
 from domain.records import ACTIVE_STATES, MigrationKind, MigrationRecord, MigrationState, Progress
 from ledger.errors import LedgerMisuse, MigrationHasEnded, NoSuchMigration
 from ledger.tables import migrations
+
+LATE = timedelta(minutes=5)
+"""By how much what an attempt writes that is late may be older than what its successor has written."""
 
 
 async def find(connection: AsyncConnection, migration_id: str) -> MigrationRecord | None:
@@ -75,12 +79,19 @@ async def claim(connection: AsyncConnection, migration: MigrationRecord, run_id:
 
 
 async def set_progress(
-    connection: AsyncConnection, migration: MigrationRecord, progress: Progress, at: datetime, as_of: datetime | None = None
+    connection: AsyncConnection,
+    migration: MigrationRecord,
+    progress: Progress,
+    at: datetime,
+    now: datetime,
+    as_of: datetime | None = None,
 ) -> None:
     """Store where the migration stands. A terminal state ends it, at `at`, and stays: raises `MigrationHasEnded`.
 
     The same terminal state again is a repeated call, and changes nothing. Nor does what was true before that which is
-    stored: a worker that was only asleep may wake up and write what its successor has written long since.
+    stored: a worker that was only asleep may wake up and write what its successor has written long since. What is stored of a
+    time that has not come yet, and long after `as_of`, is of a clock that was set back, and proves nothing: less may lie
+    between an attempt that is late and its successor, by the clock of Temporal, which need not be that of `now`.
     """
     if migration.ended_at is not None:
         if progress.state != migration.progress.state:
@@ -88,6 +99,8 @@ async def set_progress(
         return
     has_ended = progress.state not in ACTIVE_STATES
     known_as_of = await connection.scalar(select(migrations.c.progress_as_of).where(migrations.c.id == migration.id))
+    if as_of is not None and known_as_of is not None and is_ahead(known_as_of, now) and known_as_of - as_of > LATE:
+        known_as_of = None
     if not has_ended and as_of is not None and known_as_of is not None and as_of < known_as_of:
         return
     await change(

@@ -14,11 +14,17 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, exc, text
 
 from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine, translated
+from ledger.errors import LedgerUnavailable
 
 SCRIPTS = Path(__file__).parent / "alembic"
 
 UPGRADE_TIMEOUTS = Timeouts(call=timedelta(minutes=5), lock=timedelta(minutes=1), connect=timedelta(seconds=10))
 """An upgrade may rewrite tables, and waits for another process that upgrades."""
+
+NEWER = (
+    "Start the newer release again, all its programs: an older one cannot read what it has written. To go back for good, "
+    "restore the ledger from its backup of before the upgrade."
+)
 
 # Any number, as long as all versions of this program use the same one.
 ADVISORY_LOCK = 0x6B656570
@@ -51,6 +57,7 @@ def _upgrade(url: str, timeouts: Timeouts) -> None:
                 _use_write_ahead_log(engine, timeouts.lock)
             with engine.begin() as connection:
                 _exclude_other_processes(connection)
+                _refuse_newer(connection)
                 command.upgrade(_config(connection), "head")
     except exc.SQLAlchemyError as error:
         raise translated(error) from error
@@ -68,6 +75,17 @@ def _is_current(url: str, timeouts: Timeouts) -> bool:
         raise translated(error) from error
     finally:
         engine.dispose()
+
+
+def _refuse_newer(connection: Connection) -> None:
+    """Alembic's own error for a version that it does not know would end a program that only has to be the right one."""
+    known = {version.revision for version in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
+    unknown = set(MigrationContext.configure(connection).get_current_heads()) - known
+    if unknown:
+        version = ", ".join(sorted(unknown))
+        raise LedgerUnavailable(
+            f"the ledger was written by a newer release than this one, which knows no version {version}", NEWER
+        )
 
 
 def _config(connection: Connection) -> Config:

@@ -10,6 +10,11 @@ from pathlib import Path
 from domain.errors import Permanent, Transient
 
 NAME = re.compile(r"[0-9a-f]{64}")
+LOST = (
+    "Put that file back from a backup, or the directory where KEEPERLESS_ARTEFACTS says. Where it is lost for good, what is "
+    "compared with it cannot be compared any more: a migration that takes over with compare_copy: false (what ZooKeeper had "
+    "before the copy) or compare_messages: false (clients' data) goes on, and proves nothing of that"
+)
 
 
 class DirectoryArtefacts:
@@ -44,11 +49,11 @@ class DirectoryArtefacts:
         try:
             content = path.read_bytes()
         except FileNotFoundError as error:
-            raise Permanent(f"artefact {name}: not in {self._root}; was the directory moved or cleaned?") from error
+            raise Permanent(f"artefact {name}: not in {self._root}; was the directory moved or cleaned? {LOST}") from error
         except OSError as error:
             raise Transient(f"artefact {name}: cannot be read from {self._root}: {error.strerror}") from error
         if hashlib.sha256(content).hexdigest() != name:
-            raise Permanent(f"artefact {name}: the bytes in {path} have another hash; they were changed or damaged")
+            raise Permanent(f"artefact {name}: the bytes in {path} have another hash; they were changed or damaged. {LOST}")
         return content
 
 

@@ -13,6 +13,15 @@ MAX_ANSWER = 4096
 
 WAITING = re.compile(rb"^Outstanding: (\d+)", re.MULTILINE)
 ZXID = re.compile(rb"^Zxid: (0x[0-9a-f]+)", re.MULTILINE)
+MODE = re.compile(rb"^Mode: (\S+)", re.MULTILINE)
+MODES = {
+    b"leader": Serving.LEADS,
+    b"follower": Serving.YES,
+    b"observer": Serving.YES,
+    b"standalone": Serving.ALONE,
+    b"read-only": Serving.NO,
+}
+"""`read-only`: it has lost the others, and lets clients read that ask for no more (readonlymode.enabled)."""
 MEANWHILE_SECONDS = 1.0
 MOST_WAITING = 100
 """Requests that a server has taken and not answered. One that is well has a handful, for milliseconds."""
@@ -34,7 +43,7 @@ class FourLetterWords:
         if isinstance(then, Serving):
             return then
         is_stuck = _waiting(then) >= _waiting(first) and _zxid(then) == _zxid(first)
-        return Serving.STUCK if is_stuck and _meaning(then) in {Serving.YES, Serving.BUSY} else _meaning(then)
+        return Serving.STUCK if is_stuck and _meaning(then) in {Serving.YES, Serving.LEADS, Serving.BUSY} else _meaning(then)
 
     async def _ask(self, host: str, port: int) -> bytes | Serving:
         """What it says to `srvr`, or why it says nothing."""
@@ -77,8 +86,7 @@ def _meaning(answer: bytes) -> Serving:
     """A port that speaks TLS closes without a word; a server that forbids `srvr` says so. Neither is a fault."""
     if b"not currently serving requests" in answer:
         return Serving.NO
-    if b"Mode: standalone" in answer:
-        return Serving.ALONE
-    if _waiting(answer) > MOST_WAITING:
-        return Serving.BUSY
-    return Serving.YES if b"Mode:" in answer else Serving.UNKNOWN
+    mode = MODE.search(answer)
+    meaning = MODES.get(mode[1], Serving.UNKNOWN) if mode is not None else Serving.UNKNOWN
+    is_busy = meaning in {Serving.YES, Serving.LEADS} and _waiting(answer) > MOST_WAITING
+    return Serving.BUSY if is_busy else meaning

@@ -2,9 +2,11 @@
 
     python3 -c PROGRAM '{"log_dirs": […], "archive": "/etc/kafka", "kafka_home": "/opt/kafka", "pid": 4711, …}'
     python3 -c PROGRAM '{"watch": 4711, "log_dirs": […]}'
+    python3 -c PROGRAM '{"ports": [9092]}'
 
-The first before a migration, the second of a process that is in trouble, for a second (proc(5), cgroups(7)). The
-answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later, one file.
+The first before a migration, the second of a process that is in trouble, for a second (proc(5), cgroups(7)), the third where
+one could not bind. The answer is one JSON object on standard output. What may not be looked at is null. Python 3.7 or later,
+one file.
 """
 
 from __future__ import annotations
@@ -31,8 +33,12 @@ ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
 LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
-PIPE = "pipe_write"
-"""How the function's name ends in which who writes into a pipe waits for whoever reads it."""
+WAITING = re.compile(
+    r"pipe_write$|^sock_alloc_send|^unix_stream_sendmsg|^sock_wait_for_wmem|^request_wait_answer|^handle_userfault"
+)
+"""Functions in which a thread waits for another program as if it slept: who reads a pipe, or serves a file system or memory."""
+KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wait_answer": "/dev/fuse"}
+"""By what such a function's name has in it, what the program has open that is to answer."""
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
@@ -45,6 +51,9 @@ MANY_UNACCEPTED = 5
 CONTROL_GROUPS, SYSTEMD_SECONDS, PROPERTY = "/proc/self/cgroup", 3, "KillMode="
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
+SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
+"""Of a command line: what holds no secret, and tells what it runs."""
+OF_ZOOKEEPER = "org.apache.zookeeper.server."
 V4_IN_V6 = bytes(10) + b"\xff\xff"
 UTC_TIME, GENERALIZED_TIME, VERSION = 0x17, 0x18, 0xA0
 
@@ -116,6 +125,7 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
 
     stuck = set.intersection(*(one["stuck"] for one in glances))
+    stuck_in = sorted({text(f"{process}/task/{tid}/wchan") or "" for tid, _ in stuck} - {"", "0"})
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
     unsent = set.intersection(*(one["unsent"] for one in glances))
@@ -124,7 +134,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
     return {
         "clock": time.time(),
         "stuck_threads": len(stuck),
-        "stuck_in": sorted({text(f"{process}/task/{tid}/wchan") or "" for tid, _ in stuck} - {"", "0"}),
+        "stuck_in": stuck_in,
+        "kept_by": keepers(stuck_in),
         "open_files": own,
         "most_open_files": most,
         "throttled": rate("throttled"),
@@ -141,6 +152,7 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
         "tracer": tracer(process),
         "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
+        "elsewhere": None,
     }
 
 
@@ -168,7 +180,26 @@ def glance(process: str) -> dict[str, Any]:
 
 
 def is_stuck(process: str, tid: str, state: str) -> bool:
-    return state == STUCK or (state == "S" and (text(f"{process}/task/{tid}/wchan") or "").endswith(PIPE))
+    return state == STUCK or (state == "S" and WAITING.search(text(f"{process}/task/{tid}/wchan") or "") is not None)
+
+
+def keepers(stuck_in: list[str]) -> list[str]:
+    """The programs that those wait for, with their commands, where what they have open tells."""
+    wanted = {opened for part, opened in KEEPERS.items() for name in stuck_in if part in name}
+    if not wanted:
+        return []
+    found = (pid for pid in names("/proc") if pid.isdigit() and wanted & set(opened_by(f"/proc/{pid}")))
+    return [f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" for pid in found][:4]
+
+
+def opened_by(process: str) -> list[str]:
+    found = []
+    for name in names(f"{process}/fd"):
+        try:
+            found.append(os.readlink(f"{process}/fd/{name}"))
+        except OSError:
+            continue
+    return found
 
 
 def sleeps(thread: str) -> str:
@@ -200,7 +231,7 @@ def on_cpu(thread: str) -> tuple[float, float] | None:
     return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
 
 
-def undelivered(lines: list[list[str]], inodes: set[str | None]) -> tuple[list[str], set[str]]:
+def undelivered(lines: list[list[str]], inodes: set[str]) -> tuple[list[str], set[str]]:
     """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
     sends waits."""
     most = {CONNECTING: 1, ESTABLISHED: 2}
@@ -210,7 +241,7 @@ def undelivered(lines: list[list[str]], inodes: set[str | None]) -> tuple[list[s
     return sorted(lost), full
 
 
-def accepts_not(lines: list[list[str]], inodes: set[str | None]) -> dict[int, tuple[int, str]]:
+def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int, str]]:
     """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
     waiting: Counter[int] = Counter()
     for fields in lines:
@@ -361,11 +392,65 @@ def sockets(pid: int) -> list[str] | None:
 
 def listener(port: int) -> int | None:
     """The process that listens there, as far as we may know."""
-    wanted = {fields[9] for fields in tcp_lines("/proc") if fields[3] == LISTENING and port_of(fields[1]) == port}
-    for pid in names("/proc") if wanted else []:
-        if pid.isdigit() and inodes_of(f"/proc/{pid}") & wanted:
+    return owner({fields[9] for fields in tcp_lines("/proc") if fields[3] == LISTENING and port_of(fields[1]) == port})
+
+
+def owner(inodes: set[str]) -> int | None:
+    """The process that has one of these sockets."""
+    for pid in names("/proc") if inodes else []:
+        if pid.isdigit() and inodes_of(f"/proc/{pid}") & inodes:
             return int(pid)
     return None
+
+
+def holder(port: int) -> dict[str, Any] | None:
+    """Who has a port: by listening, or as the near end of a connection to somebody else. Sockets that wait to be forgotten have
+    no inode."""
+    lines = [fields for fields in tcp_lines("/proc") if port_of(fields[1]) == port and fields[9] != "0"]
+    if not lines:
+        return None
+    first = min(lines, key=lambda fields: fields[3] != LISTENING)
+    pid = owner({first[9]})
+    return {
+        "port": port,
+        "pid": pid,
+        "command": command(pid) if pid else "",
+        "data_dir": data_dir(pid) if pid else None,
+        "peer": None if first[3] == LISTENING else address(first[2]),
+    }
+
+
+def command(pid: int) -> str:
+    name = (text(f"/proc/{pid}/comm") or "").strip()
+    return " ".join([name, *(word for word in words_of(pid) if SHOWN_WORD.fullmatch(word))])
+
+
+def words_of(pid: int) -> list[str]:
+    return [word for word in (text(f"/proc/{pid}/cmdline") or "").split("\0") if word]
+
+
+def data_dir(pid: int) -> str | None:
+    """Of a server of ZooKeeper: what the file says that its command line ends in."""
+    words = words_of(pid)
+    if not any(word.startswith(OF_ZOOKEEPER) for word in words):
+        return None
+    try:
+        path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), words[-1])  # noqa: PTH118
+    except OSError:
+        path = words[-1]
+    found = re.search(r"^\s*dataDir\s*=\s*(.*?)\s*$", text(path) or "", re.MULTILINE)
+    return os.path.realpath(found.group(1)) if found else None
+
+
+def server_of(places: list[str]) -> int | None:
+    """The server of ZooKeeper that has its data there, wherever it listens."""
+    wanted = {os.path.realpath(place) for place in places}
+    return next((int(pid) for pid in names("/proc") if pid.isdigit() and data_dir(int(pid)) in wanted), None)
+
+
+def listening(pid: int) -> list[str]:
+    lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
+    return sorted({address(fields[1]) for fields in lines if fields[3] == LISTENING and fields[9] in inodes})
 
 
 def tcp_lines(process: str) -> list[list[str]]:
@@ -373,17 +458,10 @@ def tcp_lines(process: str) -> list[list[str]]:
     return [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
 
 
-def inodes_of(process: str) -> set[str | None]:
+def inodes_of(process: str) -> set[str]:
     """Of the sockets that it has open."""
-    return {inode_of(f"{process}/fd/{name}") for name in names(f"{process}/fd")} - {None}
-
-
-def inode_of(path: str) -> str | None:
-    try:
-        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(path))
-    except OSError:
-        return None
-    return found.group(1) if found else None
+    found = (re.fullmatch(r"socket:\[(\d+)\]", opened) for opened in opened_by(process))
+    return {one.group(1) for one in found if one}
 
 
 def address(field: str) -> str:
@@ -507,13 +585,27 @@ def children(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
-if __name__ == "__main__":
-    asked = json.loads(sys.argv[1])
-    if "watch_port" in asked:
-        asked["watch"] = listener(asked["watch_port"])
-        if asked["watch"] is None:
-            sys.exit(f"no process that may be looked at listens at {asked['watch_port']} here")
+def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, Any]:
+    """Of a server of ZooKeeper, by the port at which it listens. Where nobody accepts there, `is_shut`: by its data, and where
+    it listens instead; nothing, where it does not run."""
+    pid = None if is_shut else listener(port)
+    if pid is not None:
+        return watch(pid, data_dirs)
+    pid = server_of(data_dirs)
+    if pid is None and not is_shut:
+        sys.exit(f"no process that may be looked at listens at {port} here")
+    return {**watch(pid, data_dirs), "elsewhere": [pid, listening(pid)]} if pid is not None else {}
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    if "ports" in asked:
+        return {"holders": [found for found in map(holder, asked["ports"]) if found]}
     if "unit" in asked:
-        json.dump({"unit": unit()}, sys.stdout)
-    else:
-        json.dump(watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked), sys.stdout)
+        return {"unit": unit()}
+    if "watch_port" in asked:
+        return watch_server(asked["watch_port"], asked["log_dirs"], asked["is_shut"])
+    return watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked)
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)

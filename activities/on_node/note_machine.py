@@ -2,22 +2,26 @@
 
     python3 -c PROGRAM '{"identity": "4711@90210", "places": ["/etc/kafka", "/opt/kafka/bin"], "files": […], "data": […]}'
 
-`identity`: of the process of interest, as pid and start time (proc(5)), or null; or `port`, at which it listens. `places`:
-directories with what it is started from; `files`: the same one by one; `data`: what is written all the time, of which only
-owners and rights are looked at. The answer is one JSON object on standard output: `facts`, by their kind and name, and of
-`kernel` what it has printed of trouble, each with the seconds since. A kind that could not be looked at, or not in time, is
-not there; an empty one has nothing in it. No value of a secret is. Python 3.7 or later, one file.
+`identity`: of the process of interest, as pid and start time (proc(5)), or null; or `port`, at which it listens, and `config`,
+the file that a server of ZooKeeper was started with, for when none runs. `places`: directories with what it is started from;
+`files`: the same one by one; `data`: what is written all the time, of which only owners and rights are looked at. The answer
+is one JSON object on standard output: `facts`, by their kind and name, and of `kernel` what it has printed of trouble, each
+with the seconds since. A kind that could not be looked at, or not in time, is not there; an empty one has nothing in it. No
+value of a secret is. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import fcntl
 import json
 import os
+import platform
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -40,15 +44,16 @@ UNSTEADY = re.compile(
 """Below /proc/sys: what the kernel changes by itself, what is a secret, what reading changes or makes it complain of, and
 interfaces that come and go."""
 PASSING_MOUNTS = re.compile(
-    r"/(var/lib/(docker|containers|containerd|kubelet)|run/(user|netns|docker|containerd|credentials)|proc|sys|snap|boot|efi)(/|$)"
+    r"/(var/lib/(docker|containers|containerd|kubelet)|run/(user|netns|docker|containerd|credentials)|sys|snap|boot|efi)(/|$)|/proc/"
 )
+"""Of /proc itself the options count: hidepid hides everybody's processes from who is not root."""
 PASSING_LINKS = re.compile(r"veth|br-|docker|cali|cni|tap|virbr|lxc|flannel|vnet|tunl|ifb")
 PASSING_ROUTES = re.compile(r"proto (bird|bgp|zebra|ra|ospf|isis|babel)\b|temporary")
 PASSING_RULES = re.compile(r"DOCKER|KUBE|CNI|f2b|cali-|elements =")
 PASSING_FILES = re.compile(
     r"\.(log|out|pid|identity|lock|tmp|swp|pyc|gz|[0-9]+)$|^\.keeperless|gc\.log|^hs_err|\.(db|db-wal|db-shm)$"
 )
-PLAIN = re.compile(r"(PATH|HOME|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
+PLAIN = re.compile(r"(PATH|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
 OF_JVM = re.compile(
     r"-(X(?!X:On)\S*|D[\w.-]+(=.*)?|ea|javaagent:[^=]+(=.*)?|agentlib:\w+(=.*)?|agentpath:[^=]+(=.*)?)$", re.DOTALL
@@ -61,8 +66,8 @@ OPEN_VALUE = re.compile(r"(true|false|\d+[kmgKMG]?|\d+\.\d+|/[\w./-]*)$")
 """Of these the value is told where it is plain; the debugger's whole."""
 SECRET = re.compile(r"pass|pwd|secret|token|credential|key", re.IGNORECASE)
 OF_KAFKA = re.compile(r"(kafka|org\.apache)\.[\w.]+$|/[\w./-]+\.(properties|cfg|conf)$")
-UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD"})
-"""What a shell adds on its way, and no variable."""
+UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD", "HOME", "LOGNAME"})
+"""What a shell adds on its way, and what is of whoever starts it: no setting of Kafka's."""
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
 HEAP = re.compile(r"\w+_HEAP_OPTS$")
 CREDENTIALS = re.compile(r"//\S*@")
@@ -72,8 +77,13 @@ GROUP_LIMITS = re.compile(
 )
 SYSTEM_FILES = (
     *("nsswitch.conf", "krb5.conf", "localtime", "ld.so.preload", "environment", "fstab", "hosts.deny", "ssl/openssl.cnf"),
-    *("security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt"),
+    *("crontab", "security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt"),
 )
+SCHEDULES = (
+    *("/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/var/spool/cron", "/var/spool/cron/crontabs"),
+    "/etc/systemd/system",
+)
+"""Where what is done again and again is written down: crontabs, and units with their timers."""
 LINES = ("hosts", "resolv.conf")
 SETTINGS = {
     "boot id": "/proc/sys/kernel/random/boot_id",
@@ -89,15 +99,24 @@ TRAITS = {
     "Mems_allowed_list": "memory nodes that it may use",
 }
 """Lines of /proc/PID/status."""
-START_TIME, NICE, POLICY = 19, 16, 38
+TERMINAL, START_TIME, NICE, POLICY = 4, 19, 16, 38
 """Fields of /proc/PID/stat, from the third on."""
+LASTING_SECONDS = 60.0
+OF_NODES = "kafka.Kafka"
+OF_PEOPLE = re.compile(r"session-\w+\.scope|user@\d+\.service/init\.scope")
+"""Control groups of who has logged in."""
+ENTRANCE = re.compile(r"sshd\b")
+SCRIPT = re.compile(r"/[\w./-]+$|[\w.-]+\.(py|sh|pl|rb|jar|js)$|(org|com|io|net)\.[\w.]+$")
+"""Of a command line: what it runs. Nothing else of it is told."""
 SESSION = re.compile(r"session-\w+\.scope")
 FS_IOC_GETFLAGS = 0x80086601
 MARKED = {0x10: "immutable", 0x20: "append-only"}
 """chattr(1)."""
 UNOPENED = re.compile(r"\.(jar|keytab|jks|p12|pfx|key|pem)$")
 TROUBLE = re.compile(
-    r"segfault|SYN flooding|link is (not ready|down)|table overflow|killed process|out of memory", re.IGNORECASE
+    r"segfault|SYN flooding|link is (not ready|down)|table overflow|killed process|out of memory"
+    r"|avc:\s+denied|apparmor=\"DENIED\"|type=1326|audit: backlog limit",
+    re.IGNORECASE,
 )
 """What the kernel says of trouble without calling it a warning."""
 PACKET = re.compile(r"\bIN=\S* OUT=")
@@ -105,6 +124,22 @@ PACKET = re.compile(r"\bIN=\S* OUT=")
 WARNING = 4
 LISTENING = "0A"
 """State of a socket (tcp_states.h)."""
+SERVER_FILE = "configuration file of its process"
+CONFIGURATION = re.compile(r"\.(properties|cfg|conf)$")
+OF_ZOOKEEPER = "org.apache.zookeeper."
+SETTING = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[=:\s]\s*(.*)")
+CONTINUED = re.compile(r"\\\r?\n\s*")
+OPEN_SETTINGS = re.compile(
+    r"(tickTime|initLimit|syncLimit|dataDir|dataLogDir|(secureC|c)lientPort(Address)?|server\.\d+|4lw\.commands\.whitelist"
+    r"|autopurge\.\w+|maxClientCnxns|reconfigEnabled|standaloneEnabled|leaderServes|readonlymode\.enabled|dynamicConfigFile"
+    r"|admin\.\w*[pP]ort|jute\.maxbuffer|snapCount|preAllocSize|cnxTimeout|electionAlg|quorumListenOnAllIPs"
+    r"|metricsProvider\.\w+)$"
+)
+"""Of a server of ZooKeeper: which hold no secret."""
+BPF_CALL = {"x86_64": 321, "aarch64": 280}
+"""Number of bpf(2)."""
+PACKETS = ("for what comes in", "for what goes out")
+"""BPF_CGROUP_INET_INGRESS and EGRESS."""
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
@@ -130,6 +165,8 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "sysctl": lambda: dict(sysctls()),
         "machine": lambda: dict(settings()),
         "service": services,
+        "program": programs,
+        "setting": lambda: server_settings(process if pid else "", request),
     }
     if pid:
         kinds["limit"] = lambda: limits(process)
@@ -137,9 +174,10 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         kinds["environment"] = lambda: environment(process)
         kinds["argument"] = lambda: arguments(process)
         kinds["group"] = lambda: group_limits(process)
+        kinds["packet program"] = lambda: packet_programs(process)
     found, kernel = in_time(kinds)
     if pid and process_of(request) != pid:
-        for kind in ("mount", "limit", "process", "environment", "argument", "group"):
+        for kind in ("mount", "limit", "process", "environment", "argument", "group", "packet program"):
             found.pop(kind, None)
     return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
 
@@ -275,10 +313,9 @@ def traits(process: str) -> Found:
     for line in (text(f"{process}/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         found[f"control group {controllers}".strip()] = SESSION.sub("session.scope", path)
+    found["security context"] = (text(f"{process}/attr/current") or "").strip("\0\n ")
     for name, word in (("root", "root directory"), ("exe", "program")):
-        where = link(f"{process}/{name}")
-        if where is not None:
-            found[word] = where
+        found[word] = os.readlink(f"{process}/{name}")  # who may not look at it knows nothing of this kind
     return found
 
 
@@ -311,6 +348,37 @@ def told(name: str, value: str) -> str:
     return value if OPEN_VALUES.match(name) and is_open else "(not shown)"
 
 
+def server_settings(process: str, request: dict[str, Any]) -> Found:
+    """Of a server of ZooKeeper: what is in the file that its command line ends in, in the one that this names, and its myid."""
+    path = configuration_of(process) or request.get("config")
+    if not path or not request.get("port"):
+        return None
+    lines = dict(settings_in(path))
+    found = {SERVER_FILE: path if lines else f"{path}, and nothing can be read in it"}
+    for place in (path, lines.get("dynamicConfigFile")):
+        for name, value in settings_in(place) if place else ():
+            found[f"{name} in {place}"] = value if OPEN_SETTINGS.match(name) else "(not shown)"
+    number = f"{lines.get('dataDir', '')}/myid"
+    return {**found, number: (text(number) or "nothing to be read").strip()[:20]} if "dataDir" in lines else found
+
+
+def configuration_of(process: str) -> str | None:
+    """A relative path is below where the process was started."""
+    words = [word for word in (text(f"{process}/cmdline") or "").split("\0") if word] if process else []
+    is_server = any(word.startswith(OF_ZOOKEEPER) for word in words)
+    if not is_server or not CONFIGURATION.search(words[-1]):
+        return None
+    return os.path.normpath(os.path.join(link(f"{process}/cwd") or "/", words[-1]))  # noqa: PTH118
+
+
+def settings_in(path: str) -> Pairs:
+    """As java.util.Properties reads them."""
+    for line in CONTINUED.sub("", text(path) or "").splitlines():
+        found = SETTING.match(line)
+        if found:
+            yield found.group(1), found.group(2).strip()
+
+
 def group_limits(process: str) -> Found:
     """Of its control groups and those above them, of both versions."""
     told = text(f"{process}/cgroup")
@@ -333,7 +401,7 @@ def group_limits(process: str) -> Found:
 def files(request: dict[str, Any]) -> Pairs:
     """What lies in a directory, and single files. Of directories, and of what is written all the time, not the content."""
     data = set(request["data"])
-    for place in dict.fromkeys(request["places"]):
+    for place in dict.fromkeys((*request["places"], *SCHEDULES)):
         found = names(place) if os.path.isdir(place) else []  # noqa: PTH112
         kept = [f"{place}/{name}" for name in found[:MOST_ENTRIES] if not PASSING_FILES.search(name)]
         for path in (place, *kept):
@@ -460,6 +528,51 @@ def filters() -> Found:
     return found
 
 
+def packet_programs(process: str) -> Found:
+    """eBPF programs that judge the packets of its control group, or of one above (bpf(2)): systemd's IPAddressDeny=, or a
+    network plug-in's. No firewall shows them. `None` where the kernel does not let itself be asked."""
+    group = next((line[3:] for line in (text(f"{process}/cgroup") or "").splitlines() if line.startswith("0::")), None)
+    tables = (line.split() for line in (text("/proc/mounts") or "").splitlines())
+    root = next((fields[1] for fields in tables if fields[2] == "cgroup2"), None)
+    if group is None or root is None or platform.machine() not in BPF_CALL:
+        return None
+    handle = os.open(root + group, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return {f"{program_name(i)} {way}": "there" for kind, way in enumerate(PACKETS) for i in programs_at(handle, kind)}
+    finally:
+        os.close(handle)
+
+
+def programs_at(handle: int, kind: int) -> list[int]:
+    """Ids, those of the groups above as well (BPF_PROG_QUERY)."""
+    ids = (ctypes.c_uint32 * 64)()
+    answer = bpf(16, struct.pack("=IIIIQI", handle, kind, 1, 0, ctypes.addressof(ids), len(ids)))
+    return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
+
+
+def program_name(program: int) -> str:
+    """As its maker has called it (BPF_PROG_GET_FD_BY_ID, BPF_OBJ_GET_INFO_BY_FD)."""
+    handle = ctypes.c_int32(0)
+    info = ctypes.create_string_buffer(232)
+    bpf(13, struct.pack("=III", program, 0, 0), handle)
+    try:
+        bpf(15, struct.pack("=IIQ", handle.value, len(info), ctypes.addressof(info)))
+    finally:
+        os.close(handle.value)
+    return info.raw[64:80].partition(b"\0")[0].decode(errors="replace") or str(program)
+
+
+def bpf(command: int, attributes: bytes, result: ctypes.c_int32 | None = None) -> bytes:
+    """Raises `OSError`."""
+    library, given = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    told = library.syscall(BPF_CALL[platform.machine()], command, given, 128)
+    if told < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if result is not None:
+        result.value = told
+    return given.raw
+
+
 def links() -> Pairs:
     for name in names("/sys/class/net"):
         for what in ("mtu", "operstate", "carrier", "speed", "duplex", "flags", "tx_queue_len", "address"):
@@ -514,6 +627,31 @@ def services() -> Found:
     enabled = {unit for folder in names(root) if folder.endswith(".wants") for unit in names(f"{root}/{folder}")}
     running = (UNIT.search(text(f"/proc/{pid}/cgroup") or "") for pid in names("/proc") if pid.isdigit())
     return dict.fromkeys(sorted({unit.group(1) for unit in running if unit and unit.group(1) in enabled}), "runs")
+
+
+def programs() -> Found:
+    """What runs without a terminal for longer than a moment, but for the kernel's own threads, for who has logged in, and for
+    Kafka, which is started and stopped by others' leave. Of a title that a program gives itself the first word."""
+    now, found = float((text("/proc/uptime") or "0").split()[0]), {}
+    for pid in names("/proc"):
+        words = [word for word in (text(f"/proc/{pid}/cmdline") or "").split("\0") if word] if pid.isdigit() else []
+        fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split() if words else []
+        if len(fields) <= START_TIME or fields[TERMINAL] != "0" or OF_NODES in words:
+            continue
+        program = os.path.basename((words[0].split() or [""])[0])  # noqa: PTH119
+        if ENTRANCE.match(program) or OF_PEOPLE.search(text(f"/proc/{pid}/cgroup") or ""):
+            continue
+        if now - int(fields[START_TIME]) / os.sysconf("SC_CLK_TCK") >= LASTING_SECONDS:
+            shown_words = [program, *(word for word in words[1:] if SCRIPT.match(word))]
+            found[f"{' '.join(shown_words[:2])} of user {owner_of(pid)}"] = "runs"
+    return found
+
+
+def owner_of(pid: str) -> str:
+    try:
+        return str(os.stat(f"/proc/{pid}").st_uid)  # noqa: PTH116
+    except OSError:
+        return "?"
 
 
 def kernel_log() -> list[tuple[float, str]]:

@@ -1,11 +1,15 @@
 """Why is nothing happening?"""
 
+from uuid import UUID
+
 from fastapi import APIRouter
 
 from api.blockers import BlockersAnswer, find
 from api.requests import NamedMigration
 from api.routes.migrations import existing
-from api.wiring import UsableWiring
+from api.wiring import UsableWiring, Wiring
+from domain.records import MigrationRecord
+from ledger.errors import LedgerUnavailable
 
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["migrations"])
 
@@ -15,4 +19,14 @@ async def get_blockers(migration_id: NamedMigration, wiring: UsableWiring) -> Bl
     """Every cause why nothing happens, each with its object, what to do, and since when: from a fresh look at the cluster,
     from the ledger, and from Temporal. Answers within fifteen seconds, also where no worker does. Changes nothing.
     """
-    return await find(wiring, await existing(wiring, migration_id))
+    return await find(wiring, await _last_known(wiring, migration_id))
+
+
+async def _last_known(wiring: Wiring, migration_id: UUID) -> MigrationRecord:
+    """As it was moments ago, where the ledger cannot be read: why it cannot is then told as a cause like others."""
+    try:
+        return await existing(wiring, migration_id)
+    except LedgerUnavailable:
+        if (record := wiring.caretaker.last_read.get(str(migration_id))) is None:
+            raise
+        return record

@@ -8,15 +8,18 @@ from collections.abc import Collection, Iterable, Iterator
 
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
-from domain.observation import Observation
+from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
+from domain.zk_to_kraft.claim_causes import claim_causes
 from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.kafka_causes import kafka_causes
+from domain.zk_to_kraft.lost_tree import without_those_of_a_lost_tree
 from domain.zk_to_kraft.machine_signs import with_signs
+from domain.zk_to_kraft.modes import BROKER_STATE_RUNNING
 from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
@@ -39,7 +42,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
 
     While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
     """
-    causes = list(_unique(_searches(looked)))
+    causes = list(_unique(without_those_of_a_lost_tree(looked, _searches(looked))))
     for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))
         if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
@@ -57,6 +60,7 @@ def _searches(looked: Looked) -> Iterator[Cause]:
     if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN}:
         yield from flagless(looked)
     yield from zookeeper_causes(looked)
+    yield from claim_causes(looked)
     yield from kafka_causes(looked)
     yield from pending_causes(looked)
     yield from forgotten_causes(looked)
@@ -115,10 +119,10 @@ def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
     """A wait in its own words."""
     about = some(list(wait.objects)) or EXPECTED[wait.reason][0]
     what, expected = EXPECTED[wait.reason]
-    observed = wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what)
-    return [
-        cause(looked, wait.reason, about, observed=observed[:1000], expected=expected, fix=WAIT_MEANS[wait.reason]),
-    ]
+    observed = (wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what))[:1000]
+    if wait.reason in OF_NODES:
+        observed += complaints(looked, *looked.hints.logs)
+    return [cause(looked, wait.reason, about, observed=observed, expected=expected, fix=WAIT_MEANS[wait.reason])]
 
 
 def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cause]:
@@ -135,11 +139,36 @@ def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cau
                 name,
                 observed=f"it was restarted, and is not proven well: {missing.words}{complaints(looked, view.id)}",
                 expected=EXPECTED[missing.reason][1],
-                fix="The step waits for it, and goes on by itself. If it lasts, its log says more.",
+                fix=OTHER_MODE if missing.reason is WaitReason.NODE_NOT_READY and _serves(view) else AWAIT_PROOF,
                 since=view.process.started_at if view.process is not None else None,
             )
 
 
+OF_NODES = frozenset(
+    {
+        WaitReason.CONTROLLERS_NOT_READY,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        WaitReason.COPY_NOT_COMPLETE,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        WaitReason.NO_CONTROLLER,
+        WaitReason.FINALIZATION_NOT_SEEN,
+    }
+)
+"""Waits for what nodes do: where nothing known explains one, what those complain of is worth a look."""
+
+
+def _serves(view: NodeView) -> bool:
+    return view.metrics is not None and view.metrics.broker_state == BROKER_STATE_RUNNING
+
+
+AWAIT_PROOF = "The step waits for it, and goes on by itself. If it lasts, its log says more."
+OTHER_MODE = (
+    "It serves, and not as its file says. Either its start command gives it other properties than the file has (--override, "
+    "another file, -D), or its metrics leave out what tells its mode, kafka.server:type=raft-metrics "
+    "(auto.include.jmx.reporter=false or metrics.jmx.exclude in its file, rules of the exporter). Take that out, at every "
+    "node, and restart this one."
+)
 EXPECTED: dict[WaitReason, tuple[str, str]] = {
     WaitReason.HELD: ("the migration is held", "nobody holds it"),
     WaitReason.PART_UNKNOWN: ("a part of the cluster does not answer", "every part answers"),

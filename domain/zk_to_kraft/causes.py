@@ -6,16 +6,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.blocker import Blocker, blocker
+from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import WaitReason
 from domain.machine_notes import MachineChanges
 from domain.observation import NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
-from domain.vital_signs import VitalSigns
+from domain.vital_signs import PortHolder, VitalSigns
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.said import complaint_in
-from domain.zk_to_kraft.situation import QuorumState, Situation
+from domain.zk_to_kraft.said import complaint_in, trouble_with
+from domain.zk_to_kraft.situation import QuorumState, Situation, quorum_leader
+from domain.zk_to_kraft.threads import Standing
 
 MAX_NAMED = 5
 """How many partitions, lines or znodes one entry names; the observation has them all."""
@@ -31,6 +33,7 @@ class Serving(StrEnum):
     """What one ZooKeeper server says when it is asked whether it serves."""
 
     YES = "serves"
+    LEADS = "serves, and leads the others"
     ALONE = "is standalone: it serves a tree of its own, and answers who asks it as if that were the cluster's"
     NO = "answers, and serves nobody: it has no quorum"
     SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
@@ -39,6 +42,25 @@ class Serving(StrEnum):
     REFUSED = "accepts no connection"
     UNREACHED = "is not reached: a firewall, a route, a name, or its machine"
     UNKNOWN = "does not let itself be asked"
+
+
+def settled(answers: Mapping[str, Serving]) -> dict[str, Serving]:
+    """Whether each serves. A leader that is told to serve no client (zookeeper.leaderServes=no) says no: it is whom all others
+    follow."""
+    found = [answer for answer in answers.values() if answer is not Serving.NO]
+    leads_unseen = set(found) == {Serving.YES} and 2 * len(found) >= len(answers) == len(found) + 1
+    well = {Serving.YES, Serving.LEADS, *([Serving.NO] if leads_unseen else [])}
+    return {address: Serving.YES if answer in well else answer for address, answer in answers.items()}
+
+
+@dataclass(frozen=True)
+class MemberFiles:
+    """What lies in a ZooKeeper server's dataDir. `myid`: what that file says, where it is there. `is_there`: whether the
+    directory is; its path may be one inside a container."""
+
+    myid: str | None = None
+    is_there: bool = True
+    has_snapshot: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,22 +79,26 @@ class Hints:
     """What is looked up only for people, because no decision needs it.
 
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`; `server_logs`: the last lines of those that do
-    not serve, as far as somebody has said where they are. `assigned`: by broker id that is not
-    registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold. `unreadable`: znodes that
-    the copy could not read.
+    not serve, as far as somebody has said where they are; `server_files`: of all of these. `assigned`: by
+    broker id that is not registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
+    `unreadable`: znodes that the copy could not read.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
     us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
     set in ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
-    that are nearly as large as ZooKeeper takes. `signs`: by name, of processes in trouble, what their machines say;
+    that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
+    `signs`: by name, of processes in trouble, what their machines say;
+    `holders`: by name, of who could not bind its ports, who has them;
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
-    what is different on its machine since it was noted. `silent`: hints that were asked for and did not come, in words.
+    what is different on its machine since it was noted. `threads`: by name of a node that starts, ends or is silent for long,
+    where it stands. `silent`: hints that were asked for and did not come, in words.
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     servers: Mapping[str, Serving] = field(default_factory=dict)
     server_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    server_files: Mapping[str, MemberFiles] = field(default_factory=dict)
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()
@@ -84,13 +110,16 @@ class Hints:
     missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
     crowded: tuple[str, ...] = ()
+    busiest: tuple[str, ...] = ()
     signs: Mapping[str, VitalSigns] = field(default_factory=dict)
+    holders: Mapping[str, tuple[PortHolder, ...]] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)
+    threads: Mapping[str, Standing] = field(default_factory=dict)
     silent: tuple[str, ...] = ()
 
 
-SLOW = timedelta(seconds=10)
+SLOW = timedelta(seconds=8)
 """From which on it is told of a node in our hands what it lacks, or that it runs still. Most have stopped, or serve, by then; a
 large broker may take minutes, and who asks is told what it is waited for."""
 
@@ -149,7 +178,7 @@ class Looked:
         return self._is_over(process.started_at if process is not None and _is_restarted(view) else self.step_since)
 
     def _is_over(self, begun: datetime | None) -> bool:
-        return begun is not None and self.observation.ended_at - begun > SLOW
+        return begun is not None and is_over(begun, self.observation.ended_at, SLOW)
 
     @property
     def absent_brokers(self) -> frozenset[int]:
@@ -230,6 +259,15 @@ def complaints(looked: Looked, *node_ids: int) -> str:
     told = {i: complaint_in(looked.hints.logs.get(i, ())) for i in node_ids if i in known}
     quotes = [f". The last complaint in the log of {looked.name(i)}: {quote}" for i, quote in told.items() if quote]
     return "".join(quotes[:MOST_COMPLAINTS])
+
+
+def leaders_word(looked: Looked, broker_id: int) -> str:
+    """What the active controller's log has to say of a broker, as a further sentence."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None:
+        return ""
+    quote = trouble_with(looked.hints.logs.get(leader.id, ()), f"broker {broker_id}", "registerBroker")
+    return f". The log of {looked.name(leader.id)}, which leads, says: {quote}" if quote else ""
 
 
 def some(names: tuple[str, ...] | list[str]) -> str:

@@ -1,13 +1,16 @@
 """Causes that lie with no single node: ZooKeeper, work under way, the quorum, registrations."""
 
+from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, some
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.log_lines import FENCED, current, epochs_lately, first_of
+from domain.zk_to_kraft.member_causes import alone, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
-from domain.zk_to_kraft.zookeeper_deaths import death_of_server, errors_of_server
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})
 
@@ -21,14 +24,15 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     yield from _missing(looked)
     servers = looked.hints.servers
     for address in (a for a, serving in servers.items() if serving is Serving.ALONE and len(servers) > 1):
-        yield _alone(looked, address)
+        yield alone(looked, address)
+    yield from (emptied(looked, address) for address in servers if is_emptied(looked, address))
     gone = [address for address, serving in servers.items() if serving in GONE]
     idle = [address for address, serving in servers.items() if serving is Serving.NO]
     is_lost = looked.observation.zookeeper is None
     explained_idle = 2 * len(gone) >= len(servers)
     busy = [address for address, serving in servers.items() if serving in {Serving.BUSY, Serving.STUCK}]
     for address in gone + busy + ([] if explained_idle else idle):
-        yield _server(looked, address, is_lost=is_lost)
+        yield member_cause(looked, address, is_lost=is_lost)
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
     if is_lost and not is_torn and not gone and not busy and (explained_idle or not idle):
         why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
@@ -107,50 +111,6 @@ def _missing(looked: Looked) -> Iterator[Cause]:
         )
 
 
-def _alone(looked: Looked, address: str) -> Cause:
-    """Split brain: brokers whose session it has are registered with it only."""
-    return cause(
-        looked,
-        "GF11",
-        f"zookeeper {address}",
-        WaitReason.PART_UNKNOWN,
-        WaitReason.BROKERS_NOT_REGISTERED,
-        observed=f"it {looked.hints.servers[address]}",
-        expected="every member of the ensemble follows its leader, or leads it",
-        fix="Stop it now: brokers and clients whose session it has are cut off from the others. Its zoo.cfg has lost its "
-        "server.N lines, or it was started with another file: put that right, set its version-2 directory aside (it has what "
-        "nobody else knows of), and start it: it copies the tree from the leader.",
-    )
-
-
-def _server(looked: Looked, address: str, *, is_lost: bool) -> Cause:
-    serving = looked.hints.servers[address]
-    risk = "The ensemble has no quorum" if is_lost else "The ensemble still has its quorum"
-    if is_lost and set(looked.hints.servers.values()) <= {Serving.UNREACHED, Serving.UNKNOWN}:
-        risk = "Whether the ensemble has its quorum cannot be seen from the host of keeperless-activities"
-    how = {
-        Serving.SILENT: "Look whether its process stands still (kill -CONT) or its disk does; else restart it.",
-        Serving.REFUSED: "Start it; its log says why it ended.",
-        Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
-        Serving.STUCK: "Look at the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or "
-        "on a network that is gone. It goes on by itself once a majority can write.",
-        Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
-    }.get(serving, "Look at its log, and whether the members reach each other's quorum and election ports.")
-    # Of who stands still or is not reached the log tells nothing of that.
-    lines = looked.hints.server_logs.get(address, ()) if serving in {Serving.REFUSED, Serving.NO} else ()
-    death = death_of_server(lines)
-    words = death.quote if death is not None else errors_of_server(lines)
-    return cause(
-        looked,
-        "GF11",
-        f"zookeeper {address}",
-        *([WaitReason.PART_UNKNOWN] if is_lost else []),
-        observed=f"it {serving}. " + (f"Its log says: {words}. " if words else "") + f"{risk}.",
-        expected="every member of the ensemble serves, until finalize",
-        fix=f"{death.told.fix if death is not None else how} Without ZooKeeper's quorum there is no way back.",
-    )
-
-
 CANCEL_REASSIGNMENT = (
     "Let it finish, or cancel it (kafka-reassign-partitions.sh --cancel). One that does not end has a broker that is gone, or "
     "a throttle."
@@ -158,6 +118,15 @@ CANCEL_REASSIGNMENT = (
 AWAIT_DELETION = (
     "Let it finish: it ends once every broker that holds a replica serves. One that does not end has a broker or a log "
     "directory that is gone, or delete.topic.enable is false at the controller."
+)
+BY_ZOOKEEPER = (
+    "in ZooKeeper (/admin), where nobody takes orders since the copy: KRaft has the metadata. A tool that is older than "
+    "KRaft, or asks ZooKeeper (CMAK, --zookeeper), has written it"
+)
+NOBODYS_ORDER = (
+    "Delete that znode (/admin/delete_topics/NAME, /admin/preferred_replica_election) before anything else: on a way back "
+    "the first ZooKeeper controller would do what it says. If it is wanted, ask the brokers for it (--bootstrap-server). "
+    "Keep that tool from ZooKeeper."
 )
 AWAIT_ELECTION = "Let it finish. One that does not end was begun while no controller was there: delete its znode once one is."
 
@@ -190,17 +159,19 @@ def pending_causes(looked: Looked) -> Iterator[Cause]:
     if zookeeper is None or looked.situation.quorum is QuorumState.POST_MIGRATION:
         return
     election = ("preferred replica election",) if zookeeper.is_preferred_election_pending else ()
+    is_nobodys = looked.situation.quorum is QuorumState.MIGRATION
     for what, names, fix in (
         ("partition reassignment", zookeeper.reassignments, CANCEL_REASSIGNMENT),
-        ("topic deletion", zookeeper.pending_deletions, AWAIT_DELETION),
-        ("election", election, AWAIT_ELECTION),
+        ("topic deletion", zookeeper.pending_deletions, NOBODYS_ORDER if is_nobodys else AWAIT_DELETION),
+        ("election", election, NOBODYS_ORDER if is_nobodys else AWAIT_ELECTION),
     ):
         if names:
+            whose = BY_ZOOKEEPER if fix is NOBODYS_ORDER else ""
             yield cause(
                 looked,
                 "GF02",
                 what,
-                observed=f"under way for {some(names)}",
+                observed=f"{'ordered' if whose else 'under way'} for {some(names)}{whose}",
                 expected="nothing under way while nodes restart, and before the copy",
                 fix=fix,
             )
@@ -223,6 +194,8 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     is_explained = 2 * len(dead) >= len(looked.spec.controllers)
     excused = looked.excused
     is_ours = any(looked.name(c.id) in excused for c in provisioned)
+    if (stormy := _epochs_lately(looked)) >= MANY_EPOCHS:
+        yield _elections(looked, stormy)
     are_all_there = len(provisioned) == len(looked.spec.controllers)
     if are_all_there and quorum_leader(looked.observation, looked.spec) is None and not is_explained and not is_ours:
         yield cause(
@@ -235,8 +208,42 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
             fix="An election takes a second or two. If it lasts, check that the controllers reach each other's listeners.",
         )
     yield from _unreached_controllers(looked)
+    yield from _fenced_again(looked)
     if situation.registration is Registration.DIFFERS and not looked.absent_brokers | looked.left_behind:
         yield from _registrations(looked)
+
+
+LATELY, MANY_EPOCHS = timedelta(seconds=60), 5
+"""An election takes one epoch, or two where votes are split."""
+
+
+def _epochs_lately(looked: Looked) -> int:
+    """The most that one controller has seen, once all have run for so long: until a majority runs, whoever does stands for
+    election without an end."""
+    ids = [c.id for c in looked.spec.controllers]
+    runs = {i: process for i in ids if (process := looked.observation.node(i).process) is not None and process.is_running}
+    ages = {i: looked.observation.ended_at - process.started_at for i, process in runs.items() if process.started_at}
+    if len(ages) < len(ids) or min(ages.values()) < LATELY:
+        return 0
+    return max(epochs_lately(looked.hints.logs.get(i, ()), age, LATELY) for i, age in ages.items())
+
+
+def _elections(looked: Looked, epochs: int) -> Cause:
+    """In one moment there is a leader, and in the next there is none."""
+    return cause(
+        looked,
+        WaitReason.CONTROLLERS_NOT_READY,
+        "the quorum",
+        WaitReason.QUORUM_TOO_THIN,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        observed=f"its controllers elect without an end: {epochs} epochs within the last minute"
+        + complaints(looked, *(c.id for c in looked.spec.controllers)),
+        expected="one leader that stays",
+        fix="Each time the leader was not heard for controller.quorum.fetch.timeout.ms (2 s by default), or no majority "
+        "agreed within controller.quorum.election.timeout.ms (1 s): where the controllers' files have less, take that out. "
+        "Else look at their disks (every vote is flushed), their garbage collection, and the links between them.",
+    )
 
 
 UNREGISTERED = (
@@ -269,6 +276,35 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
             )
 
 
+def _said_of_brokers(looked: Looked) -> str:
+    return next(filter(None, (leaders_word(looked, broker.id) for broker in looked.spec.brokers)), "")
+
+
+OFTEN = 2
+"""Times that a broker was fenced: once is what a broker that was killed leaves."""
+
+
+def _fenced_again(looked: Looked) -> Iterator[Cause]:
+    """It serves, and loses its session with the controllers again and again: between that it is registered."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    lines = current(looked.hints.logs.get(leader.id, ())) if leader is not None else ()
+    told = Counter(found.named[0] for line in lines if (found := first_of(line, (FENCED,))) is not None)
+    for broker in looked.situation.brokers:
+        if told[str(broker.id)] < OFTEN or broker.mode not in {BrokerMode.HYBRID, BrokerMode.KRAFT}:
+            continue
+        yield cause(
+            looked,
+            WaitReason.BROKERS_NOT_REGISTERED,
+            looked.name(broker.id),
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            WaitReason.COPY_NOT_COMPLETE,
+            observed=f"it serves, and the active controller has fenced it {told[str(broker.id)]} times within minutes, "
+            "because no heartbeat came in time" + complaints(looked, broker.id),
+            expected=FENCED.expected,
+            fix=FENCED.fix,
+        )
+
+
 def _registrations(looked: Looked) -> Iterator[Cause]:
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None:
@@ -283,7 +319,8 @@ def _registrations(looked: Looked) -> Iterator[Cause]:
         looked.name(leader.id),
         WaitReason.COPY_NOT_COMPLETE,
         observed=f"it counts {metrics.migrating_broker_count} migrating brokers, {metrics.active_broker_count} active, "
-        f"{metrics.fenced_broker_count} fenced" + complaints(looked, *(b.id for b in looked.spec.brokers), leader.id),
+        f"{metrics.fenced_broker_count} fenced{_said_of_brokers(looked)}"
+        + complaints(looked, *(b.id for b in looked.spec.brokers), leader.id),
         expected=f"{hybrid} migrating, {hybrid + in_kraft} active, none fenced",
         fix=UNREGISTERED if is_one_missing else STILL_REGISTERED,
     )

@@ -169,7 +169,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2])
+    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2]) + _asking(looked)
     unwritten = looked.hints.unwritten
     is_flooded = not quotes and unwritten is not None and unwritten.more >= FLOOD
     if unwritten is not None:
@@ -191,6 +191,10 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         expected=f"at most {looked.policy.max_offset_distance} records",
         fix=TOO_LARGE if looked.hints.crowded else _mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
+
+
+def _asking(looked: Looked) -> str:
+    return f". Of ZooKeeper's clients ask most: {', '.join(looked.hints.busiest)}" if looked.hints.busiest else ""
 
 
 def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:

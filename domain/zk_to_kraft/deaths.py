@@ -2,6 +2,7 @@
 
     1. its own lines: from Kafka's first one on, without the frames of stack traces
     2. stopped in order: it told of a signal, or that it has shut down, and no error after that       → start it
+       but what is below that and is no line of Kafka's was printed by a start command that failed    → told as well
     3. its cause: of what it said as an error at its end the last known words                         → the kind's fix
     4. an error that is not known: the last ones, without what may be a secret                        → look at its log
     5. else its output ends amid ordinary lines: it had no time to say anything                       → it was killed
@@ -16,9 +17,9 @@ from datetime import timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, of_this_process
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
-from domain.zk_to_kraft.said import Said, said_in, shown, without_frames
+from domain.zk_to_kraft.said import Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 
 DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
@@ -68,6 +69,21 @@ SILENT = Ending(
     "Run its start command by hand as Kafka's user, and look whether it redirects its output: the cause is told there. Then "
     "start it.",
 )
+BY_HAND = (
+    "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "
+    "what it says: sudo, a wrapper that is not installed, a variable, a secret, a lock, a switch for maintenance."
+)
+NOT_BEGUN = Ending(
+    "It was started, and its start command ended before Kafka began in it",
+    "a start command that ends only when Kafka does",
+    f"{BY_HAND} Then start it; every other node with that start command will fail likewise.",
+)
+UNKNOWN = "Its last errors name no known cause"
+PLUGIN_FIX = (
+    "That is neither Kafka's nor Java's, but a plug-in's: a metrics reporter, an authorizer, a policy, a login module, an "
+    "agent. Find the property that names it, and look whether that plug-in's version knows what is in the file now (a broker "
+    "in KRaft mode has node.id in place of broker.id). Then start it; every other node with that plug-in fails likewise."
+)
 UNKNOWN_FIX = "Look at its log, mend the cause, and start it. It goes on by itself once the node serves."
 
 
@@ -78,16 +94,35 @@ def ending_of(lines: Sequence[str]) -> Ending:
         return SILENT
     stop = _stopped_by(said)
     if stop is not None:
-        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}")
+        since = _since_the_end(said)
+        also = f". Below that was printed: {shown(since)}" if since else ""
+        fix = f"{STOPPED.fix} Where it does not come up: {BY_HAND}" if since else STOPPED.fix
+        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", fix=fix)
     found = death_in(lines)
     if found is not None:
-        return Ending(f"It printed: {found.quote}", found.told.expected, found.told.fix)
+        besides = [one for one in _errors(_at_the_end(said)) if found.told.is_vague and _death(one) is None]
+        more = f". Besides: {shown(besides)}" if besides else ""
+        return Ending(f"It printed: {found.quote}{more}", found.told.expected, found.told.fix)
     errors = _errors(_at_the_end(said))
+    if errors and (place := foreign_place(of_this_process(lines))):
+        return Ending(f"{UNKNOWN}: {shown(errors)}. That came from {place}", "plug-ins that start with this file", PLUGIN_FIX)
     if errors:
-        return Ending(f"Its last errors name no known cause: {shown(errors)}", "", UNKNOWN_FIX)
+        return Ending(f"{UNKNOWN}: {shown(errors)}", "", UNKNOWN_FIX)
     if any(one.level for one in said):
         return replace(KILLED, observed=f"{KILLED.observed}. The last: {shown(said[-1:])}")
     return Ending(f"Its last lines name no known cause: {shown(said)}", "", UNKNOWN_FIX)
+
+
+def ending_of_started(new: Sequence[str]) -> Ending:
+    """How a process ended that was started on purpose, by all that was printed since: Kafka may not have begun in it."""
+    said = list(said_in(new))
+    if any(one.level for one in said) or any(START_OF_PROCESS.search(line) for line in new):
+        return ending_of(new)
+    found = death_in(new)
+    whole = [one for one in said if found is not None and found.quote in one.text]
+    told = f"It printed: {shown(whole[-1:]) or (found.quote if found else shown(said))}" if said else "It printed nothing"
+    ending = NOT_BEGUN if found is None else Ending("", found.told.expected, found.told.fix)
+    return replace(ending, observed=f"{NOT_BEGUN.observed}. {told}")
 
 
 def death_in(lines: Sequence[str]) -> Found | None:
@@ -103,6 +138,9 @@ def death_in(lines: Sequence[str]) -> Found | None:
     exact = [found for found in deaths if not found.told.is_vague]
     if not deaths:
         return None
+    roots = [found for found in exact if found.told.is_root]
+    if roots:
+        return roots[-1]
     if not exact and NEVER_REGISTERED.name in vague:
         exact = list(found_in(lines, REFUSALS))[:1]
     if not exact:
@@ -121,8 +159,7 @@ def words_of(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _own(lines: Sequence[str]) -> list[Said]:
     """What the last process said."""
-    starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
-    return list(said_in(lines[starts[-1] if starts else 0 :]))
+    return list(said_in(of_this_process(lines)))
 
 
 def _stopped_by(said: Sequence[Said]) -> str | None:
@@ -136,6 +173,11 @@ def _stopped_by(said: Sequence[Said]) -> str | None:
     number, pattern = (signal, SIGNAL) if signal >= 0 else (ended, SHUT_DOWN)
     found = pattern.search(said[number].text)
     return found[0] if found is not None else None
+
+
+def _since_the_end(said: Sequence[Said]) -> list[Said]:
+    """What stands below Kafka's last words and is no line of its own: mostly of a start command."""
+    return [one for one in said[max(_last(said, SIGNAL), _last(said, SHUT_DOWN)) + 1 :] if not one.level]
 
 
 def _last(said: Sequence[Said], pattern: re.Pattern[str]) -> int:

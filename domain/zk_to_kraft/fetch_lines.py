@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from domain.zk_to_kraft.log_lines import (
+    CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
     FETCH_STOPPED,
@@ -64,7 +65,7 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     if refused := _refused(lines, partitions):
         return refused
     telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
-    found = next(iter(found_in(lines, (LOG_DIR_FAILED, ISR_REFUSED))), None) or _last_of(
+    found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED))), None) or _last_of(
         telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
     )
     return None if found is None else _with_reason(found, lines)

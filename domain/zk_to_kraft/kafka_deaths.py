@@ -8,6 +8,16 @@ import re
 
 from domain.zk_to_kraft.log_lines import Told
 
+CORRECT = (
+    "Correct the named property where it is set: mostly in the node's file. Where that is right, it comes from its start "
+    "command (--override, a variable that is not set), or is set in ZooKeeper for brokers (/config/brokers). Then start it."
+)
+OF_TOPICS = (
+    r"(?:cleanup\.policy|delete\.retention\.ms|file\.delete\.delay\.ms|flush\.(?:messages|ms)|index\.interval\.bytes|"
+    r"local\.retention\.\w+|m(?:ax|in)\.compaction\.lag\.ms|max\.message\.bytes|message\.(?!max\.bytes)[\w.]+|min\.cleanable\.dirty\.ratio|"
+    r"preallocate|remote\.storage\.enable|retention\.\w+|segment\.[\w.]+)"
+)
+"""Names that only topics have (TopicConfig): a broker's begin with `log.`."""
 KEY_STORES_RIGHT = "key and trust stores that open with the passwords in its properties"
 ZOOKEEPER = (
     Told(
@@ -17,8 +27,9 @@ ZOOKEEPER = (
             r"NodeExistsException: KeeperErrorCode = NodeExists"
         ),
         "no session of an earlier process keeps /brokers/ids/…",
-        "The old session lives until zookeeper.session.timeout.ms is over: start it once more after that. If it lasts, "
-        "another broker runs with this id.",
+        "The old session lives until zookeeper.session.timeout.ms is over: start it once more after that. If it lasts, look "
+        "at `stat` of that znode: an ephemeralOwner of 0x0 says that somebody has written it, or put it back from a backup: "
+        "delete it. Else another broker runs with this id.",
     ),
     Told(
         "zookeeper-no-auth",
@@ -84,9 +95,29 @@ KEYS = (
         "Then start it.",
     ),
     Told(
+        "certificate-not-for-this",
+        re.compile(r"Extended key usage does not permit use for TLS (?:client|server) authentication"),
+        "certificates that are made for servers and for clients (serverAuth and clientAuth): a node is both",
+        "Its new certificate may not be used for that, and the one that its process had could: have one issued with both "
+        "extended key usages (public authorities leave clientAuth out by now). Then start it; restart no other node with "
+        "such a certificate before.",
+    ),
+    Told(
+        "cryptography-forbidden",
+        re.compile(
+            r"Algorithm constraints check failed[\w :,.-]{0,120}|Certificates do(?:es)? not conform to algorithm constraints|"
+            r"No appropriate protocol(?: \([\w ]{1,80}\))?"
+        ),
+        "keys, signatures and protocols that its Java allows",
+        "Its Java, or the system's policy for cryptography, has forbidden them since it started: compare "
+        "jdk.tls.disabledAlgorithms and jdk.certpath.disabledAlgorithms (java.security; update-crypto-policies --show) and its "
+        "Java with those of a node that runs. Renew what is too weak, or take the change back. Then start it.",
+    ),
+    Told(
         "certificate-not-trusted",
         re.compile(
-            r"PKIX path (?:building|validation) failed|No subject alternative [\w ]{1,60}|No name matching \S{1,120} found"
+            r"PKIX path (?:building|validation) failed(?:: [\w.$]{1,100}: [\w ,-]{1,100})?|"
+            r"No subject alternative [\w ]{1,60}|No name matching \S{1,120} found"
         ),
         "certificates that the node's own trust store trusts, for the host's name",
         "Put the authority that has signed the new certificate into the trust stores first, or a certificate with the host's "
@@ -104,11 +135,42 @@ KEYS = (
         is_vague=True,
     ),
     Told(
+        "password-not-decoded",
+        re.compile(r"Dynamic password config [\w.]{1,100} could not be decoded|Password could not be decoded"),
+        "the password.encoder.secret with which passwords in ZooKeeper's /config/brokers were encoded",
+        "The secret in its file is another one: put back the one of before, or name that in password.encoder.old.secret as "
+        "well. Every broker with the new one fails likewise at its next start.",
+        is_root=True,
+    ),
+    Told(
+        "kerberos-key",
+        re.compile(r"Checksum failed|Pre-authentication information was invalid|Integrity check on decrypted field failed"),
+        "a keytab with the present key of its principal",
+        "Its keytab is older than its key: compare key numbers (`klist -kte KEYTAB`, `kvno PRINCIPAL`), and put a new keytab "
+        "there. Then start it.",
+    ),
+    Told(
+        "kerberos-clock",
+        re.compile(r"Clock skew too great(?: \(\d+\))?"),
+        "clocks that agree with the KDC's to five minutes",
+        "Set the clock of its host right (chronyc tracking). Then start it.",
+    ),
+    Told(
+        "kerberos-unreached",
+        re.compile(
+            r"(?:LoginException|KrbException): (?:Receive timed out|Cannot (?:locate|contact|get)[\w ]{1,60}|"
+            r"Connection refused)"
+        ),
+        "a KDC that answers",
+        "Look whether the KDC that its krb5.conf names runs and is reached (port 88), and whether its name is resolved. Its "
+        "password or keytab is not what fails. Then start it.",
+    ),
+    Told(
         "listener-without-protocol",
         re.compile(r"No security protocol defined for listener [\w.-]{1,60}"),
         "a security protocol for every listener",
         "Add that listener to listener.security.protocol.map in the node's properties, or take it out of listeners and "
-        "advertised.listeners. Then start it.",
+        "advertised.listeners. Where it is there, its start command has another map (--override). Then start it.",
     ),
     Told(
         "jaas-entry-missing",
@@ -139,22 +201,48 @@ KEYS = (
 
 PROPERTIES = (
     Told(
+        "another-version",
+        re.compile(r"Missing required configuration \"process\.roles\""),
+        "the version of Kafka that ran",
+        "Only Kafka 4 asks for that, and has no ZooKeeper mode: another version lies in kafka_home's libs than the one that "
+        "ran (`ls libs/kafka_2.13-*`). Install that one again. Add nothing to its file.",
+    ),
+    Told(
+        "topic-config-refused",
+        re.compile(rf"ConfigException: .{{0,200}}?for configuration {OF_TOPICS}\b(?:: [\w ,()]{{1,120}})?"),
+        "configs of topics that Kafka accepts",
+        "That is no property of a broker, but a topic's, in ZooKeeper's /config/topics: somebody has written it past the "
+        "brokers, and each fails at its next start. Restart none. Ask one that runs which topic has it (kafka-configs.sh "
+        "--bootstrap-server … --describe --entity-type topics), delete it there (--alter --delete-config), and start this "
+        "one.",
+    ),
+    Told(
+        "system-property-needed",
+        re.compile(r"is not allowed\. (?:Update|Set) [Ss]ystem property '?org\.apache\.kafka[\w.]{1,80}'?[^:;{}=]{0,80}"),
+        "a system property that allows what a setting names",
+        "This version asks for more than the one that ran: put that property with what the setting names as -D… into "
+        "KAFKA_OPTS of its start command. Then start it.",
+    ),
+    Told(
         "bad-configuration",
-        re.compile(r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|.{0,60})"),
-        "a properties file that Kafka accepts",
-        "Correct the named property in the node's file, then start it.",
+        re.compile(
+            r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|"
+            r"Could not read properties from file \S{1,160}|.{0,60})"
+        ),
+        "properties that Kafka accepts",
+        CORRECT,
     ),
     Told(
         "bad-requirement",
         re.compile(r"IllegalArgumentException: requirement failed: [^=]{0,160}"),
-        "a properties file that Kafka accepts",
-        "Correct the named property in the node's file, then start it.",
+        "properties that Kafka accepts",
+        CORRECT,
     ),
     Told(
         "bad-quorum-configuration",
         re.compile(r"InvalidConfigurationException: Cannot set [\w.]{1,80} (?:below|above) -?\d+"),
-        "a properties file that Kafka accepts",
-        "Correct the named property in the node's file, then start it.",
+        "properties that Kafka accepts",
+        CORRECT,
     ),
     Told(
         "no-broker-id",

@@ -7,7 +7,16 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
-from domain.zk_to_kraft.log_lines import FETCH_INVALID, FETCH_REFUSED, FETCH_STOPPED, FETCHER_DIED, LOG_DIR_FAILED, Found
+from domain.zk_to_kraft.log_lines import (
+    CHANNEL_DIED,
+    FETCH_INVALID,
+    FETCH_REFUSED,
+    FETCH_STOPPED,
+    FETCHER_DIED,
+    LOG_DIR_FAILED,
+    Found,
+)
+from domain.zk_to_kraft.situation import partitions_needing
 from domain.zk_to_kraft.sparing import restart_of
 
 UNTHROTTLE = (
@@ -71,8 +80,18 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
 
 
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:
+    if said.told is CHANNEL_DIED:
+        return f"{said.told.fix} {_restart_all_the_same(looked, broker_id)}"
     again = f" In the end {restart_of(looked, broker_id)}." if said.told in NEEDS_START else ""
     return said.told.fix + again
+
+
+def _restart_all_the_same(looked: Looked, broker_id: int) -> str:
+    """That its partitions can spare it is what does not come by waiting."""
+    name, kafka = looked.broker_name(broker_id), looked.observation.kafka
+    needing = partitions_needing(kafka, broker_id, looked.policy) if kafka is not None else ()
+    without = f": {some(needing)} cannot be written meanwhile, and nothing that was acknowledged is lost" if needing else ""
+    return f"Restart {name}{without}."
 
 
 def _by_itself(looked: Looked, missing: Sequence[int]) -> str:

@@ -36,7 +36,8 @@ class Told:
     """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
 
     `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
-    `is_lasting`: said once, and true until the process ends, however old the line is.
+    `is_lasting`: said once, and true until the process ends, however old the line is. `is_root`: what is said after it follows
+    from it.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Told:
     fix: str
     is_vague: bool = False
     is_lasting: bool = False
+    is_root: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,17 @@ REGISTRATION_REFUSED = Told(
     "registration-refused",
     re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error ([A-Z_]+)"),
     "the controllers accept the broker's registration",
-    "Look at the active controller's log of the same second: it says what it does not accept.",
+    "The active controller's log of the same second says what it does not accept: a directory.id that another broker has (a "
+    "disk that was cloned, a meta.properties that was put back), a principal that may not do ClusterAction. Mend that; the "
+    "broker tries again by itself.",
+)
+FENCED = Told(
+    "broker-fenced",
+    re.compile(r"Fencing broker (\d+) (?:at epoch \d+ )?because its session has timed out"),
+    "heartbeats from every broker within the controllers' broker.session.timeout.ms, 9 s by default",
+    "Compare broker.heartbeat.interval.ms in that broker's file with the controllers' broker.session.timeout.ms: it has to "
+    "be far less (2 s by default). Where it is, the broker stands still at times (garbage collection, its disk, its "
+    "machine), or its link to the controllers loses packets.",
 )
 CLUSTER_REFUSED = Told(
     "inconsistent-cluster-id",
@@ -244,6 +256,14 @@ FETCH_INVALID = Told(
     "that file with kafka-dump-log.sh --deep-iteration. Let another replica that is in sync lead. Where none is, what only the "
     "leader has cannot be copied: mend its disk, or stop it and give that up by an unclean election.",
 )
+CHANNEL_DIED = Told(
+    "controller-channel-died",
+    re.compile(r"\[(?:zk-)?broker-\d+-to-controller-([a-z-]{1,40})-channel-manager\]: Error due to"),
+    "threads of each broker that ask the controller",
+    "Nothing starts that thread again but a restart of the broker, and until then it writes down nobody who is in sync again: "
+    "waiting mends nothing. Kafka 3.9 loses it now and then when the controller goes from KRaft to a broker, or the other way.",
+    is_lasting=True,
+)
 ISR_REFUSED = Told(
     "isr-refused",
     re.compile(r"Failed to update ISR to .{0,200}? due to unexpected (\w{1,60})"),
@@ -270,6 +290,7 @@ RUNNING = (
     REGISTRATION_DUPLICATE,
     REGISTRATION_REMOVED,
     REGISTRATION_REFUSED,
+    FENCED,
     CLUSTER_REFUSED,
     CLAIM_REFUSED,
     OUT_OF_PLACE,
@@ -286,6 +307,7 @@ RUNNING = (
     FETCH_STOPPED,
     FETCH_REFUSED,
     FETCH_INVALID,
+    CHANNEL_DIED,
     ISR_REFUSED,
     TOO_MANY_CONNECTIONS,
 )
@@ -325,6 +347,12 @@ LOADING = re.compile(
 )
 """A broker on its way through its logs (LogManager, LogLoader): the last of these says how far it is."""
 LOADED = re.compile(r"Loaded \d+ logs in \d+")
+
+WAITS = re.compile(r"\bINFO .*?(Finished waiting|Waiting) for (?:the )?([\w /-]{1,120}?)(?: \(kafka|$)")
+"""A node at its start (FutureUtils)."""
+
+EPOCH = re.compile(r"Completed transition to \w{1,20}\(.{0,80}?\bepoch=(\d+)")
+"""A controller that stands for election, votes, follows or leads (QuorumState)."""
 
 AGENT_LINES = 10
 """An agent speaks right before the first line of Kafka itself."""
@@ -384,6 +412,29 @@ def loading_in(lines: Sequence[str]) -> str:
         elif match := LOADING.search(line):
             said = match.group(0).strip("().")
     return said
+
+
+def waiting_in(lines: Sequence[str]) -> str:
+    """For what a node waits at its start, by its own words; empty where it has all that it has waited for."""
+    open_waits: dict[str, None] = {}
+    for found in filter(None, map(WAITS.search, of_this_process(lines))):
+        if found[1] == "Waiting":
+            open_waits[found[2]] = None
+        else:
+            open_waits.pop(found[2], None)
+    return next(reversed(open_waits), "")
+
+
+def epochs_lately(lines: Sequence[str], age: timedelta, within: timedelta) -> int:
+    """How many epochs of the quorum a process of this age has seen. Its first line says when it was started by its own clock;
+    where that has gone from the tail, the last one is new."""
+    own = of_this_process(lines)
+    stamps = [stamp for line in own if (stamp := stamp_of(line)) is not None]
+    if not stamps:
+        return 0
+    now = stamps[0] + age if START_OF_PROCESS.search(own[0]) else stamps[-1]
+    said = [(stamp, found[1]) for line in own if (found := EPOCH.search(line)) and (stamp := stamp_of(line))]
+    return len({epoch for stamp, epoch in said if now - stamp <= within})
 
 
 def first_of(line: str, kinds: Sequence[Told]) -> Found | None:

@@ -107,7 +107,8 @@ JAVA = (
     Told(
         "java-cannot-start",
         re.compile(
-            r"UnsupportedClassVersionError|Unrecognized (?:VM )?option:? ?'?[\w:+-]{1,60}'?|"
+            r"UnsupportedClassVersionError|getSubject is (?:not|only) supported|"
+            r"Unrecognized (?:VM )?option:? ?'?[\w:+-]{1,60}'?|"
             r"Could not reserve enough space for|Invalid \w{1,20} heap size: \S{1,20}|"
             r"Initial heap size set to a larger value|(?:Multiple|Conflicting) (?:garbage )?collector|"
             r"error while loading shared libraries: \S{1,80}"
@@ -178,9 +179,10 @@ NETWORK = (
         "address-not-here",
         re.compile(r"(?:Socket server failed to bind to \S{1,120}: )?Cannot assign requested address"),
         "`listeners` names addresses that the node's host has",
-        "Compare `listeners` with `ip addr` on its host: the address has gone (an interface that is down, a virtual address "
-        "that has moved) or the name means another host (/etc/hosts, DNS). Mend that, or correct `listeners`; what clients "
-        "are told belongs into advertised.listeners.",
+        "Compare `listeners` (of a server of ZooKeeper clientPortAddress, and its server.N line, by dataDir/myid) with "
+        "`ip addr` on its host: the address has gone (an interface that is down, a virtual address that has moved) or the name "
+        "means another host (/etc/hosts, DNS). Mend that, or correct the setting; what Kafka's clients are told belongs into "
+        "advertised.listeners.",
     ),
     Told(
         "unknown-host",
@@ -196,7 +198,8 @@ NETWORK = (
         "port-in-use",
         re.compile(r"Socket server failed to bind to \S{1,120}:\d+|Address already in use|Port already in use: \d{1,5}"),
         "the node's ports are free",
-        "Find who listens with `ss -ltnp`, stop it, or give one of the two another port. Then start the node.",
+        "See who has it (`ss -tanp` there, in any state). Stop that only where it is no node of the cluster, and no server of "
+        "its ensemble; else give one of the two another port. Then start it.",
     ),
 )
 
@@ -205,7 +208,8 @@ FILES = (
         "no-permission",
         re.compile(r"AccessDeniedException: \S{1,160}|\S{1,160} ?\(Permission denied\)|Permission denied"),
         ITS_FILES,
-        "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it.",
+        "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it. Where they are his, and "
+        "their folders let him in, a security module refuses it: dmesg (avc: denied, apparmor=DENIED), ls -Z.",
     ),
     Told(
         "missing-file",

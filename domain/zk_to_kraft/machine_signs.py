@@ -11,6 +11,8 @@ from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChange
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
+from domain.zk_to_kraft.member_causes import moved
+from domain.zk_to_kraft.taken_ports import signs_of_holders
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
 
 NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
@@ -20,7 +22,7 @@ LISTENERS = ("advertised.listeners", "listeners")
 def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
     names = dict(_addresses(looked))
-    signs = {name: tuple(bad_signs(found, names)) for name, found in looked.hints.signs.items()}
+    signs = {name: (*moved(found), *bad_signs(found, names)) for name, found in looked.hints.signs.items()}
     told = {found.blocker.object for found in causes}
     grave = {name for name, found in signs.items() if not all(sign.is_slight for sign in found)}
     nodes = {looked.name(node.id): node.id for node in looked.situation.nodes}
@@ -30,7 +32,10 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     if ours:
         signs[OURS] = ours
         own += [_cause(looked, OURS)] if OURS not in told and not all(sign.is_slight for sign in ours) else []
-    told_of = [_with(found, signs.get(found.blocker.object, ())) for found in (*causes, *own)]
+    told_of = [
+        _with(found, (*signs_of_holders(looked, found.blocker.object), *signs.get(found.blocker.object, ())))
+        for found in (*causes, *own)
+    ]
     return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
 
 

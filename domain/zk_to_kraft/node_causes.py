@@ -6,10 +6,11 @@ from hashlib import sha256
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
-from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, some
-from domain.zk_to_kraft.deaths import ending_of
+from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.deaths import Ending, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
+    ANSWER_TOO_LARGE,
     CLUSTER_REFUSED,
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
@@ -29,7 +30,16 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, ending, lingering, not_ready, not_shown, silent, unmeasured
+from domain.zk_to_kraft.unready_causes import (
+    EXPLAINED_BY,
+    ending,
+    lingering,
+    not_ready,
+    not_shown,
+    said_since_started,
+    silent,
+    unmeasured,
+)
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -94,12 +104,22 @@ def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
 
 def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
-    ending = ending_of(looked.hints.logs.get(view.id) or view.last_output)
+    ending = _ending(looked, view)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     observed = f"{process}. {ending.observed}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=ending.fix)
+
+
+def _ending(looked: Looked, view: NodeView) -> Ending:
+    """Of a process that a step of ours has started only what was printed since then: what is above is of the one before."""
+    mark, process = view.mark, view.process
+    is_started = (
+        mark is not None and not mark.is_proven and process is not None and process.last_identity != mark.before_identity
+    )
+    new = said_since_started(looked, view) if is_started else None
+    return ending_of_started(new) if new is not None else ending_of(looked.hints.logs.get(view.id) or view.last_output)
 
 
 def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:
@@ -168,7 +188,8 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             WaitReason.BROKERS_NOT_REGISTERED,
             looked.name(node.id),
             WaitReason.COPY_NOT_COMPLETE,
-            observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}",
+            observed=f"it serves, and is not registered with the controllers. Its log says: {found.quote}"
+            + leaders_word(looked, node.id),
             expected=found.told.expected,
             fix=found.told.fix,
         )
@@ -240,14 +261,18 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
     if is_cut and looked.observation.zookeeper is not None:
         name = looked.name(node.id)
+        large = next(iter(found_in(looked.hints.logs.get(node.id, ()), (ANSWER_TOO_LARGE,))), None)
+        said = f". Its log says: {large.quote}" if large is not None else complaints(looked, node.id)
         yield cause(
             looked,
             "GF11",
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
-            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us",
+            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us{said}",
             expected="CONNECTED",
-            fix=f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
+            fix=large.told.fix
+            if large is not None
+            else f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
         )
 
 

@@ -34,8 +34,16 @@ OUT_OF_MEMORY = "OutOfMemoryError"
 REFUSAL = re.compile(r": KeeperErrorCode = [\w ]+ for /\S+")
 """What ZooKeeper says, with a znode's path, and nothing of its content."""
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|\{[^{}]*\}|\[[^\[\]]*\]")
-VALUED = re.compile(r"([\w.-]+)\s*[=:]\s*(?!:)\S+")
+VALUED = re.compile(r"([\w.-]+)\s*([=:])\s*(?!:)(\S+)")
+SECRETIVE = re.compile(
+    r"(?i)pass|phrase|secret|token|key|credential|salt|jaas|auth|login|private|user|pwd|cookie|session|digest|\b(?:pw|pin)\b"
+)
+OF_PROSE = re.compile(r"[\w.,;()'`+-]+:?")
+"""A word, a version, or a host's name: no part of an address that may have who it is for, or what it is asked."""
+BEARER = re.compile(r"(?i)\b(bearer|basic) \S+")
 LONG = re.compile(r"(?=[\w+/=-]*[\d+/=])[\w+/=-]{12,}")
+NEAR = 60
+"""Characters before a colon in which a secret may have been spoken of."""
 FRAMES = 3
 """Of a stack, those that are shown."""
 
@@ -131,7 +139,24 @@ def _errors(lines: Iterable[str]) -> Iterable[str]:
             yield f"at {frame['where']}"
 
 
-def stripped(text: str) -> str:
-    """Without what is quoted or bracketed, without values of keys, and without words that look like encoded bytes."""
-    text = VALUED.sub(r"\1=***", QUOTED.sub("***", text))
-    return LONG.sub("***", text)
+def stripped(text: str, *, is_prose: bool = False) -> str:
+    """Without what is quoted or bracketed, without values of keys, and without words that look like encoded bytes.
+
+    `is_prose`: a colon ends who speaks, or what fails, as in `sudo: no tty`, but where a secret is spoken of before it.
+    """
+
+    left, at = QUOTED.sub("***", text), 0
+    parts = []
+    while (found := VALUED.search(left, at)) is not None:
+        if is_prose and _is_harmless(found):
+            parts.append(left[at : found.start(3)])
+            at = found.start(3)
+        else:
+            parts.append(f"{left[at : found.end(1)]}=***")
+            at = found.end()
+    return LONG.sub("***", BEARER.sub(r"\1 ***", "".join([*parts, left[at:]])))
+
+
+def _is_harmless(found: re.Match[str]) -> bool:
+    before = found.string[max(0, found.start() - NEAR) : found.end(1)]
+    return found[2] == ":" and OF_PROSE.fullmatch(found[3]) is not None and SECRETIVE.search(before) is None

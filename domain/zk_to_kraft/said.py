@@ -15,10 +15,18 @@ SHOWN_LINES = 3
 """Of the errors that are not known, those that are shown."""
 
 FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
+PLACE = re.compile(r"^\s*at (?:[\w.@-]*/+)*([\w.$<>]+)\(")
+OF_JAVA = re.compile(r"(?:javax?|jdk|sun|com\.sun|scala)\.")
+OF_KAFKA_AND_JAVA = re.compile(
+    OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.(?:apache\.(?:kafka|zookeeper|log4j|logging)|slf4j|eclipse\.jetty))\."
+)
 LEVEL = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[T ][\d:,.]{8,15}Z?\]?\s+(?:\[myid:\d*\]\s+-\s+)?\[?(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b"
 )
 """In Kafka's layout, in ZooKeeper's own, and in many that people have."""
+TROUBLE = re.compile(
+    r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
+)
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
 OF_A_TRACE = re.compile(
@@ -86,6 +94,25 @@ def complaint_in(lines: Sequence[str]) -> str:
     return ""
 
 
+def trouble_with(lines: Sequence[str], *names: str) -> str:
+    """The last that this process has said of one of these that did not go as it should; empty where there is nothing."""
+    about = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    said = [one for one in said_in(current(lines)) if about.search(one.text) and TROUBLE.search(one.text)]
+    return shown(said[-1:])
+
+
+def foreign_place(lines: Sequence[str]) -> str:
+    """Of the last stack trace that has one the first place that is neither Kafka's nor Java's, but a plug-in's; else empty."""
+    found, is_new = "", True
+    for line in lines:
+        place = PLACE.match(line)
+        if place is None:
+            is_new = True
+        elif is_new and not OF_KAFKA_AND_JAVA.match(place[1]):
+            found, is_new = place[1], False
+    return found[:CHARACTERS_JUDGED]
+
+
 def last_of(lines: Sequence[str]) -> str:
     """The last line, of whatever kind."""
     return shown(list(said_in(lines))[-1:])
@@ -100,5 +127,5 @@ def _without_secrets(text: str) -> str:
     found = LEVEL.match(text) or THROWN.match(text)
     begun = found.end() if found is not None else 0
     parts = PATH.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
-    told = "".join(part if number % 2 else stripped(part) for number, part in enumerate(parts))
+    told = "".join(part if number % 2 else stripped(part, is_prose=True) for number, part in enumerate(parts))
     return (text[:begun] + told).strip()

@@ -6,10 +6,20 @@ from datetime import timedelta
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
-from domain.zk_to_kraft.log_lines import ENDED, REFUSALS, age_of, found_in, loading_in, said_by_new, silence_in, stamp_of
+from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.log_lines import (
+    ENDED,
+    REFUSALS,
+    age_of,
+    found_in,
+    loading_in,
+    said_by_new,
+    silence_in,
+    stamp_of,
+    waiting_in,
+)
 from domain.zk_to_kraft.modes import left_out
-from domain.zk_to_kraft.said import last_of
+from domain.zk_to_kraft.said import complaint_in, last_of
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
@@ -27,10 +37,10 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
-    new = _said_by_new(looked, view)
+    new = said_since_started(looked, view)
     own = new if new is not None else looked.hints.logs.get(view.id, ())
     if view.process is not None and view.process.is_paused:
-        pid = (view.process.identity or "").partition("@")[0]
+        pid = view.process.pid
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
         signs = looked.hints.signs.get(name)
         is_traced = signs is not None and signs.tracer is not None
@@ -53,8 +63,9 @@ def silent(looked: Looked, view: NodeView) -> Cause:
             "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
         )
     else:
-        words = complaints(looked, view.id) or _last_word(looked, view.id)
-        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{words}"
+        complaint = complaint_in(own)
+        words = f". The last complaint in the log of {name}: {complaint}" if complaint else _last_word(looked, view.id)
+        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{words}{_threads(looked, name)}"
         fix = (
             f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
             "keeperless-activities, and whether the address in the cluster's specification is right."
@@ -94,8 +105,8 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
     )
 
 
-def _said_by_new(looked: Looked, view: NodeView) -> Sequence[str] | None:
-    """What its process has printed below the lines of the one before it, as far as that is to be told."""
+def said_since_started(looked: Looked, view: NodeView) -> Sequence[str] | None:
+    """What its last process has printed below the lines of the one before it, as far as that is to be told."""
     started_at = view.process.started_at if view.process is not None else None
     if started_at is None:
         return None
@@ -104,8 +115,22 @@ def _said_by_new(looked: Looked, view: NodeView) -> Sequence[str] | None:
 
 
 def _last_word(looked: Looked, node_id: int) -> str:
-    last = last_of(looked.hints.logs.get(node_id, ()))
-    return f". The last that it printed: {last}" if last else ""
+    lines = looked.hints.logs.get(node_id, ())
+    stamped = next((line for line in reversed(lines) if stamp_of(line) is not None), "")
+    age = age_of(stamped, looked.observation.ended_at)
+    ago = f", {age.total_seconds():.0f} s ago" if age is not None and age > SLOW else ""
+    last = last_of(lines)
+    return f". The last that it printed{ago}: {last}" if last else ""
+
+
+def _threads(looked: Looked, name: str) -> str:
+    standing = looked.hints.threads.get(name)
+    return f". By its threads: {standing.words}" if standing is not None else ""
+
+
+def _hangs(looked: Looked, name: str) -> bool:
+    standing = looked.hints.threads.get(name)
+    return standing is not None and standing.is_of_plugin
 
 
 STARTING = timedelta(seconds=60)
@@ -164,7 +189,7 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
     age = age_of(said[-1], looked.observation.ended_at)
     if age is None or age < ENDING:
         return
-    name, pid = looked.name(view.id), (process.identity or "").partition("@")[0]
+    name, pid = looked.name(view.id), process.pid
     yield cause(
         looked,
         WaitReason.NODE_NOT_READY,
@@ -181,7 +206,7 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
 def ending(looked: Looked, view: NodeView) -> Cause:
     """A step of ours waits for its end."""
     name, metrics = looked.name(view.id), view.metrics
-    pid = ((view.process.identity if view.process is not None else None) or "").partition("@")[0]
+    pid = view.process.pid if view.process is not None else ""
     state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
     return cause(
         looked,
@@ -189,17 +214,24 @@ def ending(looked: Looked, view: NodeView) -> Cause:
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}"
-        + complaints(looked, view.id),
+        + complaints(looked, view.id)
+        + (leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else "")
+        + _last_word(looked, view.id)
+        + _threads(looked, name),
         expected="it ends, and is started again by the step",
-        fix="Give a broker's controlled shutdown its time (controlled.shutdown.max.retries): it is never killed, and its log "
-        "says what it waits for. The step goes on by itself.",
+        fix="Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it is never "
+        "killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits for "
+        "somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
         since=looked.step_since,
     )
 
 
 SHUTTING_DOWN = frozenset({6, 7})
 """BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
-AWAIT_SERVING = "Give it a minute. If it lasts, its log says what it waits for: ZooKeeper, or the controllers."
+AWAIT_SERVING = (
+    "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
+    "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
+)
 LOADS = "It reads its logs, and after a stop that was not clean checks all that was not flushed"
 AWAIT_LOGS = (
     "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
@@ -212,18 +244,28 @@ AWAIT_END = (
 )
 
 
+HANGS = (
+    "What that thread waits for has to answer, or be taken out of the node's file or start command (metric.reporters, an "
+    "authorizer, an appender of log4j, an agent); then end the process, and start it anew. "
+)
+
+
 def not_ready(looked: Looked, view: NodeView) -> Cause:
     name, metrics = looked.name(view.id), view.metrics
     state = (
         f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
     )
-    refused = found_in(looked.hints.logs.get(view.id, ()), REFUSALS)
-    loading = loading_in(looked.hints.logs.get(view.id, ()))
+    lines = looked.hints.logs.get(view.id, ())
+    refused, loading, awaited = found_in(lines, REFUSALS), loading_in(lines), waiting_in(lines)
     said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
+    said += [f"It waits for {awaited}, by its log"] if awaited else []
     fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
-    observed = ". ".join([begun, *filter(None, [state]), *said]) + ("" if said else complaints(looked, view.id))
+    observed = ". ".join([begun, *filter(None, [state]), *said])
+    if not said:
+        observed += complaints(looked, view.id) + _last_word(looked, view.id) + _threads(looked, name)
+    hangs = not said and _hangs(looked, name)
     return cause(
         looked,
         WaitReason.NODE_NOT_READY,
@@ -231,6 +273,6 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=observed,
         expected=f"{name} serves",
-        fix=fixes[0] if fixes else (AWAIT_END if is_ending else AWAIT_SERVING),
+        fix=fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAIT_SERVING),
         since=view.process.started_at if view.process is not None else None,
     )

@@ -4,11 +4,13 @@ Read where the cluster's specification says where the log is (`zookeeper.members
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from domain.zk_to_kraft.log_lines import Found, Told, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_DEATHS
-from domain.zk_to_kraft.said import Said, said_in, shown
+from domain.zk_to_kraft.said import LEVEL, LIVING, THROWN, Said, said_in, shown
 
 START_OF_SERVER = re.compile(r"Reading configuration from: ")
 """The first line of every start (QuorumPeerConfig)."""
@@ -16,7 +18,17 @@ HOLLOW = re.compile(
     r"Exiting JVM with code|exiting abnormally|Unable to run quorum server|Unable to load database on disk|"
     r"ZooKeeperServer not running|Cannot open (?:secure )?channel to"
 )
-"""Errors that only say that there was one, or that others are not there."""
+"""Errors that only say that there was one, or that others are not there: nothing, unless an exception stands below."""
+PASSING = re.compile(
+    r"GOODBYE|PeerState set to LOOKING|Close of session|causing close of session|Got zxid|Too busy to snap|"
+    r"maxCnxns is not configured|Problem starting AdminServer|Send worker leaving|Interrupting SendWorker|"
+    r"Interrupted while waiting for message|Connection broken for id|Exception when using channel|"
+    r"Ignoring (?:unexpected exception|error closing)|Restarting Leader Election|Error closing a command socket"
+)
+"""What a member says in vain: as connections end, to clients that it cannot serve, or as ever."""
+SERVES_AGAIN = re.compile(r"Peer state changed: (?:following|leading|observing) - broadcast")
+GAVE_UP = re.compile(r"Shutdown called\. For the reason (?!Forcing shutdown)")
+"""Of a leader: why it leads no more. It says so as if all were well (Leader)."""
 
 SYNC_ANEW = (
     "Where the other members have a quorum: move its version-2 directories away (keep myid) and start it, it fetches all anew. "
@@ -63,8 +75,8 @@ PORT_TAKEN = Told(
     "zookeeper-port-taken",
     re.compile(r"BindException: Address already in use"),
     "its ports are free",
-    "Another process listens at its client, quorum or election port (`ss -ltnp`), often the server of before: end it, then "
-    "start this one.",
+    "Another process has its client, quorum or election port: see which (`ss -tanp` there). End it only where it is neither a "
+    "server of the ensemble nor a node of the cluster; else compare zoo.cfg and dataDir/myid of both. Then start this one.",
 )
 DIRECTORY = Told(
     "zookeeper-directory",
@@ -84,8 +96,86 @@ HEAP = Told(
     "its snapshots). Raise -Xmx (SERVER_JVMFLAGS) at every member, then start it; and find who writes so much.",
 )
 
-SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, BEHIND, PORT_TAKEN, DIRECTORY)
+OPEN_FILES = Told(
+    "zookeeper-open-files",
+    re.compile(r"Too many open files"),
+    "a limit of open files above all that connect",
+    "Find who holds so many connections (`ss -tnp` there, `cons`), and end that; maxClientCnxns keeps one address from taking "
+    "all. Raise LimitNOFILE (ulimit -n) of its service, then restart it.",
+)
+
+SYNC_TIMED_OUT = Told(
+    "zookeeper-sync-timed-out",
+    re.compile(
+        r"Exception when (?:follow|observ)ing the leader.{0,300}SocketTimeoutException(?:: [\w ]{1,40})?"
+        r"|Shutdown called\. For the reason .{0,60}only synced with sids[^(]{0,60}"
+        r"|Timeout while waiting for epoch (?:from quorum|to be acked by quorum)"
+    ),
+    "members that have the leader's whole tree within initLimit, and hear of it within syncLimit",
+    "Either the tree has outgrown the time: raise initLimit and syncLimit (ticks of tickTime) in the zoo.cfg of every member, "
+    "restart them one by one, and find who writes so much (`mntr`: zk_approximate_data_size). Or nothing comes through: the "
+    "leader stands still, or something between the members' quorum ports holds packets back.",
+)
+LARGER_THAN_TAKEN = Told(
+    "zookeeper-larger-than-taken",
+    re.compile(r"Exception when (?:follow|observ)ing the leader.{0,300}(?:Unreasonable length = \d+|Len error \d+)"),
+    "one jute.maxbuffer at every member",
+    "The leader sends what is larger than this member's jute.maxbuffer: give it that of the others (SERVER_JVMFLAGS), and "
+    "restart it. Its data is not damaged: remove none.",
+)
+TWICE = Told(
+    "zookeeper-id-twice",
+    re.compile(r"connection request from a server with our own ID"),
+    "members each with a myid of their own",
+    "Compare dataDir/myid of all members with the server.N lines of zoo.cfg: two have one number. Correct that of the member "
+    "whose address does not fit its line, and restart that one only: the other is well, and whoever has the port that is taken "
+    "may be it.",
+)
+SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, PORT_TAKEN, OPEN_FILES, DIRECTORY)
 """What ZooKeeper says as it gives up, besides what any process says of its machine."""
+LIVING_KINDS = (SYNC_TIMED_OUT, LARGER_THAN_TAKEN, TWICE, BEHIND)
+"""What a member that runs tells with a warning, or less, and that keeps it out of the quorum for good."""
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What a member that runs complains of: in its words, and what to do where that is known."""
+
+    words: str = ""
+    fix: str = ""
+
+
+def complaint_of_server(lines: Sequence[str]) -> Complaint:
+    """Of one that runs and does not serve: the last that is known, else the last, of what it said since it served."""
+    blocks = [block for block in _blocks(_since_served(_own(lines))) if _says_something(block)]
+    known = [found for block in blocks if (found := _kept_by(block)) is not None]
+    if known:
+        return Complaint(known[-1].quote, known[-1].told.fix)
+    return Complaint(shown([blocks[-1][0], *blocks[-1][1:][-1:]])) if blocks else Complaint()
+
+
+def _since_served(said: Sequence[Said]) -> Sequence[Said]:
+    served = [number for number, one in enumerate(said) if SERVES_AGAIN.search(one.text)]
+    return said[served[-1] + 1 :] if served else said
+
+
+def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Each complaint with the exceptions that stand below it."""
+    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
+    for head, until in pairwise([*heads, len(said)]):
+        if said[head].level not in {"TRACE", "DEBUG", "INFO"} or GAVE_UP.search(said[head].text):
+            yield [said[head], *(one for one in said[head + 1 : until] if THROWN.match(one.text))]
+
+
+def _says_something(block: Sequence[Said]) -> bool:
+    if any(PASSING.search(one.text) for one in block):
+        return False
+    return len(block) > 1 or not HOLLOW.search(block[0].text)
+
+
+def _kept_by(block: Sequence[Said]) -> Found | None:
+    kinds = LIVING_KINDS if block[0].level in LIVING else (*LIVING_KINDS, *SERVER_DEATHS, *MACHINE_DEATHS)
+    return first_of(" | ".join(one.text for one in block), kinds)
 
 
 def death_of_server(lines: Sequence[str]) -> Found | None:
@@ -101,5 +191,9 @@ def errors_of_server(lines: Sequence[str]) -> str:
 
 
 def _own(lines: Sequence[str]) -> list[Said]:
+    return list(said_in(of_last_start(lines)))
+
+
+def of_last_start(lines: Sequence[str]) -> Sequence[str]:
     starts = [number for number, line in enumerate(lines) if START_OF_SERVER.search(line)]
-    return list(said_in(lines[starts[-1] if starts else 0 :]))
+    return lines[starts[-1] if starts else 0 :]

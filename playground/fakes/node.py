@@ -14,7 +14,7 @@ from domain.errors import Permanent, Transient
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
-from playground.fakes.node_look import is_look, is_note, look, note
+from playground.fakes.node_look import is_look, is_note, is_question_of_threads, look, note, threads
 from playground.fakes.storage_tool import format_storage, write_meta
 
 VERSION = "3.9.2"
@@ -188,6 +188,8 @@ class FakeDriver:
             return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
         if is_note(arguments):
             return note(self._node.machine, arguments, self._node.process.identity if self._node.process else None)
+        if is_question_of_threads(arguments):
+            return threads(self._node.machine)
         if "kafka.tools.StorageTool" in arguments and "format" in arguments:
             return format_storage(self._node.machine, arguments)
         if arguments[0] == "configuration":

@@ -1,4 +1,5 @@
-"""The programs that are sent to a node, on a simulated machine: `look_at_node` and `note_machine` of `activities.on_node`.
+"""The programs that are sent to a node, on a simulated machine: `look_at_node`, `note_machine` and `ask_threads` of
+`activities.on_node`.
 
 The same answers, from its files in memory, and from what it is said to be.
 """
@@ -24,6 +25,7 @@ ID = re.compile(rb"topic_id: (\S+)")
 HEALTHY: dict[str, object] = {
     "stuck_threads": 0,
     "stuck_in": [],
+    "kept_by": [],
     "open_files": 500,
     "most_open_files": 100_000,
     "throttled": 0.0,
@@ -40,6 +42,7 @@ HEALTHY: dict[str, object] = {
     "frozen": None,
     "tracer": None,
     "unaccepted": [],
+    "elsewhere": None,
 }
 
 
@@ -49,6 +52,14 @@ def is_look(arguments: Sequence[str]) -> bool:
 
 def is_note(arguments: Sequence[str]) -> bool:
     return _is(arguments, "note_machine.py")
+
+
+def is_question_of_threads(arguments: Sequence[str]) -> bool:
+    return _is(arguments, "ask_threads.py")
+
+
+def threads(machine: FakeMachine) -> Completed:
+    return Completed(0, json.dumps({"threads": machine.threads, "is_deadlocked": False}), "")
 
 
 def _is(arguments: Sequence[str], program: str) -> bool:
@@ -70,6 +81,8 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
     request = json.loads(arguments[3])
     if "watch" in request or "watch_port" in request:
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
+    if "ports" in request:
+        return Completed(0, json.dumps({"holders": []}), "")
     if "unit" in request:
         return Completed(0, json.dumps({"unit": machine.unit}), "")
     is_running = is_running and request["pid"] is not None

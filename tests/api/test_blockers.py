@@ -10,35 +10,44 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import grpc
 import httpx
 import pytest
-from temporalio import activity
+from temporalio import activity, workflow
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.look_here import look_here
 from api import observing, pending, pollers
 from api.app import create_app
+from api.commands import CommandStatus, send
+from api.pending import RunSeen
+from api.pollers import Poller
 from api.settings import ApiSettings
-from api.temporal import Temporal
+from api.temporal import Temporal, TemporalUnavailable
+from api.temporal_causes import without_temporal
 from api.wiring import LEDGER_TIMEOUTS
 from domain import standing
 from domain.blocker import blocker
-from domain.contracts import ActivityName, TaskQueue
+from domain.contracts import ActivityName, HoldMessage, TaskQueue
 from domain.decisions import Finding
 from domain.machine_notes import OURS, MachineNote
 from domain.questions import BlockersRequest, BlockersSeen
-from domain.records import Command, CommandKind, EventDraft, MigrationState, Progress, Waiting
+from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState, Progress, Waiting
+from domain.standing import PendingTask
 from domain.vital_signs import Sign
 from ledger.errors import LedgerDamaged, LedgerUnavailable
 from playground.ports import PortLease
@@ -202,6 +211,32 @@ async def test_who_was_there_last_is_named_with_what_keeps_it_from_its_work(
 
 
 @pytest.mark.usefixtures("worker")
+async def test_a_worker_that_polls_elsewhere_is_told_with_where(
+    api: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never came here, so that Temporal knows nothing of it."""
+
+    async def last_poller(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("api.blockers.last_poller", last_poller)
+    (script := tmp_path / "keeperless-activities").write_text("print('begun', flush=True); import time; time.sleep(60)")
+    environment = {**os.environ, "TEMPORAL_NAMESPACE": "staging", "TEMPORAL_ADDRESS": "temporal.old:7233"}
+    command = [sys.executable, "-I", str(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:  # noqa: ASYNC220 - said at once
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        try:
+            entry = (await blockers(api, await migrating(api)))["items"][0]
+        finally:
+            process.kill()
+    assert (entry["code"], entry["object"]) == ("no-worker", "task queue watch")
+    assert f"Process {process.pid} is keeperless-activities" in entry["observed"]
+    assert "asks namespace staging at temporal.old:7233; the API uses namespace default at" in entry["observed"]
+    assert "TEMPORAL_NAMESPACE" in entry["fix"]
+
+
+@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("is_beside", [True, False])
 async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine_that_is_its_own(
     api: Any, is_beside: bool
@@ -282,6 +317,52 @@ async def test_a_temporal_that_refuses_whoever_asks_for_tasks_is_told(tmp_path: 
             refused = await until_refused(temporal)
     assert refused.observed == "Temporal refuses who asks for tasks: namespace concurrent poller limit exceeded"
     assert await pollers.refusal(temporal) is None, "nobody is there"
+
+
+class OneActivity(TemporalServer):
+    """Temporal that lets a run have one activity at a time."""
+
+    @property
+    def launch(self) -> Launch:
+        usual = super().launch
+        return replace(usual, command=(*usual.command, "--dynamic-config-value", "limit.numPendingActivities.error=1"))
+
+
+@workflow.defn
+class Busy:
+    """Has an activity in work, and takes an order that needs another."""
+
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.execute_activity(endless, start_to_close_timeout=timedelta(hours=1))
+
+    @workflow.update
+    async def hold(self, message: HoldMessage) -> None:
+        await workflow.execute_activity(endless, start_to_close_timeout=timedelta(hours=1))
+
+
+async def test_an_order_with_which_the_run_cannot_go_on_is_refused_with_what_it_failed_at(tmp_path: Path) -> None:
+    lease, queue = PortLease(4), "orders"
+    with closing(lease), OneActivity(tmp_path / "temporal", TemporalPorts.leased(lease)) as server:
+        temporal = Temporal({"target_host": server.address})
+        client = await Client.connect(server.address, data_converter=pydantic_data_converter)
+        runner = UnsandboxedWorkflowRunner()
+        async with Worker(client, task_queue=queue, workflows=[Busy], activities=[endless], workflow_runner=runner):
+            run = await client.start_workflow(Busy.run, id="busy", task_queue=queue)
+            record = SimpleNamespace(workflow_id=run.id, run_id=run.first_execution_run_id, ended_at=None)
+            order = Command(
+                id="1", migration_id="m", kind=CommandKind.HOLD, by="anna", via="api", reason="why", at=datetime.now(UTC)
+            )
+            answer = await send(temporal, cast("MigrationRecord", record), order, timedelta(seconds=30))
+    assert answer.status is CommandStatus.REFUSED
+    assert "It failed: " in answer.because
+    assert "pending activities" in answer.because
+    assert "Usual causes" not in answer.because
+
+
+@activity.defn
+async def endless() -> None:
+    await asyncio.sleep(3600)
 
 
 @activity.defn
@@ -372,6 +453,114 @@ async def test_of_a_temporal_that_cannot_work_it_is_told_what_it_lacks(
     assert "locked by a backup" in found["fix"]
 
 
+async def test_a_temporal_that_ends_under_the_api_is_to_be_started(tmp_path: Path) -> None:
+    """The API's connection tells that as an answer of Temporal's."""
+    lease = PortLease(5)
+    with closing(lease):
+        with TemporalServer(tmp_path / "temporal", TemporalPorts.leased(lease)) as server:
+            temporal = Temporal({"target_host": server.address})
+            await temporal.ping()
+        entry = await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)
+    assert entry.fix.startswith("Start Temporal")
+
+
+async def test_a_namespace_that_is_not_there_is_told_and_nothing_of_the_run(
+    settings: ApiSettings, serve: Any, make_migration: Any, temporal_address: str
+) -> None:
+    elsewhere = Temporal({"target_host": temporal_address, "namespace": "nowhere"}, timedelta(seconds=30))
+    async with serve(create_app(settings, elsewhere)) as api:
+        await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+        await shown(api, record.id, MigrationState.WAITING, NODE_DOWN)
+        answer = await blockers(api, record.id)
+    assert keys(answer) == [("temporal-unavailable", "Temporal"), ("node-down", "broker-2")]
+    assert "Namespace nowhere is not found" in answer["items"][0]["observed"]
+    assert "TEMPORAL_NAMESPACE" in answer["items"][0]["fix"]
+
+
+def an_activity(**more: Any) -> PendingTask:
+    began = datetime.now(UTC) - timedelta(minutes=1)
+    return PendingTask(**({"what": "roll_node", "queue": TaskQueue.CLUSTER, "begun_at": began, "due_at": began} | more))
+
+
+async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, task: PendingTask) -> dict[str, Any]:
+    async def run_seen(*_: object) -> RunSeen:
+        return RunSeen(is_running=True, tasks=(task,))
+
+    async def last_poller(*_: object) -> Poller:
+        return Poller("7@elsewhere", datetime.now(UTC))
+
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=5))
+    monkeypatch.setattr("api.blockers.run_seen", run_seen)
+    monkeypatch.setattr("api.blockers.last_poller", last_poller)
+    answer = await blockers(api, await migrating(api))
+    return {item["code"]: item for item in answer["items"]}
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_an_activity_between_two_attempts_is_told_with_its_error_and_misses_nobody(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=14)
+    told = await with_a_worker_elsewhere(api, monkeypatch, an_activity(attempt=4, error="no answer", due_at=soon))
+    assert told["step-failing"]["observed"] == "attempt 4; the last one failed: no answer"
+    assert "machine" not in told
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_of_a_worker_elsewhere_nothing_is_looked_for_here(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
+    assert "No process of" not in told["no-worker"]["observed"]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_explain(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    long = an_activity(taken_at=now, heard_at=now, at="orders-0", at_since=now - timedelta(minutes=3))
+
+    async def run_seen(*_: object) -> RunSeen:
+        return RunSeen(is_running=True, tasks=(long,))
+
+    monkeypatch.setattr("api.blockers.run_seen", run_seen)
+    migration_id = await migrating(api, stable_samples=4)
+    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
+    begun = EventDraft(key="1", kind="step-started", cluster=cluster, at=now, data={"node": "broker-2"})
+    await api.wiring.ledger.record(migration_id, [begun], Progress(state=MigrationState.RUNNING))
+    assert keys(await blockers(api, migration_id)) == [("slow-activity", "roll_node")]
+
+
+class Answering(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """A Temporal that has one answer to all that it is asked."""
+
+    def __init__(self, status: grpc.StatusCode) -> None:
+        self._status = status
+
+    def service(self, _: object) -> Any:
+        return grpc.unary_unary_rpc_method_handler(lambda _, call: call.abort(self._status, "Request unauthorized."))
+
+
+@pytest.mark.parametrize(
+    ("status", "fix"),
+    [
+        (grpc.StatusCode.UNAUTHENTICATED, "TEMPORAL_API_KEY"),
+        (grpc.StatusCode.PERMISSION_DENIED, "TEMPORAL_API_KEY"),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "frontend.namespaceRPS"),
+    ],
+)
+async def test_a_temporal_that_refuses_the_api_is_told_with_what_mends_just_that(status: grpc.StatusCode, fix: str) -> None:
+    """Also to an API that was started after that, and never was connected."""
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(Answering(status),))
+    temporal = Temporal({"target_host": f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"})
+    server.start()
+    try:
+        entry = await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)
+    finally:
+        server.stop(0).wait()
+    assert f"Temporal answered {status.name}: Request unauthorized." in entry.observed
+    assert fix in entry.fix
+
+
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_a_run_that_was_terminated_is_told(api: Any, temporal_client: Client) -> None:
     migration_id = await migrating(api)
@@ -433,8 +622,9 @@ async def test_a_ledger_that_is_damaged_is_the_answer(
         raise LedgerDamaged("the ledger's database is damaged (DatabaseError: database disk image is malformed)")
 
     monkeypatch.setattr(type(api.wiring.ledger), "commands", damaged)
-    (entry,) = (await blockers(api, migration_id))["items"]
-    assert (entry["code"], entry["object"]) == ("ledger-unavailable", "the ledger")
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("ledger-unavailable", "the ledger")]
+    entry = answer["items"][1]
     assert "malformed" in entry["observed"]
     assert "last backup" in entry["fix"]
     monkeypatch.setattr(type(api.wiring.ledger), "migration", damaged)
@@ -444,13 +634,31 @@ async def test_a_ledger_that_is_damaged_is_the_answer(
     assert "last backup" in problem["detail"]
 
 
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_ledger_that_cannot_be_read_any_more_is_a_cause_like_others(api: Any, tmp_path: Path) -> None:
+    """As after a file was moved: what the caretaker has read last stands for the migration."""
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    await api.wiring.caretaker.round()
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+        other.execute("PRAGMA foreign_keys = OFF")
+        other.execute("PRAGMA legacy_alter_table = ON")
+        other.execute("ALTER TABLE migrations RENAME TO gone")
+        other.execute("ALTER TABLE events RENAME TO events_gone")
+    answer = await blockers(api, migration_id)
+    assert keys(answer) == [("node-down", "broker-2"), ("ledger-unavailable", "the ledger")]
+    assert "no such table: events" in answer["items"][1]["observed"]
+    assert "KEEPERLESS_LEDGER_URL" in answer["items"][1]["fix"]
+
+
 async def test_without_the_ledger_there_is_no_answer(api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch) -> None:
     async def gone(*_: Any) -> None:
         raise LedgerUnavailable("the ledger does not answer")
 
     migration_id = await migrating(api)
     monkeypatch.setattr(api.wiring.ledger, "migration", gone)
-    expect_problem(await api.http.get(f"/migrations/{migration_id}/blockers"), 503, "ledger-unavailable")
+    problem = expect_problem(await api.http.get(f"/migrations/{migration_id}/blockers"), 503, "ledger-unavailable")
+    assert problem["detail"].startswith("The ledger does not answer. Mend what it says.")
 
 
 @pytest.mark.usefixtures("watcher", "worker")

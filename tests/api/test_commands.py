@@ -3,11 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import grpc
 import httpx
 import pytest
 from temporalio.client import Client
@@ -18,7 +20,7 @@ from api.commands import Answer, CommandStatus
 from api.settings import ApiSettings
 from api.temporal import Temporal
 from domain.decisions import GateName
-from domain.records import Command, MigrationRecord
+from domain.records import Command, CommandKind, MigrationRecord
 
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 StartWorker = Callable[[], AbstractAsyncContextManager[None]]
@@ -43,6 +45,78 @@ async def test_an_approval_is_written_down_delivered_and_told(api: Any, temporal
     assert await api.event_kinds(migration_id) == ["call-accepted", "command-delivered", "call-accepted"]
     run = temporal_client.get_workflow_handle(f"cluster/{(await api.wiring.ledger.migration(migration_id)).cluster_id}")
     assert await run.result() == [command["id"]]
+
+
+async def test_what_temporal_says_of_an_order_that_it_takes_from_nobody_is_kept_until_it_does(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Temporal answered RESOURCE_EXHAUSTED: limit on number of concurrent in-flight updates has been reached"
+    answers = [Answer(CommandStatus.PENDING, said), Answer(CommandStatus.DELIVERED)]
+
+    async def send(*_: object) -> Answer:
+        return answers.pop(0)
+
+    monkeypatch.setattr(commands, "send", send)
+    migration_id = await api.started()
+    held = (await api.ask(migration_id, "hold")).json()
+    assert api.wiring.courier.unsent == {held["id"]: said}
+    await api.wiring.courier.deliver(migration_id)
+    assert api.wiring.courier.unsent == {}
+
+
+class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """A Temporal that refuses one thing: to be connected to, or orders."""
+
+    def __init__(self, refused: str, status: grpc.StatusCode) -> None:
+        self._refused, self._status = refused, status
+
+    def service(self, asked: Any) -> Any:
+        def answer(_: bytes, call: Any) -> bytes:
+            if asked.method.endswith(self._refused):
+                call.abort(self._status, "Request unauthorized.")
+            return b""
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@pytest.mark.parametrize(
+    ("refused", "status", "becomes"),
+    [
+        ("/GetSystemInfo", grpc.StatusCode.PERMISSION_DENIED, CommandStatus.PENDING),
+        ("/GetSystemInfo", grpc.StatusCode.NOT_FOUND, CommandStatus.PENDING),
+        ("", grpc.StatusCode.UNAUTHENTICATED, CommandStatus.PENDING),
+        ("/UpdateWorkflowExecution", grpc.StatusCode.UNIMPLEMENTED, CommandStatus.PENDING),
+        ("/UpdateWorkflowExecution", grpc.StatusCode.PERMISSION_DENIED, CommandStatus.REFUSED),
+    ],
+)
+async def test_an_order_is_refused_for_good_only_by_who_answers_otherwise(
+    make_migration: Callable[..., MigrationRecord],
+    api: Any,
+    refused: str,
+    status: grpc.StatusCode,
+    becomes: CommandStatus,
+) -> None:
+    """A login that has run out is renewed: the rollback that was asked for meanwhile has to arrive then."""
+    record = make_migration(await api.registered()).model_copy(update={"run_id": str(uuid4())})
+    server = grpc.server(ThreadPoolExecutor(2), handlers=(Refusing(refused, status),))
+    temporal = Temporal({"target_host": f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"})
+    hold = Command(id="c1", migration_id=record.id, kind=CommandKind.HOLD, by="a", via="api", at=datetime.now(UTC))
+    server.start()
+    try:
+        answer = await commands.send(temporal, record, hold, timedelta(seconds=1))
+    finally:
+        server.stop(0).wait()
+    assert answer.status is becomes
+    assert answer.because.startswith(f"Temporal answered {status.name}: Request unauthorized.")
+
+
+async def test_a_namespace_that_is_not_there_refuses_no_order(api: Any, temporal_address: str) -> None:
+    migration_id = await api.started()
+    record = await api.wiring.ledger.migration(migration_id)
+    hold = Command(id="c1", migration_id=record.id, kind=CommandKind.HOLD, by="a", via="api", at=datetime.now(UTC))
+    elsewhere = Temporal({"target_host": temporal_address, "namespace": "nowhere"})
+    answer = await commands.send(elsewhere, record, hold, timedelta(seconds=1))
+    assert (answer.status, "Namespace nowhere is not found" in answer.because) == (CommandStatus.PENDING, True)
 
 
 @pytest.mark.usefixtures("worker")

@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from domain.policy import MigrationPolicy, why_not_to_be_met
+
 Expect = Callable[[httpx.Response, int, str], dict[str, Any]]
 DURATION = "Expected a duration: PT5M (five minutes, ISO 8601), or seconds as a number: 300"
 ACCEPTED = {"by": "ann", "code": "PF06", "object": "*", "reason": "x"}
@@ -47,6 +49,30 @@ async def test_a_field_of_the_policy(api: Any, expect_problem: Expect, field: st
     (found,) = (await told(api, expect_problem, policy={field: value})).items()
     assert found[0].startswith(f"policy.{field}")
     assert found[1] == message
+
+
+@pytest.mark.parametrize("policy", [{"restart_deadline": 3}, {"stable_samples": 1, "poll_interval": 60}])
+def test_a_policy_that_could_be_met_is_nobodys_to_refuse(policy: dict[str, Any]) -> None:
+    assert why_not_to_be_met(MigrationPolicy.model_validate(policy)) == ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [
+        ({"poll_interval": 1000}, "poll_interval"),
+        ({"poll_interval": "PT30S"}, "restart_deadline"),
+        ({"stable_samples": 500}, "restart_deadline"),
+        ({"restart_deadline": 2}, "restart_deadline"),
+    ],
+)
+async def test_a_policy_that_cannot_be_met_is_refused(
+    api: Any, expect_problem: Expect, policy: dict[str, Any], named: str
+) -> None:
+    """Each of its values is one that may be. What was started with such a one is still read."""
+    (found,) = (await told(api, expect_problem, policy=policy)).items()
+    assert found[0] == "policy"
+    assert found[1].startswith(f"{named}: expected")
+    MigrationPolicy.model_validate(policy)
 
 
 @pytest.mark.parametrize(

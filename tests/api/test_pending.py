@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState, TaskQueueType, TimeoutType
+from temporalio.api.history.v1 import WorkflowTaskFailedEventAttributes
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     PauseActivityRequest,
     PauseWorkflowExecutionRequest,
+    RespondActivityTaskCompletedByIdRequest,
     SetWorkerDeploymentCurrentVersionRequest,
     UnpauseActivityRequest,
     UnpauseWorkflowExecutionRequest,
@@ -25,13 +28,15 @@ from temporalio.common import SearchAttributeKey, VersioningBehavior, WorkerDepl
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
+from temporalio.worker._workflow import _DeadlockError
 
 from api import pending
 from api.observing import _told
 from api.pending import RunSeen, _task, run_seen
+from api.stumbles import words_of
 from domain import standing
 from domain.blocker import Blocker
-from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, TaskQueue
+from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
 
@@ -100,6 +105,30 @@ class Buggy(Watching):
         raise ValueError("secret=hunter2")
 
 
+@workflow.defn(name=WORKFLOW_TYPE)
+class Beaten:
+    """What finds that another one holds the cluster."""
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> str:
+        return "superseded"
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class Asking(Watching):
+    """Reads what its activity gives."""
+
+    @workflow.run
+    async def run(self, request: MigrationInput) -> None:
+        await workflow.execute_activity(
+            ActivityName.WATCH,
+            task_queue=TaskQueue.WATCH,
+            start_to_close_timeout=timedelta(hours=1),
+            heartbeat_timeout=timedelta(seconds=3),
+            result_type=StepOutcome,
+        )
+
+
 @workflow.defn
 class Other:
     """Somebody else's."""
@@ -108,7 +137,7 @@ class Other:
     async def run(self) -> None: ...
 
 
-def leading(client: Client, kind: type[Watching]) -> Worker:
+def leading(client: Client, kind: type) -> Worker:
     return Worker(
         client,
         task_queue=TaskQueue.MIGRATIONS,
@@ -155,6 +184,22 @@ async def in_work(api: Any, record: MigrationRecord) -> None:
 
 
 @pytest.mark.usefixtures("watcher")
+async def test_an_activity_that_somebody_completed_by_hand_is_told_with_who_did(api: Any, temporal_client: Client) -> None:
+    """The run stumbles over what was given for it, again and again, until it is reset."""
+    async with leading(temporal_client, Asking):
+        record = await migrating(api)
+        await in_work(api, record)
+        given = RespondActivityTaskCompletedByIdRequest(
+            namespace=temporal_client.namespace, workflow_id=record.workflow_id, activity_id="1", identity=IDENTITY
+        )
+        given.result.payloads.add(metadata={"encoding": b"json/plain"}, data=b'{"ok": true}')
+        await temporal_client.workflow_service.respond_activity_task_completed_by_id(given)
+        (entry,) = await told(api, record, lambda keys: (standing.STEP_FAILING, "the migration's workflow") in keys)
+        assert f"completed by {IDENTITY}" in entry.observed
+        assert f"temporal workflow reset --workflow-id '{record.workflow_id}'" in entry.fix
+
+
+@pytest.mark.usefixtures("watcher")
 async def test_an_activity_that_somebody_paused_is_no_missing_worker(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Watching):
         record = await migrating(api)
@@ -195,6 +240,16 @@ async def test_a_run_that_somebody_paused_is_told_and_still_one_that_runs(api: A
             UnpauseWorkflowExecutionRequest(namespace="default", workflow_id=record.workflow_id, request_id="2")
         )
         assert await told(api, record, lambda found: not found) == []
+
+
+async def test_a_run_that_the_ledger_does_not_know_any_more_says_so(api: Any, temporal_client: Client) -> None:
+    """As after the ledger was restored from a backup of before its claim."""
+    async with leading(temporal_client, Beaten):
+        record = await migrating(api)
+        await temporal_client.get_workflow_handle(record.workflow_id).result()
+    found = await seen(api, record)
+    assert found.is_running is False
+    assert "was restored from a backup" in found.ended
 
 
 @pytest.mark.usefixtures("watcher")
@@ -383,6 +438,25 @@ def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypat
     found.scheduled_time.FromDatetime(NOW - timedelta(minutes=1))
     found.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
     assert list(standing.of_tasks([pending_of(found)], NOW)) == []
+
+
+def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
+    failed = WorkflowTaskFailedEventAttributes()
+    failed.failure.message = "[TMPRL1101] Potential deadlock detected: workflow didn't yield within 2 second(s)."
+    failed.failure.application_failure_info.type = _DeadlockError.__name__
+    error, fix = words_of(failed)
+    assert "no processor" in error
+    assert "CPUQuota=" in fix
+
+
+def test_how_far_an_attempt_is_is_read_from_its_heartbeat() -> None:
+    found = PendingActivityInfo(state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
+    assert (pending_of(found).at, pending_of(found).at_since) == ("", None)
+    details = {"sessions": ["s"], "look": 1, "stage": "compare", "done": 3, "total": 12, "since": NOW.isoformat()}
+    payload = found.heartbeat_details.payloads.add(data=json.dumps(details).encode())
+    assert (pending_of(found).at, pending_of(found).at_since) == ("compare, 3 of 12", NOW)
+    payload.data = b'{"sessions": []}'
+    assert pending_of(found).at_since is None
 
 
 def test_an_error_that_the_server_has_cut_keeps_our_words() -> None:

@@ -36,6 +36,14 @@ async def test_what_is_not_there_is_permanent(store: ArtefactStore, name: str) -
         await store.get(name)
 
 
+async def test_of_one_that_was_cleaned_away_it_is_told_what_goes_on_without_it(tmp_path: Path) -> None:
+    store = DirectoryArtefacts(tmp_path)
+    name = await store.put(b"evidence")
+    (tmp_path / name[:2] / name).unlink()
+    with pytest.raises(Permanent, match=r"was the directory moved or cleaned\? Put that file back .* compare_messages: false"):
+        await store.get(name)
+
+
 async def test_a_changed_file_is_noticed_and_can_be_put_again(tmp_path: Path) -> None:
     store = DirectoryArtefacts(tmp_path)
     name = await store.put(b"evidence")

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import exc, text
 
 from domain.errors import Transient
-from domain.records import Command, CommandKind, EventDraft
+from domain.records import Command, CommandKind, EventDraft, MigrationState
 from ledger import commands
 from ledger.database import Database, Timeouts
-from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable
+from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
 from ledger.ledger import SqlLedger
 from ledger.schema import upgrade
 
@@ -126,6 +126,25 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_may_be_restored_under_
         assert await SqlLedger(database).verify_chain() is None
 
 
+async def test_a_row_of_another_release_is_no_damage(patient: SqlLedger, database_url: str) -> None:
+    """Who restored a backup for it would lose what is good."""
+
+    async def of_a_newer_release(_: object) -> None:
+        MigrationState("of a newer release")
+
+    async with opened(database_url, PATIENT) as database:
+        with pytest.raises(RowUnreadable, match=r"cannot be read by this release \(ValueError\)") as error:
+            await database.read(of_a_newer_release)
+        assert error.value.fix.startswith("Compare the versions")
+        with pytest.raises(ValueError, match="is not a valid MigrationState"):
+            await database.write(of_a_newer_release)
+
+
+async def test_a_question_with_half_a_character_is_no_row_that_cannot_be_read(patient: SqlLedger) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        await patient.migration("\ud800")
+
+
 async def test_errors_show_no_values(database_url: str) -> None:
     await upgrade(database_url)
     orphan = Command(id="c1", migration_id="none", kind=CommandKind.HOLD, by="swordfish", via="api", at=NOW)
@@ -194,6 +213,42 @@ class TestPostgreSQLOnly:
             connection.execute("ALTER DATABASE failures SET default_transaction_read_only = on")
         with pytest.raises(LedgerUnavailable):
             await patient.record_event(make_event("a"))
+
+    @pytest.mark.parametrize(
+        ("done", "says", "fix"),
+        [
+            ("REVOKE UPDATE ON migrations FROM eve", "permission denied for table migrations", "GRANT"),
+            ("REVOKE USAGE ON SCHEMA public FROM eve, PUBLIC", "", "search_path"),
+            ("ALTER ROLE eve SET search_path = nowhere", 'relation "migrations" does not exist', "search_path"),
+            ("ALTER ROLE eve CONNECTION LIMIT 0", 'too many connections for role "eve"', "max_connections"),
+            ("ALTER ROLE eve NOLOGIN", 'role "eve" is not permitted to log in', "pg_hba.conf"),
+        ],
+    )
+    async def test_a_server_that_refuses_is_told_in_its_words_with_what_mends_it(
+        self, patient: SqlLedger, postgres: Any, database_url: str, done: str, says: str, fix: str
+    ) -> None:
+        with psycopg.connect(postgres.get_uri("failures"), autocommit=True) as connection:
+            connection.execute("DROP ROLE IF EXISTS eve")
+            connection.execute("CREATE ROLE eve LOGIN")
+            try:
+                connection.execute("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO eve")
+                connection.execute(done.encode())
+                async with opened(database_url.replace("postgres:@", "eve:@"), PATIENT) as database:
+                    with pytest.raises(LedgerUnavailable) as error:
+                        await SqlLedger(database).prove_writable("1")
+            finally:
+                connection.execute("GRANT USAGE ON SCHEMA public TO PUBLIC")
+                connection.execute("DROP OWNED BY eve")
+                connection.execute("DROP ROLE eve")
+        assert says in str(error.value)
+        assert fix in error.value.fix
+
+    async def test_a_pooler_that_mixes_sessions_up_is_told(self, patient: SqlLedger, database_url: str) -> None:
+        async with opened(database_url, PATIENT) as database:
+            for statement in ("PREPARE p AS SELECT 1; PREPARE p AS SELECT 1", "EXECUTE q"):
+                with pytest.raises(LedgerUnavailable, match="prepared statement") as error:
+                    await database.write(lambda connection, said=statement: connection.exec_driver_sql(said))
+                assert "pool_mode = session" in error.value.fix
 
 
 class TestSqliteOnly:

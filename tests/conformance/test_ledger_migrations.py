@@ -349,6 +349,30 @@ class TestProgress:
         assert stored is not None
         assert stored.progress == late
 
+    async def test_what_a_clock_wrote_that_was_set_back_since_does_not_hide_what_is_shown_now(
+        self, ledger: SqlLedger, migration: MigrationRecord
+    ) -> None:
+        now = datetime.now(UTC)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.WAITING), now + timedelta(hours=1))
+        newer = Progress(state=MigrationState.RUNNING, steps_done=4)
+        await ledger.record(migration.id, [], newer, now)
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress == newer
+        await ledger.record(migration.id, [], Progress(state=MigrationState.WAITING), now - timedelta(seconds=1))
+        assert await ledger.migration(migration.id) == stored
+
+    async def test_a_late_attempt_replaces_nothing_newer_where_temporals_clock_is_ahead_of_ours(
+        self, ledger: SqlLedger, migration: MigrationRecord
+    ) -> None:
+        scheduled = datetime.now(UTC) + timedelta(seconds=30)
+        newer = Progress(state=MigrationState.WAITING, steps_done=5)
+        await ledger.record(migration.id, [], newer, scheduled)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.RUNNING), scheduled - timedelta(seconds=20))
+        stored = await ledger.migration(migration.id)
+        assert stored is not None
+        assert stored.progress == newer
+
     async def test_an_attempt_that_wakes_up_late_shows_nothing_older(
         self, ledger: SqlLedger, migration: MigrationRecord
     ) -> None:

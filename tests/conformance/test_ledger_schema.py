@@ -174,12 +174,30 @@ def cluster_values(spec: ClusterSpec) -> dict[str, object]:
     return {"spec": spec, "revision": 1, "generation": 0, "created_at": NOW, "updated_at": NOW}
 
 
+async def test_a_ledger_of_a_newer_release_says_so(database_url: str) -> None:
+    """As after a release that was taken back."""
+    await upgrade(database_url)
+    engine = sync_engine(database_url, DEFAULT_TIMEOUTS)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    finally:
+        engine.dispose()
+    with pytest.raises(
+        LedgerUnavailable, match="written by a newer release than this one, which knows no version 9999"
+    ) as error:
+        await upgrade(database_url)
+    assert error.value.fix.startswith("Start the newer release again")
+    assert not await is_current(database_url)
+
+
 async def test_a_database_without_the_schema_is_named_as_such(database_url: str, tmp_path: Path) -> None:
     (tmp_path / "ledger").mkdir()
     database = Database(database_url)
     try:
-        with pytest.raises(LedgerMisuse, match="schema"):
+        with pytest.raises(LedgerUnavailable, match=r'no such table|relation "clusters" does not exist') as error:
             await SqlLedger(database).clusters()
+        assert "search_path" in error.value.fix
     finally:
         await database.close()
 

@@ -3,17 +3,19 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import psutil
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.ports.nodes import FileContent, NodeDriver
+from activities.adapters.nodes.local import LocalMachine
+from activities.adapters.nodes.scripts import SIGNAL
+from activities.ports.nodes import Completed, FileContent, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.errors import Permanent, Transient
 from playground.fakes.cluster import FakeCluster
@@ -366,6 +368,15 @@ async def outsider(tmp_path: Path) -> AsyncIterator[asyncio.subprocess.Process]:
         await process.wait()
 
 
+async def test_when_one_was_started_that_ran_before_the_machine_was_is_not_known(local: LocalNodes) -> None:
+    driver = local.serving()
+    await driver.start()
+    await driver.kill((await driver.process()).identity or "", DEADLINE)
+    assert (await driver.process()).started_at is not None
+    os.utime(local.directory / "run" / "node.pid.identity", (0, 0))
+    assert (await driver.process()).started_at is None
+
+
 async def test_a_node_started_by_others_keeps_its_identity_when_stopped(
     local: LocalNodes, outsider: asyncio.subprocess.Process
 ) -> None:
@@ -555,3 +566,23 @@ async def test_a_stop_waits_for_the_very_process(local: LocalNodes) -> None:
     await driver.stop((await driver.process()).identity or "", DEADLINE)
     assert asyncio.get_running_loop().time() - began > 0.3
     assert not (await driver.process()).is_running
+
+
+async def test_a_signal_that_may_not_be_sent_says_whose_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a worker that was hardened: it may read and write all, and end nobody."""
+    node = local_node(tmp_path, "sh", "-c", "sleep 60; :", "{properties}")
+    driver = SpecDrivers().driver(node)
+    await driver.start()
+    run, process = LocalMachine.run, await driver.process()
+    assert process.identity is not None
+
+    async def refused(self: LocalMachine, arguments: Sequence[str], *rest: Any) -> Completed:
+        return (
+            Completed(1, "", "sh: kill: Operation not permitted") if SIGNAL in arguments else await run(self, arguments, *rest)
+        )
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalMachine, "run", refused)
+        with pytest.raises(Permanent, match=r"not permitted; .* CAP_KILL"):
+            await driver.stop(process.identity, timedelta(seconds=5))
+    await driver.kill(process.identity, timedelta(seconds=5))

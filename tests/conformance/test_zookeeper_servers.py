@@ -43,13 +43,24 @@ def ask(port: int) -> Awaitable[Serving]:
     ("said", "serving"),
     [
         (SERVES, Serving.YES),
+        (SERVES.replace(b"follower", b"leader"), Serving.LEADS),
+        (SERVES.replace(b"follower", b"read-only"), Serving.NO),
         (SERVES.replace(b"follower", b"standalone"), Serving.ALONE),
         (SERVES.replace(b"Zxid", b"Outstanding: 0\nZxid"), Serving.YES),
         (IDLE, Serving.NO),
         (FORBIDDEN, Serving.UNKNOWN),
         (b"", Serving.UNKNOWN),
     ],
-    ids=["serves", "serves alone", "is well", "has no quorum", "forbids the word", "closes without a word"],
+    ids=[
+        "serves",
+        "leads",
+        "only lets read",
+        "serves alone",
+        "is well",
+        "has no quorum",
+        "forbids the word",
+        "closes without a word",
+    ],
 )
 async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
     async with answering(said) as port:

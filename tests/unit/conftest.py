@@ -332,6 +332,7 @@ def signs_of(**changes: object) -> VitalSigns:
         skew=0,
         stuck_threads=0,
         stuck_in=(),
+        kept_by=(),
         open_files=None,
         most_open_files=None,
         throttled=None,
@@ -348,5 +349,6 @@ def signs_of(**changes: object) -> VitalSigns:
         frozen=None,
         tracer=None,
         unaccepted=(),
+        elsewhere=None,
     )
     return well.model_copy(update=changes)

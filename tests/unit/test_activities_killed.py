@@ -8,6 +8,7 @@ is a real one.
 import asyncio
 import copy
 import itertools
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -327,6 +328,18 @@ async def test_a_node_that_ignores_its_file_is_restarted_once_only(road: Found, 
     with pytest.raises(Unsafe, match="restarted once"):
         await again.attempt(cluster, KillAfter())
     assert node.starts == 2
+
+
+async def test_a_proof_that_no_policy_of_ours_gives_the_time_for_says_how_well_it_went(road: Found, ledger: SqlLedger) -> None:
+    cluster, asked, _ = road["roll to hybrid"]
+    too_short = POLICY.model_copy(update={"restart_deadline": timedelta(milliseconds=300), "stable_samples": 10**6})
+    scene = Scene(copy.deepcopy(cluster), ledger, asked.model_copy(update={"policy": too_short}))
+    outcome = await scene.attempt(scene.cluster, KillAfter())
+    assert (outcome.is_done, outcome.did_restart) == (False, True)
+    told = (
+        r"is not proven well: .*well in [1-9]\d* of \d+ looks within policy.restart_deadline, 0.3 s, of which the last 1000000"
+    )
+    assert re.search(told, outcome.blocked or "")
 
 
 async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from activities.adapters.nodes.procfs import (
     names_file_from,
     parse_boot_time,
     parse_stat,
+    started_at,
 )
 
 PATH = "/etc/kafka/server.properties"
@@ -36,7 +37,8 @@ def test_who_is_alive(state: str, is_alive: bool) -> None:
 def test_the_start_time() -> None:
     boot = parse_boot_time(b"cpu  1 2\nbtime 1700000000\nprocesses 5\n")
     assert boot == datetime.fromtimestamp(1_700_000_000, tz=UTC)
-    assert Stat(1, True, 250).started_at(boot) == boot + timedelta(seconds=2.5)
+    assert started_at(Stat(1, True, 250).identity, boot) == boot + timedelta(seconds=2.5)
+    assert {started_at(unknown, boot) for unknown in (None, "", "1", "1@unknown")} == {None}
 
 
 @pytest.mark.parametrize(

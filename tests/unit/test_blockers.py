@@ -26,7 +26,7 @@ from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked, Serving, Unwritten
+from domain.zk_to_kraft.causes import Hints, Looked, MemberFiles, Serving, Unwritten, settled
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
@@ -277,6 +277,7 @@ def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complain
     (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
     assert (entry.code, entry.object) == ("node-not-ready", "broker-2")
     assert entry.observed.startswith("it was restarted, and is not proven well: broker-2 is hybrid, expected final or kraft")
+    assert "--override" in entry.fix
     assert "the moon is in the way" in entry.observed
     proven = with_stage(seen, 2, NodeStage.KRAFT, is_proven=True)
     assert found(proven, in_hand=frozenset({"broker-2"})) == []
@@ -304,6 +305,15 @@ def test_a_broker_that_does_not_end_is_told_once_most_would_have(seconds: int, i
     assert all("has told it to stop, or is about to, and its process" in entry.observed for entry in entries)
     assert all("runs still, BrokerState 6" in entry.observed for entry in entries)
     assert all("Retrying controlled shutdown" in entry.observed for entry in entries)
+
+
+def test_a_step_that_began_by_a_clock_that_was_set_back_since_excuses_nobody() -> None:
+    process = DUAL.node(2).process
+    assert process is not None
+    seen = with_metrics(rolling(DUAL, 2, process.identity), 2, broker_state=6)
+    since = seen.ended_at + timedelta(hours=1)
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), step_since=since))
+    assert [(entry.code, entry.object) for entry in entries] == [("node-not-ready", "broker-2")]
 
 
 @pytest.mark.parametrize("node_id", [2, LEADER])
@@ -388,9 +398,29 @@ def test_of_a_process_that_is_new_what_the_one_before_said_is_no_news(lines: tup
 def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
     (entry,) = found(dead(DUAL, 2, "[x] ERROR", "java.net.BindException: Address already in use"))
     assert "Address already in use" in entry.observed
-    assert "ss -ltnp" in entry.fix
+    assert "ss -tanp" in entry.fix
     (entry,) = found(dead(DUAL, 2, "something nobody has seen before"))
     assert "something nobody has seen before" in entry.observed
+
+
+STOPPED_SAID = ("INFO Terminating process due to signal SIGTERM (x)", "INFO x shut down completed (kafka.server.KafkaServer)")
+
+
+@pytest.mark.parametrize("output", [(), ("start.sh: line 3: numactl: command not found",)])
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_start_of_ours_that_fails_before_kafka_is_not_told_as_a_stop(output: tuple[str, ...], is_started: bool) -> None:
+    """The log ends with the orderly stop of the process before; only who knows that another was started tells them apart."""
+    said = (STARTED, *(f"[{NOW - timedelta(seconds=20):%Y-%m-%d %H:%M:%S},000] {line}" for line in STOPPED_SAID), *output)
+    process = Process(
+        is_running=False, identity=None, last_identity="78@2" if is_started else "77@1", started_at=NOW - timedelta(seconds=12)
+    )
+    marked = with_file(DUAL, 2, "broker.id=2\n", mark_of("b", before_identity="77@1"))
+    seen = with_part(marked, 2, process=process, metrics=None)
+    (entry,) = [one for one in found(seen, hints=Hints(logs={2: said})) if one.code == "node-down"]
+    assert ("ended before Kafka began" in entry.observed) is is_started
+    assert ("stopped in order" in entry.observed) is not is_started
+    assert "numactl" in entry.observed or not output
+    assert "by hand" in entry.fix or not (output or is_started)
 
 
 @pytest.mark.parametrize(
@@ -490,6 +520,100 @@ def test_counts_that_differ_say_whether_a_broker_is_missing_or_still_counted(cou
     (entry,) = found(with_metrics(DUAL, LEADER, migrating_broker_count=counted, active_broker_count=counted))
     assert (entry.code, entry.object) == ("brokers-not-registered", SPEC.node_name(LEADER))
     assert told in entry.fix
+
+
+def test_what_the_controller_has_against_a_broker_is_quoted_from_its_own_log() -> None:
+    refused = f"{SAID} INFO Unable to register broker 2 because the controller returned error INVALID_REGISTRATION"
+    told = (
+        f"{SAID} INFO [QuorumController id=3001] registerBroker: event failed with InvalidRegistrationException in 9 us. "
+        "Exception message: Broker 1 is already registered with directory"
+    )
+    seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2)
+    hints = Hints(logs={2: (refused,), LEADER: (told,)})
+    entry = next(e for e in found(seen, hints=hints) if e.object == "broker-2")
+    assert "Broker 1 is already registered" in entry.observed
+    assert SPEC.node_name(LEADER) in entry.observed
+
+
+@pytest.mark.parametrize(("times", "is_told"), [(1, False), (2, True)])
+def test_a_broker_that_is_fenced_again_and_again_is_named_between_as_well(times: int, is_told: bool) -> None:
+    """Once is what a broker leaves that was killed; at the moment of a look it may be registered."""
+    lines = (f"{SAID} INFO Fencing broker 2 because its session has timed out. (x)",) * times
+    entries = [e for e in found(DUAL, hints=Hints(logs={LEADER: lines})) if e.object == "broker-2"]
+    assert bool(entries) is is_told
+    assert all("broker.heartbeat.interval.ms" in entry.fix for entry in entries)
+
+
+@pytest.mark.parametrize(("epochs", "is_told"), [(2, False), (9, True)])
+def test_elections_without_an_end_are_told_also_while_somebody_leads(epochs: int, is_told: bool) -> None:
+    line = "[2026-11-20 03:01:{:02},123] INFO Completed transition to CandidateState(localId=3001, epoch={}, "
+    lines = (STARTED, line.format(1, 0), *(line.format(10 + n, 40 + n) for n in range(epochs)))
+    hints = Hints(logs={STANDBY: lines})
+    entries = [e for e in found(since(DUAL, 150), hints=hints) if e.object == "the quorum"]
+    assert bool(entries) is is_told
+    assert all("election.timeout.ms" in entry.fix for entry in entries)
+    assert found(since(DUAL, 30), hints=hints) == [], "before a majority runs, whoever does stands again and again"
+    assert found(since(DUAL, 7200), hints=hints) == [], "those are over"
+
+
+def since(seen: Observation, seconds: int) -> Observation:
+    """With controllers that have run for so long."""
+    for controller in SPEC.controllers:
+        process = seen.node(controller.id).process
+        assert process is not None
+        begun = seen.ended_at - timedelta(seconds=seconds)
+        seen = with_part(seen, controller.id, process=process.model_copy(update={"started_at": begun}))
+    return seen
+
+
+def test_a_wait_that_nothing_explains_is_told_with_what_the_nodes_complain_of() -> None:
+    hints = Hints(logs={LEADER: (f"{SAID} ERROR the moon is in the way (x)",)})
+    (entry,), _ = blockers_of(looked_at(DUAL, hints=hints), Wait(reason=WaitReason.FINALIZATION_NOT_SEEN))
+    assert "the moon is in the way" in entry.observed
+    (entry,), _ = blockers_of(looked_at(DUAL, hints=hints), Wait(reason=WaitReason.HELD))
+    assert "moon" not in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("znode", "observed", "fix"),
+    [
+        (None, "no broker is the controller", "getAcl /"),
+        (ControllerZnode(broker_id=1, kraft_epoch=None, is_ephemeral=False), "is persistent", "delete /controller"),
+        (ControllerZnode(broker_id=9, kraft_epoch=-1, is_ephemeral=True), "not registered", "ephemeralOwner"),
+    ],
+)
+def test_who_holds_the_controllers_znode_is_told_as_long_as_zookeeper_has_the_metadata(
+    znode: ControllerZnode | None, observed: str, fix: str
+) -> None:
+    seen = with_zookeeper(observation(Point.CONTROLLERS_UP), controller=znode)
+    (entry,) = found(seen)
+    assert (entry.code, entry.object) == ("GF11", "/controller")
+    assert observed in entry.observed
+    assert fix in entry.fix
+
+
+def test_a_leader_whose_thread_has_died_is_to_be_restarted_though_its_partitions_cannot_spare_it() -> None:
+    """As seen on a way back: waiting does not bring the replica that could stand in for it."""
+    said = (
+        f"{SAID} ERROR [zk-broker-1-to-controller-alter-partition-channel-manager]: Error due to (kafka.server.X)",
+        "java.lang.IllegalArgumentException: A metric named 'MetricName [name=successful-reauthentication-total]' already "
+        "exists",
+    )
+    lags = (PartitionFault(partition="orders-3", missing=(2,), leader=1),)
+    seen = with_kafka(DUAL, under_replicated=lags, needs={1: ("orders-3",), 2: (), 3: ()})
+    entry = next(e for e in found(seen, hints=Hints(logs={1: (STARTED, *said)})) if e.code == "partitions-not-in-sync")
+    assert entry.object == "broker-1"
+    assert "channel-manager]: Error due to" in entry.observed
+    assert "Restart broker-1: orders-3 cannot be written meanwhile, and nothing that was acknowledged is lost" in entry.fix
+
+
+def test_an_order_in_zookeeper_is_nobodys_once_kraft_has_the_metadata() -> None:
+    (entry,) = found(with_zookeeper(DUAL, pending_deletions=("orders",)))
+    assert (entry.code, entry.object) == ("GF02", "topic deletion")
+    assert "nobody takes orders" in entry.observed
+    assert "Delete that znode" in entry.fix
+    (entry,) = [e for e in found(with_zookeeper(BEFORE, pending_deletions=("orders",))) if e.code == "GF02"]
+    assert "Let it finish" in entry.fix
 
 
 # --- ZooKeeper -------------------------------------------------------------------------------------------------------
@@ -692,8 +816,8 @@ def test_a_broker_that_recovers_its_logs_says_how_far_it_is() -> None:
     ],
 )
 def test_work_under_way_is_told_with_its_own_fix(parts: dict[str, object], about: str, fix: str) -> None:
-    (entry,) = found(with_zookeeper(DUAL, **parts))
-    assert (entry.code, entry.object) == ("GF02", about)
+    (entry,) = [one for one in found(with_zookeeper(BEFORE, **parts)) if one.code == "GF02"]
+    assert entry.object == about
     assert fix in entry.fix
 
 
@@ -1040,3 +1164,144 @@ def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> Non
     assert (entry.code, entry.object) == ("machine", "broker-2")
     assert entry.docs.endswith("blockers.md#machine")
     assert "not acknowledged" in entry.observed
+
+
+@pytest.mark.parametrize(("serving", "is_cured"), [(Serving.NO, True), (Serving.SILENT, False), (Serving.STUCK, False)])
+def test_a_member_that_runs_and_does_not_serve_is_told_with_what_its_log_complains_of(serving: Serving, is_cured: bool) -> None:
+    log = (
+        "[2026-11-23 08:26:36,822] WARN Exception when following the leader (org.apache.zookeeper.server.quorum.Follower)",
+        "java.net.SocketTimeoutException: Read timed out",
+        "\tat java.base/java.net.SocketInputStream.socketRead0(Native Method)",
+    )
+    hints = Hints(servers={**dict.fromkeys(SERVERS, Serving.YES), SERVERS[0]: serving}, server_logs={SERVERS[0]: log})
+    (entry,) = found(DUAL, hints=hints)
+    assert "SocketTimeoutException: Read timed out" in entry.observed
+    assert ("initLimit" in entry.fix) is is_cured
+
+
+EMPTY = {"cluster_id": None, "controller_epoch": None, "controller": None, "migration": None, "broker_ids": ()}
+"""Of an ensemble that came back without its data."""
+KEPT = ("/brokers/ids", "/brokers/topics", "/brokers/seqid", "/config/changes", "/config/topics", "/admin/delete_topics")
+
+
+@pytest.mark.parametrize("seen", [BEFORE, HYBRID, DUAL, SOAK], ids=["before", "hybrid", "dual write", "soak"])
+def test_an_ensemble_that_came_back_empty_is_one_entry_that_keeps_everybody_from_making_it_anew(seen: Observation) -> None:
+    empty = with_zookeeper(seen, **EMPTY, assigned_broker_ids=(), topics_without_id=())
+    cut = with_metrics(empty, 2, zookeeper_session="CONNECTING")
+    hints = Hints(missing=KEPT, forgotten=("orders",), servers=dict.fromkeys(SERVERS, Serving.YES))
+    entries = [e for e in found(cut, hints=hints) if e.code in {"GF02", "GF11", "PF03", "PF11", "dual-write-not-current"}]
+    assert keys(entries) == [("GF11", "ZooKeeper")]
+    assert entries[0].fix.startswith("Create nothing there, restart no broker")
+    assert "highest zxid" in entries[0].fix
+
+
+@pytest.mark.parametrize(
+    ("seen", "forgotten"),
+    [
+        (with_zookeeper(HYBRID, cluster_id="another", broker_ids=(7, 8), assigned_broker_ids=(7, 8)), ()),
+        (with_zookeeper(HYBRID, cluster_id="another"), ("orders",)),
+        (with_zookeeper(unclaimed(DUAL), cluster_id="another"), ()),
+    ],
+    ids=["its brokers", "its topics", "its controller"],
+)
+def test_where_another_ensemble_answers_nobody_is_told_to_write_there(seen: Observation, forgotten: tuple[str, ...]) -> None:
+    entries = found(seen, hints=Hints(forgotten=forgotten))
+    (entry,) = [entry for entry in entries if entry.code in {"GF02", "GF11", "PF03", "PF11", "dual-write-not-current"}]
+    assert (entry.object, "Write nothing there" in entry.fix, "zookeeper.connect" in entry.fix) == ("ZooKeeper", True, True)
+
+
+def test_an_identifier_that_is_missing_is_still_told_by_itself() -> None:
+    entries = found(with_zookeeper(HYBRID, cluster_id=None, controller_epoch=None))
+    assert keys(entries)[:2] == [("PF03", "/cluster/id"), ("PF11", "/controller_epoch")]
+
+
+@pytest.mark.parametrize(("is_lost", "is_warned"), [(True, True), (False, False)])
+def test_a_member_without_data_is_not_started_while_the_others_have_no_quorum(is_lost: bool, is_warned: bool) -> None:
+    states = dict(zip(SERVERS, (Serving.REFUSED, Serving.REFUSED if is_lost else Serving.YES, Serving.YES), strict=True))
+    files = {SERVERS[0]: MemberFiles(myid="1", has_snapshot=False), SERVERS[1]: MemberFiles(myid="2")}
+    seen = without(DUAL, "zookeeper") if is_lost else DUAL
+    entries = {entry.object: entry for entry in found(seen, hints=Hints(servers=states, server_files=files))}
+    bare = entries[f"zookeeper {SERVERS[0]}"]
+    assert ("no snapshot" in bare.observed, bare.fix.startswith("Do not start it as it is")) == (is_warned, is_warned)
+    if is_lost:
+        assert entries[f"zookeeper {SERVERS[1]}"].fix.startswith("Start it")
+
+
+def test_two_members_with_one_myid_are_told_and_nobody_is_told_to_end_the_one_that_is_well() -> None:
+    states = dict(zip(SERVERS, (Serving.YES, Serving.REFUSED, Serving.YES), strict=True))
+    files = {SERVERS[0]: MemberFiles(myid="1"), SERVERS[1]: MemberFiles(myid="1"), SERVERS[2]: MemberFiles(myid="3")}
+    log = (
+        "[2026-11-23 08:26:36,822] ERROR Exception while listening to address zk1/10.0.0.1:3888 (…QuorumCnxManager)",
+        "java.net.BindException: Address already in use",
+    )
+    hints = Hints(servers=states, server_files=files, server_logs={SERVERS[1]: log})
+    (entry,) = found(DUAL, hints=hints)
+    assert f"Its dataDir/myid says 1, and so does that of {SERVERS[0]}" in entry.observed
+    assert ("end it" in entry.fix, "myid of all members" in entry.fix) == (False, True)
+
+
+def test_a_member_that_listens_at_another_port_is_not_to_be_started_again() -> None:
+    name = f"zookeeper {SERVERS[0]}"
+    states = {**dict.fromkeys(SERVERS, Serving.YES), SERVERS[0]: Serving.REFUSED}
+    (entry,) = found(DUAL, hints=Hints(servers=states, signs={name: signs_of(elsewhere=(4711, ("0.0.0.0:2182",)))}))
+    assert "its process 4711 runs, and listens at 0.0.0.0:2182" in entry.observed
+    assert entry.fix.startswith("Do not start another one")
+    assert "Start it" not in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "fix"),
+    [
+        ("WARN Session 0x1 for server zk1/10.0.0.1:2181, Closing socket connection. Packet len 4194312 is out of range!",
+         "Packet len 4194312 is out of range", "jute.maxbuffer"),
+        ("ERROR SASL authentication with Zookeeper Quorum member failed: javax.security.sasl.SaslException: no mechanism (x)",
+         "SASL authentication with Zookeeper Quorum member failed", "Look at the way"),
+    ],
+)  # fmt: skip
+def test_why_a_broker_alone_has_lost_zookeeper_is_told_by_its_log(line: str, words: str, fix: str) -> None:
+    seen = with_metrics(DUAL, 2, zookeeper_session="CONNECTING")
+    (entry,) = found(seen, hints=Hints(logs={2: (STARTED, f"{SAID} {line}")}))
+    assert (words in entry.observed, fix in entry.fix) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "are_well"),
+    [
+        ((Serving.NO, Serving.YES, Serving.YES), True),
+        ((Serving.LEADS, Serving.YES, Serving.YES), True),
+        ((Serving.NO, Serving.LEADS, Serving.YES), False),
+        ((Serving.NO, Serving.NO, Serving.YES), False),
+        ((Serving.NO, Serving.UNKNOWN, Serving.YES), False),
+        ((Serving.NO,), False),
+    ],
+)
+def test_a_leader_that_is_told_to_serve_no_client_is_whom_all_others_follow(
+    answers: tuple[Serving, ...], are_well: bool
+) -> None:
+    given = dict(zip(SERVERS, answers, strict=False))
+    assert (set(settled(given).values()) == {Serving.YES}) is are_well
+    assert Serving.LEADS not in settled(given).values()
+
+
+def test_a_member_that_serves_what_is_no_longer_on_its_disk_is_told_before_it_restarts() -> None:
+    files = {SERVERS[0]: MemberFiles(myid="1", has_snapshot=False), SERVERS[1]: MemberFiles(myid="2")}
+    (entry,) = found(DUAL, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES), server_files=files))
+    assert (entry.code, entry.object) == ("GF11", f"zookeeper {SERVERS[0]}")
+    assert entry.fix.startswith("Stop no member yet")
+
+
+def test_a_broker_that_has_died_of_an_empty_ensemble_is_not_to_be_started_on_it() -> None:
+    made_anew = with_zookeeper(HYBRID, **EMPTY | {"cluster_id": "another"}, assigned_broker_ids=(), topics_without_id=())
+    line = "kafka.common.InconsistentClusterIdException: The Cluster ID x doesn't match stored clusterId Some(y) in meta"
+    entries = {entry.object: entry for entry in found(dead(made_anew, 2, "[x] ERROR Exiting Kafka", line))}
+    assert "Its data is gone" in entries["ZooKeeper"].observed
+    assert entries["broker-2"].fix.startswith("Start it only once ZooKeeper has this cluster's data again")
+    assert "/cluster/id" not in entries
+
+
+def test_who_asks_zookeeper_most_is_told_where_it_does_not_keep_up() -> None:
+    busiest = ("10.9.9.9:4000 (5400 requests a second)",)
+    states = {**dict.fromkeys(SERVERS, Serving.YES), SERVERS[0]: Serving.BUSY}
+    (entry,) = found(DUAL, hints=Hints(servers=states, busiest=busiest))
+    assert "10.9.9.9:4000 (5400 requests a second)" in entry.observed
+    assert "10.9.9.9:4000 (5400 requests a second)" in behind(busiest=busiest).observed

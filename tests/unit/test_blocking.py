@@ -185,6 +185,42 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
     assert "move currentEpoch and acceptedEpoch away" in entry.fix
 
 
+async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_path: Path) -> None:
+    cluster = await in_dual_write()
+    addresses = [host_and_port(address) for address in cluster.spec.zookeeper.connect.partition("/")[0].split(",")]
+    members = tuple(
+        ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path / str(number)))
+        for number, (host, port) in enumerate(addresses)
+    )
+    for member in members:
+        Path(member.data_dir, "version-2").mkdir(parents=True)  # noqa: ASYNC240
+        Path(member.data_dir, "version-2", "snapshot.0").touch()  # noqa: ASYNC240
+        Path(member.data_dir, "myid").write_text("1\n")  # noqa: ASYNC240
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": members})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    seen = await found(cluster, servers=Servers(Serving.NO, Serving.LEADS, *[Serving.YES] * (len(members) - 2)))
+    (entry,) = seen.blockers
+    assert "Its dataDir/myid says 1, and so does that of " in entry.observed
+
+
+async def test_a_member_whose_files_are_deleted_under_it_is_found_while_all_is_well(tmp_path: Path) -> None:
+    cluster = await in_dual_write()
+    host, port = host_and_port(cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path))
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    version = tmp_path / "version-2"
+    version.mkdir()
+    (version / "snapshot.0").touch()
+    assert keys(await found(cluster)) == []
+    (version / "snapshot.0").unlink()
+    assert keys(await found(cluster)) == [("GF11", f"zookeeper {host}:{port}")]
+    version.rmdir()
+    assert keys(await found(cluster)) == [("GF11", f"zookeeper {host}:{port}")]
+    tmp_path.rmdir()  # noqa: ASYNC240
+    assert keys(await found(cluster)) == [], "a path inside its container"
+
+
 async def test_a_node_in_hand_is_left_out() -> None:
     cluster = await in_dual_write()
     cluster.nodes[2].die()
@@ -240,6 +276,23 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     )
     assert keys(seen) == [("node-down", "broker-2")]
     assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
+
+
+async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has a port is asked once the log has named it: that must not cost who waits all the rest."""
+    cluster = await in_dual_write()
+    cluster.nodes[2].die("org.apache.kafka.common.KafkaException: Socket server failed to bind to 0.0.0.0:9092: in use.")
+
+    async def hangs(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("activities.port_hints.port_holders", hangs)
+    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 60)
+    monkeypatch.setattr(hints, "HINTS_SECONDS", 2.0)
+    seen = await asyncio.wait_for(found(cluster), 10)
+    assert keys(seen) == [("node-down", "broker-2")]
+    assert "failed to bind" in seen.blockers[0].observed
+    assert any(part.startswith("who has the ports of broker-2: no answer within") for part in seen.unlooked)
 
 
 async def test_a_broker_that_serves_and_never_registers_is_named_with_its_own_words() -> None:

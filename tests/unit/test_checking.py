@@ -4,6 +4,7 @@ import asyncio
 import json
 import stat
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -12,6 +13,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.message_runner import MessageEngine
+from activities.beating import Beat
 from activities.checking import IN_VAIN, LOOKS, Checking
 from activities.observe import observe
 from domain.contracts import CheckOutcome, CheckRequest
@@ -250,3 +252,19 @@ async def test_a_cancelled_check_leaves_nothing(walk: Walk, runner: FakeCheckRun
 async def test_what_is_not_built_is_refused(walk: Walk, runner: FakeCheckRunner, tmp_path: Path) -> None:
     with pytest.raises(Permanent):
         await check(walk, runner, tmp_path, ASKED.model_copy(update={"check": CheckName.MESSAGES}))
+
+
+async def test_a_beat_tells_since_when_it_is_at_the_same() -> None:
+    environment = ActivityEnvironment()
+    told: list[Any] = []
+    environment.on_heartbeat = lambda *details: told.append(dict(details[0]))
+
+    async def work() -> None:
+        beat = Beat()
+        for done in (1, 1, 2):
+            beat.note(1, "compare", done, 2)
+            beat.tell("s")
+
+    await environment.run(work)
+    first, same, other = (datetime.fromisoformat(details["since"]) for details in told)
+    assert first == same < other

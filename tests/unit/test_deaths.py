@@ -5,11 +5,25 @@ import time
 
 import pytest
 
-from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, words_of
+from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, Told
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 DYING = {
+    "certificate-not-for-this": "sun.security.validator.ValidatorException: Extended key usage does not permit use for TLS "
+    "client authentication",
+    "cryptography-forbidden": "Caused by: java.security.cert.CertPathValidatorException: Algorithm constraints check failed on "
+    "keysize limits: RSA 1024 bit key used with certificate: CN=broker-1",
+    "password-not-decoded": "[2026-11-20 03:00:01,123] ERROR Dynamic password config ssl.keystore.password could not be "
+    "decoded, ignoring. (kafka.server.DynamicBrokerConfig)",
+    "kerberos-key": "javax.security.auth.login.LoginException: Checksum failed",
+    "kerberos-clock": "Caused by: KrbException: Clock skew too great (37)",
+    "kerberos-unreached": "javax.security.auth.login.LoginException: Receive timed out",
+    "another-version": 'ConfigException: Missing required configuration "process.roles" which has',
+    "topic-config-refused": "org.apache.kafka.common.config.ConfigException: Invalid value … for configuration retention.ms: "
+    "Not a number of type LONG",
+    "system-property-needed": "https://idp.example.org/token is not allowed. Update System property "
+    "'org.apache.kafka.sasl.oauthbearer.allowed.urls' to allow https://idp.example.org/token",
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
     "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
@@ -205,6 +219,38 @@ def test_a_start_that_fails_after_an_orderly_stop_is_told_by_its_failure() -> No
     assert STRANGE.split(": ")[1] in told(BEGUN, FATAL, STRANGE, *FRAMES, ZK_ENDED)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "sudo: a password is required",
+        "/opt/kafka/start.sh: line 3: numactl: command not found",
+        "/opt/kafka/start.sh: line 5: KAFKA_HEAP: unbound variable",
+        "curl: (7) Failed to connect to vault port 8200: Connection refused",
+        "kafka is in maintenance, not starting",
+        "nice: cannot set niceness: Permission denied",
+        "chroot: failed to run command: No such file or directory",
+    ],
+)
+def test_a_start_command_that_fails_before_kafka_is_told_in_its_own_words(said: str) -> None:
+    """Above them stands the orderly end of the process before, which is no cause."""
+    since = ending_of_started([said])
+    assert since.observed.endswith(f"ended before Kafka began in it. It printed: {said}")
+    assert "stopped in order" not in since.observed
+    below = ending_of((BEGUN, ORDINARY, SIGTERM, ENDED, said))
+    assert said.split(": ")[-1] in below.observed
+    assert "stopped in order" not in below.observed or "by hand" in below.fix
+
+
+def test_a_start_command_that_ends_without_a_word_is_told_as_such() -> None:
+    assert ending_of_started([]).observed.endswith("ended before Kafka began in it. It printed nothing")
+    assert "start command" in ending_of_started([]).fix
+
+
+def test_what_was_started_and_got_to_kafka_is_told_as_any_other() -> None:
+    assert ending_of_started([BEGUN, ORDINARY, SIGTERM, ENDED]) == ending_of([BEGUN, ORDINARY, SIGTERM, ENDED])
+    assert ending_of_started([FATAL, STRANGE]) == ending_of([FATAL, STRANGE])
+
+
 def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> None:
     for lines in (
         (BEGUN, ORDINARY),
@@ -257,6 +303,37 @@ def test_what_is_shown_of_an_unknown_end_holds_no_secret_and_keeps_paths() -> No
     assert "aHVudGVy" not in shown
     assert "/var/lib/kafka/keys" in shown
     assert "a.b" in shown
+
+
+REPORTER = (
+    "[2026-11-20 03:00:13,909] ERROR Fatal error during startup (kafka.server.KafkaServer)",
+    "java.lang.NumberFormatException: Cannot parse null string: null",
+    "\tat java.base/java.lang.Integer.parseInt(Integer.java:630)",
+    "\tat com.example.metrics.OwnReporter.configure(OwnReporter.java:12)",
+    "\tat org.apache.kafka.common.config.AbstractConfig.getConfiguredInstance(AbstractConfig.java:1)",
+)
+
+
+def test_an_unknown_error_is_told_with_the_plug_in_that_threw_it() -> None:
+    assert "That came from com.example.metrics.OwnReporter.configure" in told(BEGUN, *REPORTER)
+    assert "plug-in" in ending_of((BEGUN, *REPORTER)).fix
+    own = [line for line in REPORTER if "example" not in line]
+    assert "That came from" not in told(BEGUN, *own)
+
+
+def test_what_only_follows_from_another_error_is_no_cause() -> None:
+    decoded = DYING["password-not-decoded"]
+    follows = "org.apache.kafka.common.KafkaException: SSL key store is specified, but key store password is not specified."
+    assert named(BEGUN, decoded, FATAL, follows) == "password-not-decoded"
+
+
+def test_what_is_vague_is_told_with_the_error_behind_it() -> None:
+    limit = (
+        "[2026-11-20 03:00:13,800] ERROR Error while writing to /data/1/orders-0 (x)",
+        "java.io.IOException: File too large",
+    )
+    gone = "[2026-11-20 03:00:13,900] ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)"
+    assert "File too large" in told(BEGUN, *limit, gone)
 
 
 def test_what_is_vague_names_the_thing_and_what_is_exact_the_cause() -> None:

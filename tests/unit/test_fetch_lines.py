@@ -4,6 +4,7 @@ import pytest
 
 from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
 from domain.zk_to_kraft.log_lines import (
+    CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
     FETCH_STOPPED,
@@ -141,6 +142,7 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
         ),
         (OTHER_ID.format("orders-3"), TOPIC_ID_DIFFERS),
         (OTHER_ID.format("my-orders-3"), None),
+        ("ERROR [zk-broker-1-to-controller-alter-partition-channel-manager]: Error due to (kafka.server.X)", CHANNEL_DIED),
         (UNREACHABLE, None),
     ],
 )

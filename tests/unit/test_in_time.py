@@ -1,8 +1,9 @@
 """What is looked up for people who wait."""
 
 import asyncio
+import time
 
-from activities.in_time import in_time
+from activities.in_time import all_within, in_time
 from domain.errors import Transient
 
 
@@ -13,6 +14,17 @@ async def fails(error: Exception) -> int:
 async def hangs() -> int:
     await asyncio.sleep(60)
     return 1
+
+
+async def test_parts_that_follow_one_another_have_one_deadline() -> None:
+    silent: list[str] = []
+    began = time.monotonic()
+    with all_within(0.2):
+        assert await in_time("the log", hangs(), silent, 7, 0.15) == 7
+        assert await asyncio.gather(in_time("who has the port", hangs(), silent, 7, 60)) == [7]
+    assert time.monotonic() - began < 1
+    assert [part.partition(":")[0] for part in silent] == ["the log", "who has the port"]
+    assert await in_time("the disk", asyncio.sleep(0.01, 1), silent, 7, 60) == 1, "the next search has its own"
 
 
 async def test_what_gives_no_answer_is_named_and_costs_nobody_the_others() -> None:

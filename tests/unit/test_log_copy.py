@@ -62,6 +62,7 @@ class Deleting(LocalMachine):
     """Kafka, which deletes its oldest files while they are read: `times` times."""
 
     def __init__(self, log: Path, times: int) -> None:
+        super().__init__()
         self._log, self.left = log, times
 
     async def read_part(self, path: str, offset: int, length: int) -> bytes | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in, loading_in
+from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in, loading_in, waiting_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
@@ -24,6 +24,8 @@ LIVING = {
     "registration-removed": "INFO [BrokerLifecycleManager id=3] Broker 3 sent a heartbeat request but received error "
     "STALE_BROKER_EPOCH. (kafka.server.BrokerLifecycleManager)",
     "registration-refused": "INFO Unable to register broker 1 because the controller returned error INCONSISTENT_CLUSTER_ID",
+    "broker-fenced": "INFO [QuorumController id=3001] Fencing broker 1 because its session has timed out. "
+    "(org.apache.kafka.controller.ReplicationControlManager)",
     "inconsistent-cluster-id": "ERROR [RaftManager id=3001] Unexpected error INCONSISTENT_CLUSTER_ID in FETCH response: "
     "InboundResponse(correlationId=7, data=FetchResponseData(throttleTimeMs=0, errorCode=104, sessionId=0, responses=[]))",
     "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
@@ -51,6 +53,8 @@ LIVING = {
     "(kafka.server.ReplicaFetcherThread)",
     "fetch-invalid": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Found invalid messages during fetch for "
     "partition orders-3 offset 120 (kafka.server.ReplicaFetcherThread)",
+    "controller-channel-died": "ERROR [zk-broker-2-to-controller-alter-partition-channel-manager]: Error due to "
+    "(kafka.server.NodeToControllerRequestThread)",
     "isr-refused": "WARN [Partition orders-3 broker=1] Failed to update ISR to PendingExpandIsr(newInSyncReplicaId=2) due to "
     "unexpected UNKNOWN_SERVER_ERROR. Retrying. (kafka.cluster.Partition)",
     "image-lacks-metadata": "INFO Ignoring image MetadataProvenance(offset=12) which does not contain a superset of the "
@@ -124,3 +128,13 @@ ALL = "INFO Loaded 59 logs in 3161ms (kafka.log.LogManager)"
 )
 def test_how_far_a_broker_is_with_its_logs(lines: tuple[str, ...], told: str) -> None:
     assert loading_in(lines) == told
+
+
+def test_what_a_broker_waits_for_at_its_start_is_told_until_it_has_it() -> None:
+    begun = "[2026-11-20 03:00:01,000] INFO [BrokerServer id=1] Waiting for {} (kafka.server.BrokerServer)"
+    ended = begun.replace("Waiting", "Finished waiting")
+    first, second = "the controller quorum voters future", "the controller to acknowledge that we are caught up"
+    lines = [begun.format(first), ended.format(first), begun.format(second)]
+    assert waiting_in(lines) == second.removeprefix("the ")
+    assert waiting_in([*lines, ended.format(second)]) == ""
+    assert waiting_in([begun.format(first), begun.format(second), ended.format(second)]) == first.removeprefix("the ")

@@ -1,6 +1,7 @@
 """What people are told of changes on a machine, and when notes are kept."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
+from activities.ports.nodes import FileContent
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
 from domain.errors import Permanent, Transient
@@ -57,6 +59,11 @@ def test_a_change_in_words(kind: str, before: dict[str, str], now: dict[str, str
 def test_what_comes_and_goes_by_itself_is_no_change(kind: str) -> None:
     assert between({kind: {"a": "1"}}, {kind: {"b": "1"}}) == ()
     assert len(between({kind: {"a": "1"}}, {kind: {"a": "2"}})) == 1
+
+
+def test_of_programs_only_new_ones_are_told() -> None:
+    before, now = {"a": "runs", "b": "runs"}, {"b": "runs", "c": "runs"}
+    assert between({"program": before}, {"program": now}) == ("program c is new",)
 
 
 def test_what_could_not_be_looked_at_is_no_change() -> None:
@@ -192,6 +199,42 @@ async def test_of_one_that_is_down_its_machine_is_told() -> None:
     changes = await kept.changes(1)
     assert changes is not None
     assert changes.lines == ("Out of memory: Killed process 4711 (java)",)
+
+
+@pytest.mark.parametrize(
+    ("where", "is_told"),
+    [("", True), ("environment", False), ("script", False), ("properties", True), ("session", False), ("sourced", False)],
+)
+async def test_of_one_that_is_down_what_its_next_start_would_not_be_given_is_told(where: str, is_told: bool) -> None:
+    """A unit, or whoever started it before, gave it variables that the specification does not."""
+    name = {"properties": "STORE_WORD", "session": "SSH_TTY"}.get(where, "KAFKA_OPTS")
+    cluster = FakeCluster()
+    node = cluster.nodes[1]
+    node.machine.facts["environment"] = {name: "(not shown)"}
+    if where == "environment":
+        node.spec.environment[name] = "-Dx"
+    elif where == "script":
+        node.machine.write(
+            f"{node.spec.kafka_home}/bin/kafka-server-start.sh", FileContent(b"export KAFKA_OPTS=-Dx", 0o755, 0, 0)
+        )
+    elif where == "sourced":
+        service = node.spec.driver.service.model_copy(update={"start_command": ("/start.sh", "{properties}")})
+        driver = node.spec.driver.model_copy(update={"service": service})
+        changed = node.spec.model_copy(update={"driver": driver})
+        brokers = tuple(changed if broker.id == changed.id else broker for broker in cluster.spec.brokers)
+        cluster.spec = cluster.spec.model_copy(update={"brokers": brokers})
+        node.machine.write("/start.sh", FileContent(b". /etc/default/kafka", 0o755, 0, 0))
+    elif where == "properties":
+        file = node.machine.read(node.spec.properties_file)
+        assert file is not None
+        added = b"\nssl.keystore.password=${env:STORE_WORD}\n"
+        node.machine.write(node.spec.properties_file, replace(file, content=file.content + added))
+    kept = Kept(cluster)
+    await kept.keep()
+    node.die("it is over")
+    changes = await kept.changes(1)
+    assert changes is not None
+    assert any(f"variable {name} of its environment is gone" in line for line in changes.lines) is is_told
 
 
 async def test_nothing_is_known_of_what_was_never_noted() -> None:

@@ -64,6 +64,7 @@ class Purging(LocalMachine):
     """The first file that is read is gone, so many times."""
 
     def __init__(self, times: int) -> None:
+        super().__init__()
         self.left = times
 
     async def read_part(self, path: str, offset: int, length: int) -> bytes | None:

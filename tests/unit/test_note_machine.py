@@ -1,10 +1,13 @@
 """How a machine is set, and what is told of it when somebody has changed it: on this machine, by real changes."""
 
 import ast
+import ctypes
 import fcntl
 import json
 import os
+import platform
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -61,8 +64,8 @@ def test_what_nobody_has_changed_is_the_same(sleeper: subprocess.Popen[bytes], t
     (tmp_path / "server.properties").write_text("a=1")
     request = {"identity": identity_of(sleeper.pid), "places": [str(tmp_path)], "data": [str(tmp_path)]}
     first, second = noted(**request), noted(**request)
-    # Others use this machine: their links, services and mounts come and go.
-    for kind in first.keys() - {"mount", "address", "route", "link"}:
+    # Others use this machine: their programs, links, services and mounts come and go.
+    for kind in first.keys() - {"program", "mount", "address", "route", "link"}:
         assert first[kind] == second[kind], kind
     assert len(first["sysctl"]) > 100
     assert "/" in first["mount"]
@@ -178,6 +181,72 @@ def test_a_process_is_found_by_the_port_at_which_it_listens() -> None:
         port = server.getsockname()[1]
         assert noted(port=port)["process"]["program"] == str(Path(sys.executable).resolve())
     assert "process" not in noted(port=port)
+
+
+def test_what_a_server_of_zookeeper_is_configured_with_is_told_without_passwords(tmp_path: Path) -> None:
+    listens = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); time.sleep(60)"
+    )
+    (tmp_path / "myid").write_text("2\n")
+    dynamic, config = tmp_path / "zoo.cfg.dynamic", tmp_path / "zoo.cfg"
+    dynamic.write_text("server.1=zk1:2888:3888;2181\n")
+    config.write_text(
+        f"# initLimit=5\ninitLimit=10\n\nssl.quorum.keyStore.location=/etc/zk.jks\nssl.quorum.keyStore.password=tiger\n"
+        f"dataDir={tmp_path}\ndynamicConfigFile: {dynamic}\n"
+        "superDigest:super:tigerDyrcZhDfgcjhwe=\nsasl.jaas.config=org.example.Login required \\\n  tiger=tiger;\n"
+    )
+    command = [sys.executable, "-c", listens, "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        told = noted(port=port)["setting"]
+        server.kill()
+    assert told == {
+        note_machine.SERVER_FILE: str(config),
+        f"initLimit in {config}": "10",
+        f"ssl.quorum.keyStore.location in {config}": "(not shown)",
+        f"superDigest in {config}": "(not shown)",
+        f"sasl.jaas.config in {config}": "(not shown)",
+        f"ssl.quorum.keyStore.password in {config}": "(not shown)",
+        f"dataDir in {config}": str(tmp_path),
+        f"dynamicConfigFile in {config}": str(dynamic),
+        f"server.1 in {dynamic}": "zk1:2888:3888;2181",
+        f"{tmp_path}/myid": "2",
+    }
+    assert noted(port=port, config=str(config))["setting"] == told, "it is found where none runs"
+    config.unlink()
+    gone = noted(port=port, config=str(config))["setting"]
+    assert gone == {note_machine.SERVER_FILE: f"{config}, and nothing can be read in it"}
+
+
+def test_only_a_server_of_zookeeper_is_asked_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "app.conf").write_text("dataDir=/srv\n")
+    monkeypatch.setattr(note_machine, "text", lambda _path: f"nginx\0-c\0{tmp_path}/app.conf\0")
+    assert note_machine.configuration_of("/proc/1") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "group", "told"),
+    [
+        (["mydaemon --password hunter2"], "/system.slice/my.service", "mydaemon"),
+        (["/usr/bin/python3", "-u", "/opt/agent.py", "hunter2"], "/system.slice/my.service", "python3 /opt/agent.py"),
+        (["sshd: root@pts/0"], "/system.slice/ssh.service", None),
+        (["/usr/lib/systemd/systemd", "--user"], "/user.slice/user-0.slice/user@0.service/init.scope", None),
+        (["(sd-pam)"], "/user.slice/user-0.slice/user@0.service/init.scope", None),
+        (["tail", "-f", "/var/log/syslog"], "/user.slice/user-0.slice/session-12.scope", None),
+    ],
+)
+def test_what_of_a_program_is_told(words: list[str], group: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {
+        "/proc/uptime": "100000.0 1.0",
+        "/proc/7/cmdline": "\0".join(words),
+        "/proc/7/cgroup": f"0::{group}\n",
+        "/proc/7/stat": "7 (x) " + " ".join(["S", "1", "7", "7", "0", *["0"] * 14, "100"]),
+    }
+    monkeypatch.setattr(note_machine, "names", lambda _path: ["7"])
+    monkeypatch.setattr(note_machine, "text", found.get)
+    monkeypatch.setattr(note_machine, "owner_of", lambda _pid: "0")
+    assert note_machine.programs() == ({f"{told} of user 0": "runs"} if told else {})
 
 
 def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
@@ -318,3 +387,76 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
         "/system.slice/kafka.service/cpu.max": "20000 100000",
         "/system.slice/pids.max": "512",
     }
+
+
+LOOP = "import os, time; print('begun', flush=True); time.sleep(600)"
+
+
+def test_programs_that_go_on_are_told_without_what_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text(LOOP)
+    command = [sys.executable, str(script), "--password", "tiger", "token=tiger"]
+    monkeypatch.setattr(note_machine, "LASTING_SECONDS", 0.0)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as agent:
+        assert agent.stdout is not None
+        agent.stdout.readline()
+        found = note_machine.programs()
+        monkeypatch.setattr(note_machine, "LASTING_SECONDS", 3600.0 * 24 * 365)
+        later = note_machine.programs()
+        agent.kill()
+    name = f"{Path(sys.executable).name} {script} of user {os.getuid()}"
+    assert found is not None
+    assert found[name] == "runs"
+    assert "tiger" not in json.dumps(found)
+    assert later == {}, "what has just begun may end as soon"
+
+
+def test_options_of_proc_are_told_which_may_hide_processes() -> None:
+    assert "/proc, file system" in noted()["mount"]
+    assert not [point for point in noted()["mount"] if point.startswith("/proc/")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'audit: type=1400 audit(1.2:3): apparmor="DENIED" operation="open" profile="java" name="/data/meta.properties"',
+        "audit: type=1400 audit(1.2:3): avc:  denied  { write } for  pid=812 comm=java",
+        "audit: type=1326 audit(1.2:3): auid=0 uid=0 comm=java sig=31 syscall=257",
+        "audit: backlog limit exceeded",
+    ],
+)
+def test_what_a_security_module_refuses_is_trouble(line: str) -> None:
+    assert note_machine.TROUBLE.search(line)
+
+
+def test_programs_that_judge_a_groups_packets_are_noted_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is a stand-in: it has one program for what goes out, by the numbers of bpf(2)."""
+
+    def bpf(command: int, attributes: bytes, result: ctypes.c_int32 | None = None) -> bytes:
+        if command == BY_ID and result is not None:
+            result.value = os.open("/dev/null", os.O_RDONLY)
+        elif command == QUERY:
+            _, kind, _, _, ids, _ = struct.unpack_from("=IIIIQI", attributes)
+            ctypes.memmove(ids, struct.pack("=I", 77), 4)
+            return attributes[:24] + struct.pack("=I", kind)
+        elif command == INFO:
+            _, _, address = struct.unpack_from("=IIQ", attributes)
+            ctypes.memmove(address + 64, b"sd_fw_egress\0", 13)
+        return attributes
+
+    files = {"/proc/7/cgroup": "0::/\n", "/proc/mounts": "cgroup2 /proc cgroup2 rw 0 0\n"}
+    monkeypatch.setattr(note_machine, "text", files.get)
+    monkeypatch.setattr(note_machine, "bpf", bpf)
+    monkeypatch.setattr(note_machine, "BPF_CALL", {platform.machine(): 0})
+    assert note_machine.packet_programs("/proc/7") == {"sd_fw_egress for what goes out": "there"}
+    files["/proc/7/cgroup"] = "4:memory:/\n"
+    assert note_machine.packet_programs("/proc/7") is None
+
+
+QUERY, BY_ID, INFO = 16, 13, 15
+
+
+def test_who_has_started_it_is_no_change_of_its_environment() -> None:
+    with subprocess.Popen(["sleep", "60"], env={"HOME": "/root", "LOGNAME": "root", "KAFKA_OPTS": "-Dx"}) as process:
+        assert note_machine.environment(f"/proc/{process.pid}") == {"KAFKA_OPTS": "(not shown)"}
+        process.kill()

@@ -496,3 +496,13 @@ def test_an_observation_with_a_survey_comes_back_from_json() -> None:
 def test_an_exporter_that_tells_no_texts_is_enough() -> None:
     """The Prometheus JMX exporter gives numbers only."""
     assert found(with_metrics(HEALTHY, 2, zookeeper_session=None)) == found(HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("modes", "is_well"), [(("not serving", "follower", "follower"), True), (("not serving", "observer", "follower"), False)]
+)
+def test_a_leader_that_is_told_to_serve_no_client_is_no_lack_of_a_quorum(modes: tuple[str, ...], is_well: bool) -> None:
+    assert HEALTHY.survey is not None
+    servers = [server.model_copy(update={"mode": mode}) for server, mode in zip(HEALTHY.survey.servers, modes, strict=True)]
+    findings = found(with_survey_part(HEALTHY, servers=tuple(servers)))
+    assert ("PF09" not in {finding.code for finding in findings}) is is_well

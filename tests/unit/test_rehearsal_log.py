@@ -99,5 +99,26 @@ def test_nothing_secret_stays(secret: str) -> None:
     assert not any(part in left for part in ("MTIz", "AAAA", "BBB", "4096", "geheim", "abc"))
 
 
+def test_what_a_program_says_of_itself_stays_and_what_sounds_like_a_secret_does_not() -> None:
+    said = "start.sh: line 3: numactl: command not found"
+    assert stripped(said, is_prose=True) == said
+    for secret in (
+        "keystore password: geheim",
+        "token:geheim",
+        "PGPASSWORD=geheim",
+        "user: geheim",
+        "export A=geheim",
+        "the password is not valid: geheim",
+        "Cannot send: https://anna:geheim@registry:8081 answered 500",
+        "no answer: jdbc:postgresql://db/x?pwd=geheim",
+        "asked: https://host/?apikey=geheim",
+        "pwd: geheim",
+        "kafka: password: geheim",
+        "pin: geheim",
+        "AdminClient error: Bearer geheim",
+    ):
+        assert "geheim" not in stripped(secret, is_prose=True)
+
+
 def test_no_memory_is_seen() -> None:
     assert read_log(["Terminating due to java.lang.OutOfMemoryError: Java heap space"]).is_out_of_memory

@@ -329,7 +329,7 @@ async def test_a_broker_that_does_not_stop_is_never_killed(road: dict[str, Walk]
     hurried = POLICY.model_copy(update={"stop_deadline": timedelta(microseconds=1)})
     request = walk.request(decision, "m1/x").model_copy(update={"policy": hurried})
     calls = KillAfter()
-    with pytest.raises(Unsafe, match="never killed"):
+    with pytest.raises(Unsafe, match=r"within policy\.stop_deadline, 1e-06 s, and is never killed"):
         await Scene(walk.cluster, walk.ledger, request).attempt(walk.cluster, calls)
     assert "node kill" not in calls.calls
 

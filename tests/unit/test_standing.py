@@ -24,6 +24,7 @@ from domain.standing import (
     PROGRAM_OF,
     PendingTask,
     in_hand,
+    of_clock,
     of_commands,
     of_refused,
     of_run,
@@ -237,6 +238,39 @@ def test_an_attempt_that_goes_well_for_a_while_is_no_entry_whatever_the_one_befo
     assert of(PendingTask(**{**vars(failed), "taken_at": NOW - timedelta(seconds=3)})) == [("step-failing", "run_check")]
 
 
+def test_what_has_a_time_that_has_not_come_yet_is_overdue_and_never_fresh() -> None:
+    """As after a clock was set back by an hour."""
+    later = NOW + timedelta(hours=1)
+    assert of(task(begun_at=later, due_at=later)) == [("no-worker", "task queue checks")]
+    assert of(task(due_at=NOW + timedelta(seconds=4))) == [], "clocks of two machines differ"
+    assert [entry.code for entry in of_commands([a_command(at=later)], NOW, {})] == ["command-pending"]
+    failed = task(TaskQueue.WATCH, attempt=3, error="no answer", taken_at=later)
+    assert of(failed) == [("step-failing", "run_check")]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "minutes"),
+    [
+        ([], -60),
+        ([task(taken_at=NOW + timedelta(hours=1))], 1),
+        ([task(heard_at=NOW + timedelta(hours=1))], 1),
+        ([task(attempt=2, due_at=NOW + timedelta(hours=1, seconds=15))], 1),
+    ],
+)
+def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: list[PendingTask], minutes: float) -> None:
+    (entry,) = of_clock([event("claimed", minutes)], None, tasks, NOW)
+    assert entry.code == "machine"
+    assert "comes in 3600 s" in entry.observed
+    assert f"goes on by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
+    assert "changes nothing" in entry.fix
+
+
+def test_a_retry_that_is_due_soon_and_clocks_that_agree_are_no_entry() -> None:
+    soon = task(attempt=2, due_at=NOW + timedelta(seconds=15), taken_at=NOW + timedelta(seconds=2))
+    assert list(of_clock([event("claimed")], None, [soon], NOW)) == []
+    assert list(of_clock([], None, [], NOW)) == []
+
+
 def a_command(**more: Any) -> Command:
     given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
     return Command(**(given | more))
@@ -249,7 +283,7 @@ def test_an_order_that_nobody_takes_is_told() -> None:
         a_command(refused_because="no"),
         a_command(at=NOW - timedelta(seconds=1)),
     )
-    (entry,) = of_commands([open_, taken, refused, fresh], NOW)
+    (entry,) = of_commands([open_, taken, refused, fresh], NOW, {})
     assert (entry.code, entry.object, entry.since) == ("command-pending", "resume by anna", AN_HOUR_AGO)
 
 
@@ -283,28 +317,55 @@ def test_a_worker_that_says_nothing_of_what_it_has_taken_is_missing(seconds: int
     assert list(of_tasks([replace(BEATING, heard_at=None)], NOW + timedelta(seconds=seconds))) == []
 
 
+@pytest.mark.parametrize(("seconds", "is_told"), [(110, False), (130, True)])
+def test_what_lives_and_is_at_the_same_for_long_is_told_with_what_that_is(seconds: int, is_told: bool) -> None:
+    """As a check whose Spark accepts the session, and has nobody to work for it."""
+    begun = NOW - timedelta(minutes=5)
+    task = replace(BEATING, taken_at=begun, heard_at=NOW, at="stage, 0 of 12", at_since=NOW - timedelta(seconds=seconds))
+    found = list(of_tasks([task], NOW))
+    assert [(entry.code, entry.object) for entry in found] == ([("slow-activity", "run_check")] if is_told else [])
+    assert all(entry.observed == "it is at the same for 130 s: stage, 0 of 12" for entry in found)
+
+
 def test_a_slight_sign_of_who_works_is_no_entry() -> None:
     sign = Sign("what it sends waits", "Look.", is_slight=True)
     assert list(of_tasks([replace(BEATING, signs=(sign,))], NOW)) == []
 
 
-def test_what_temporal_has_refused_for_its_size_is_told_with_its_setting() -> None:
-    ended = "terminated by history-service: BadScheduleActivityAttributes: Input exceeds size limit."
+@pytest.mark.parametrize(
+    "said",
+    [
+        "BadScheduleActivityAttributes: Input exceeds size limit.",
+        "Workflow history size exceeds limit.",
+        "Workflow history count exceeds limit.",
+        "Workflow mutable state size exceeds limit.",
+    ],
+)
+def test_what_temporal_has_refused_for_its_size_is_told_with_its_setting(said: str) -> None:
+    ended = f"terminated by history-service: {said}"
     (gone,) = of_run(False, ended, a_migration(), NOW)
     assert ended in gone.observed
-    assert gone.fix.startswith("First have limit.blobSize.error")
+    assert gone.fix.startswith("First have that limit of Temporal's dynamic configuration raised")
     record = a_migration(waiting=waiting(WaitReason.HELD, detail="assess: Complete result exceeds size limit."))
     (held,) = of_waiting(record, frozenset(), [])
-    assert held.fix.startswith("First have limit.blobSize.error")
+    assert held.fix.startswith("First have that limit of Temporal's dynamic configuration raised")
+
+
+def test_an_order_that_temporal_takes_from_nobody_now_is_told_in_its_words() -> None:
+    said = "Temporal answered RESOURCE_EXHAUSTED: limit on number of concurrent in-flight updates has been reached (10)"
+    (entry,) = of_commands([a_command(id="c1", at=NOW - timedelta(minutes=5))], NOW, {"c1": said})
+    assert entry.code == "command-pending"
+    assert "in-flight updates" in entry.observed
+    assert "keeperless-workflows" not in entry.fix
 
 
 def test_an_order_that_temporal_did_not_let_through_is_told_until_another_is_taken() -> None:
     said = "Temporal answered PERMISSION_DENIED: UpdateWorkflowExecution operation is disabled on this namespace"
     refused = a_command(refused_because=said, at=NOW - timedelta(minutes=5))
-    (entry,) = of_commands([refused], NOW)
+    (entry,) = of_commands([refused], NOW, {})
     assert (entry.code, entry.object) == ("command-pending", "resume by anna")
     assert said in entry.observed
     taken = a_command(delivered_at=NOW)
-    assert list(of_commands([refused, taken], NOW)) == []
-    assert list(of_commands([a_command(refused_because="it is not held", at=NOW)], NOW)) == []
-    assert list(of_commands([refused], NOW + timedelta(hours=2))) == []
+    assert list(of_commands([refused, taken], NOW, {})) == []
+    assert list(of_commands([a_command(refused_because="it is not held", at=NOW)], NOW, {})) == []
+    assert list(of_commands([refused], NOW + timedelta(hours=2), {})) == []

@@ -118,6 +118,17 @@ async def test_a_node_whose_upgrade_was_cut_off_runs_on(left: bytes) -> None:
     assert (await driver.process()).is_running
 
 
+async def test_a_node_under_which_another_version_was_installed_runs_on() -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    driver, libs = cluster.driver(node), f"{node.kafka_home}/libs"
+    await driver.write_file(f"{libs}/kafka_2.13-4.0.0.jar", FileContent(b"PK", 0o644, 0, 0))
+    outcome = await rolled(cluster, scene)
+    assert f"{libs} has 4.0.0 by now" in (outcome.blocked or "")
+    assert (await driver.process()).is_running
+
+
 @pytest.mark.parametrize(("replaced", "told"), [("broker.id=", "the id 9"), ("log.dirs=", "/var/lib/broker-1 of broker-1")])
 async def test_a_node_that_has_another_ones_file_runs_on(replaced: str, told: str) -> None:
     """What the roll made of it would have the directories of the one with the id of the other."""

@@ -120,12 +120,51 @@ def test_a_process_that_is_well(started: list["subprocess.Popen[str]"]) -> None:
     assert told(found) == []
 
 
-def test_a_thread_that_writes_into_a_pipe_that_nobody_reads(started: list["subprocess.Popen[str]"]) -> None:
-    program = "import os; _, end = os.pipe(); print('begun', flush=True); os.write(end, bytes(1 << 20))"
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os; _, end = os.pipe(); print('begun', flush=True); os.write(end, bytes(1 << 20))",
+        "import socket; one, other = socket.socketpair(); print('begun', flush=True); one.sendall(bytes(1 << 24))",
+    ],
+    ids=["pipe", "socket"],
+)
+def test_a_thread_that_writes_what_nobody_reads(program: str, started: list["subprocess.Popen[str]"]) -> None:
     found = watch(start(started, program))
     assert found["stuck_threads"] == 1
     (said,) = told(found)
-    assert said.startswith("1 of its threads wait to write into a pipe that nobody reads")
+    assert "write into a pipe or socket that nobody reads" in said
+
+
+@pytest.mark.parametrize(
+    ("stuck_in", "what"),
+    [
+        (("fanotify_get_response", "rwsem_down_write_slowpath"), "virus scanner"),
+        (("request_wait_answer",), "FUSE"),
+        (("rpc_wait_bit_killable",), "NFS"),
+        (("autofs_wait",), "mounted as it is used"),
+        (("audit_log_start",), "audit log"),
+        (("do_coredump",), "it has crashed"),
+        (("mem_cgroup_handle_over_high",), "control group"),
+        (("handle_userfault",), "brought by another program"),
+        (("pipe_write", "sock_alloc_send_pskb"), "nobody reads"),
+        (("pipe_write", "jbd2_log_wait_commit"), "mostly a disk"),
+        ((), "mostly a disk"),
+    ],
+)
+def test_what_it_stands_still_for_is_told_by_where_in_the_kernel_it_waits(stuck_in: tuple[str, ...], what: str) -> None:
+    (sign,) = bad_signs(signs_of(stuck_threads=2, stuck_in=stuck_in, kept_by=("812 (mdatp)",)), {})
+    assert what in sign.observed
+    assert sign.observed.endswith("That is 812 (mdatp)")
+
+
+def test_who_is_to_let_them_go_on_is_found_by_what_it_has_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = {"/proc/812": ["anon_inode:[fanotify]"], "/proc/813": ["/dev/fuse"]}
+    monkeypatch.setattr(look_at_node, "names", lambda _: ["812", "813", "self"])
+    monkeypatch.setattr(look_at_node, "opened_by", lambda process: opened[process])
+    monkeypatch.setattr(look_at_node, "text", lambda _: "mdatp\n")
+    assert look_at_node.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
+    assert look_at_node.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
+    assert look_at_node.keepers(["jbd2_log_wait_commit"]) == []
 
 
 def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
@@ -239,7 +278,13 @@ def test_a_port_at_which_nobody_listens() -> None:
 
 
 def watch_port(port: int) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps({"watch_port": port, "log_dirs": ["/"]})]
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        PROGRAM.read_text(),
+        json.dumps({"watch_port": port, "log_dirs": ["/"], "is_shut": False}),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -389,3 +434,41 @@ def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
     signs = list(bad_signs(signs_of(**changes), {"10.0.0.2:9092": "broker-2"}))
     assert len(signs) == bool(words)
     assert all(sign.observed.startswith(words) and sign.fix for sign in signs)
+
+
+SERVER = """
+import socket, sys, time
+kept = socket.create_server(("127.0.0.1", 0))
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+def ask(**request: Any) -> dict[str, Any]:
+    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps(request)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    return found
+
+
+def test_a_server_of_zookeeper_that_listens_elsewhere_is_found_by_its_data(
+    started: list["subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text(f"# dataDir=/elsewhere\ndataDir={tmp_path}\nclientPort=2182\n")
+    pid = start(started, SERVER, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config))
+    found = ask(watch_port=1, log_dirs=[str(tmp_path)], is_shut=True)
+    (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    assert found["elsewhere"] == [pid, [f"127.0.0.1:{listener.port}"]]
+    assert ask(watch_port=1, log_dirs=[str(tmp_path / "another")], is_shut=True) == {}
+
+
+def test_who_has_a_port_is_told_whether_it_listens_or_not(started: list["subprocess.Popen[str]"]) -> None:
+    pid = start(started, SERVER, "kafka.Kafka", "/etc/kafka/1.properties", "--password=tiger")
+    (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    with socket.create_connection(("127.0.0.1", listener.port)) as outbound:
+        near = outbound.getsockname()[1]
+        listens, connected = ask(ports=[listener.port, near])["holders"]
+    command = f"{Path(f'/proc/{pid}/comm').read_text().strip()} kafka.Kafka /etc/kafka/1.properties"
+    assert listens == {"port": listener.port, "pid": pid, "command": command, "data_dir": None, "peer": None}
+    assert (connected["pid"], connected["peer"]) == (os.getpid(), f"127.0.0.1:{listener.port}")
+    assert ask(ports=[1]) == {"holders": []}

@@ -54,6 +54,10 @@ def writing(log: Path, *lines: str) -> Iterator[int]:
         ((FAILING,), "Failing workflow task"),
         ((SDK, entry("the ledger is away", "warning")), "the ledger is away"),
         ((entry("no", exception="Traceback\n  File x\nValueError: hunter2"),), "no (ValueError)"),
+        (
+            (entry("nothing is served yet", error="the ledger: FATAL: sorry, too many clients already, password=hunter2"),),
+            "nothing is served yet: the ledger: FATAL: sorry, too many clients already",
+        ),
         ((entry("no", exception="asyncio.exceptions.CancelledError"),), "no (asyncio.exceptions.CancelledError)"),
         ((entry("the key password=hunter2 of 'hunter2'"),), "the key password=*** of ***"),
     ],

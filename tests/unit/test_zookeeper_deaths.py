@@ -3,7 +3,13 @@
 import pytest
 
 from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.zookeeper_deaths import SERVER_DEATHS, death_of_server, errors_of_server
+from domain.zk_to_kraft.zookeeper_deaths import (
+    LIVING_KINDS,
+    SERVER_DEATHS,
+    complaint_of_server,
+    death_of_server,
+    errors_of_server,
+)
 
 START = "[2026-11-23 08:26:35,817] INFO Reading configuration from: /etc/zookeeper/zoo.cfg (…QuorumPeerConfig)"
 ERROR = "[2026-11-23 08:26:36,822] ERROR Unable to load database on disk (org.apache.zookeeper.server.quorum.QuorumPeer)"
@@ -14,12 +20,12 @@ END = (
     "[2026-11-23 08:26:36,831] ERROR Exiting JVM with code 1 (org.apache.zookeeper.util.ServiceUtils)",
 )
 WORDS = {
+    "zookeeper-open-files": "java.io.IOException: Too many open files",
     "zookeeper-heap": "java.lang.OutOfMemoryError: Java heap space",
     "zookeeper-epoch-file": "java.io.IOException: Found null in /var/lib/zookeeper/version-2/currentEpoch",
     "zookeeper-no-snapshot": "java.io.IOException: No snapshot found, but there are log entries. Something is broken!",
     "zookeeper-data-damaged": "java.io.IOException: Unreasonable length = 1952412271",
     "zookeeper-myid": "org.apache.zookeeper.server.quorum.QuorumPeerConfig$ConfigException: myid file is missing",
-    "zookeeper-epoch-behind": "java.io.IOException: Leaders epoch, 4 is less than accepted epoch, 6",
     "zookeeper-port-taken": "java.net.BindException: Address already in use (Bind failed)",
     "zookeeper-directory": "DatadirException: Cannot write to data directory /var/lib/zookeeper/version-2",
 }
@@ -67,3 +73,67 @@ def test_an_error_that_is_not_known_is_quoted_without_those_that_say_nothing() -
 def test_a_larger_heap_is_no_cure_for_what_is_not_in_it(words: str) -> None:
     found = death_of_server((START, ERROR, f"java.lang.OutOfMemoryError: {words}", *END))
     assert found is None or found.told.name != "zookeeper-heap"
+
+
+FOLLOWING = "[2026-11-23 08:26:36,822] WARN Exception when following the leader (org.apache.zookeeper.server.quorum.Follower)"
+FRAME = "\tat java.base/java.net.SocketInputStream.socketRead0(Native Method)"
+LOOKING = "[2026-11-23 08:26:36,830] WARN PeerState set to LOOKING (org.apache.zookeeper.server.quorum.QuorumPeer)"
+REFUSED_CLIENT = (
+    "[2026-11-23 08:26:37,100] WARN Close of session 0x0 (org.apache.zookeeper.server.NIOServerCnxn)",
+    "java.io.IOException: ZooKeeperServer not running",
+)
+COMPLAINTS = {
+    "zookeeper-sync-timed-out": (FOLLOWING, "java.net.SocketTimeoutException: Read timed out"),
+    "zookeeper-larger-than-taken": (FOLLOWING, "java.io.IOException: Unreasonable length = 4194312"),
+    "zookeeper-id-twice": (
+        "[2026-11-23 08:26:36,822] WARN We got a connection request from a server with our own ID. This should be either a "
+        "configuration error, or a bug. (org.apache.zookeeper.server.quorum.QuorumCnxManager)",
+    ),
+    "zookeeper-epoch-behind": (FOLLOWING, "java.io.IOException: Leaders epoch, 4 is less than accepted epoch, 6"),
+}
+
+
+@pytest.mark.parametrize("kind", LIVING_KINDS, ids=lambda kind: kind.name)
+def test_why_a_member_that_runs_cannot_join_is_told_although_it_only_warns(kind: Told) -> None:
+    head, *below = COMPLAINTS[kind.name]
+    found = complaint_of_server((START, head, *below, FRAME, LOOKING, *REFUSED_CLIENT))
+    assert found.fix == kind.fix
+    assert (below[-1].partition(": ")[2] if below else "our own ID") in found.words
+    assert death_of_server((START, head, *below)) is None, "it runs"
+
+
+def test_a_leader_that_gives_up_says_why_as_if_all_were_well() -> None:
+    words = "Shutdown called. For the reason Not sufficient followers synced, only synced with sids: [ [1] ]"
+    gave_up = f"[2026-11-23 08:26:36,822] INFO {words} (org.apache.zookeeper.server.quorum.Leader)"
+    found = complaint_of_server((START, gave_up, LOOKING))
+    assert words in found.words
+    assert "initLimit" in found.fix
+
+
+def test_a_channel_that_cannot_be_opened_is_told_with_its_exception_only() -> None:
+    head = "[2026-11-23 08:26:36,822] WARN Cannot open channel to 2 at election address zk2/10.0.0.2:3888 (…QuorumCnxManager)"
+    assert complaint_of_server((START, head)).words == ""
+    found = complaint_of_server((START, head, "java.net.NoRouteToHostException: No route to host", FRAME, *REFUSED_CLIENT))
+    assert found.words.endswith("| java.net.NoRouteToHostException: No route to host")
+    assert "zk2/10.0.0.2" in found.words
+
+
+def test_what_a_member_complained_of_before_it_served_is_over() -> None:
+    served = "[2026-11-23 08:26:40,830] INFO Peer state changed: following - broadcast (…QuorumPeer)"
+    assert (
+        complaint_of_server((START, FOLLOWING, "java.net.SocketTimeoutException: Read timed out", served, LOOKING)).words == ""
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "WARN Got zxid 0x100000001 expected 0x1 (org.apache.zookeeper.server.quorum.Learner)",
+        "WARN Too busy to snap, skipping (org.apache.zookeeper.server.SyncRequestProcessor)",
+        "WARN CancelledKeyException causing close of session: 0x10a0ef0 (org.apache.zookeeper.server.NIOServerCnxn)",
+        "WARN maxCnxns is not configured, using default value 0. (org.apache.zookeeper.server.ServerCnxnFactory)",
+        "WARN ******* GOODBYE sid:1 /127.0.0.1:4711 ******** (org.apache.zookeeper.server.quorum.LearnerHandler)",
+    ],
+)
+def test_what_every_server_says_now_and_then_is_no_complaint(words: str) -> None:
+    assert complaint_of_server((START, f"[2026-11-23 08:26:36,822] {words}")).words == ""

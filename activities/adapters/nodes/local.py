@@ -7,14 +7,17 @@ import shutil
 import signal
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
 from activities.ports.nodes import Completed, FileContent
 from domain.errors import Permanent, Transient
+
+T = TypeVar("T")
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What programs get of our environment. Not more: `env:` secrets live there, and a broker outlives us."""
@@ -34,10 +37,16 @@ ADVICE = {
 
 
 class LocalMachine:
-    """A `Transport`. All blocking work happens in threads; one instance serves any number of nodes."""
+    """A `Transport`. All blocking work happens in threads; one instance serves any number of nodes.
+
+    Of one path one reader at a time: where a file system hangs, whoever asks again waits, and takes no thread from others.
+    """
+
+    def __init__(self) -> None:
+        self._reading: dict[str, asyncio.Task[Any]] = {}
 
     async def read_file(self, path: str) -> FileContent | None:
-        return await asyncio.to_thread(_read, Path(path))
+        return await self._in_turn(path, partial(_read, Path(path)))
 
     async def write_file(self, path: str, file: FileContent) -> None:
         await asyncio.to_thread(_write, Path(path), file)
@@ -46,7 +55,7 @@ class LocalMachine:
         await asyncio.to_thread(_remove, Path(path))
 
     async def read_part(self, path: str, offset: int, length: int) -> bytes | None:
-        return await asyncio.to_thread(_read_part, Path(path), offset, length)
+        return await self._in_turn(path, partial(_read_part, Path(path), offset, length))
 
     async def rename(self, old: str, new: str) -> None:
         await asyncio.to_thread(_rename, Path(old), Path(new))
@@ -55,7 +64,7 @@ class LocalMachine:
         await asyncio.to_thread(_remove_tree, Path(path))
 
     async def list_dir(self, path: str) -> tuple[str, ...] | None:
-        return await asyncio.to_thread(_list, Path(path))
+        return await self._in_turn(path, partial(_list, Path(path)))
 
     async def make_dir(self, path: str) -> None:
         await asyncio.to_thread(_make_dirs, Path(path))
@@ -64,7 +73,7 @@ class LocalMachine:
         self, arguments: Sequence[str], environment: Mapping[str, str], timeout: timedelta, stdin: bytes = b""
     ) -> Completed:
         """Outputs go to unnamed files: the end of the program is the end, even if a child of it keeps them open."""
-        with _in_memory(stdin) as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        with _in_memory(stdin) as given, _unnamed() as output, _unnamed() as errors:
             process = await _spawn(arguments, environment, given, output, errors)
             try:
                 async with asyncio.timeout(timeout.total_seconds()):
@@ -75,6 +84,32 @@ class LocalMachine:
             finally:
                 await _end_group(process)
             return Completed(exit_code, *await asyncio.to_thread(_texts, output, errors))
+
+    async def _in_turn(self, path: str, read: Callable[[], T]) -> T:
+        """Its thread goes on when nobody waits for it any more, and keeps its turn until it ends."""
+        while (before := self._reading.get(path)) is not None:
+            await asyncio.wait({before})
+        reading = asyncio.ensure_future(asyncio.to_thread(read))
+        self._reading[path] = reading
+        reading.add_done_callback(partial(self._ended, path))
+        return await asyncio.shield(reading)
+
+    def _ended(self, path: str, reading: "asyncio.Task[Any]") -> None:
+        del self._reading[path]
+        if not reading.cancelled():
+            reading.exception()  # looked at also where nobody waits for it
+
+
+def _unnamed() -> IO[bytes]:
+    """A file in the worker's temporary directory, which may be gone, or be others' now."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        place = tempfile.tempdir or "TMPDIR"
+        raise Transient(
+            f"the temporary directory of this worker ({place}): {error.strerror}; make it again, writable for its user "
+            "(/tmp: chmod 1777) and with room, or restart the worker with another TMPDIR"
+        ) from error
 
 
 def _in_memory(content: bytes) -> IO[bytes]:

@@ -11,16 +11,24 @@ each start, even if the process died at once, and a stop does not change it. Onl
 died without our `stop`, is remembered by its pid alone: `pid@unknown`. Looking never writes.
 A clean stop needs no kill: what does not end by SIGTERM is left alone and reported. `kill` is for who asks for it by name.
 
-Needs `sh`, `setsid`, `flock` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat). A worker that runs
-under systemd needs `KillMode=process`: a session of its own does not take a node out of the worker's control group.
+Needs `sh`, `setsid`, `flock`, `stat` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat). A worker
+that runs under systemd needs `KillMode=process`: a session of its own does not take a node out of the worker's control group.
 """
 
 import asyncio
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
-from activities.adapters.nodes.procfs import Stat, may_name_file, names_file, names_file_from, parse_boot_time, parse_stat
+from activities.adapters.nodes.procfs import (
+    Stat,
+    may_name_file,
+    names_file,
+    names_file_from,
+    parse_boot_time,
+    parse_stat,
+    started_at,
+)
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
 from activities.adapters.nodes.transport import Transport
 from activities.ports.nodes import FileContent
@@ -39,7 +47,15 @@ EXEC_POLL_SECONDS = 0.005
 EXEC_SECONDS = 1.0
 """How long a living process may show no command line; a thread of the kernel's never shows one."""
 
+CLOCK_SECONDS = 2
+"""By how much times of the kernel's and of files may differ."""
+
 UNKNOWN_START = "unknown"
+
+REFUSED = "not permitted"
+MAY_NOT = (
+    "; who starts and stops it has to be its user or root, or to have CAP_KILL (User=, CapabilityBoundingSet= of the unit)"
+)
 
 Signal = Literal["TERM", "KILL"]
 
@@ -56,13 +72,16 @@ class PidFileProcess:
     async def process(self) -> Process:
         pid, remembered = await self._pid(), await self._remembered()
         running = await self._running(pid)
+        boot = parse_boot_time(await self._proc("stat") or b"")
         if running is None:
-            return Process(is_running=False, identity=None, last_identity=_last(pid, remembered), started_at=None)
+            last = _last(pid, remembered)
+            began = await self._unless_of_another_boot(started_at(last, boot))
+            return Process(is_running=False, identity=None, last_identity=last, started_at=began)
         return Process(
             is_running=True,
             identity=running.identity,
             last_identity=running.identity,
-            started_at=running.started_at(parse_boot_time(await self._proc("stat") or b"")),
+            started_at=started_at(running.identity, boot),
             is_paused=running.is_paused,
         )
 
@@ -129,6 +148,15 @@ class PidFileProcess:
     async def _remembered(self) -> str | None:
         return (await self._text(self._identity_file)).strip() or None
 
+    async def _unless_of_another_boot(self, began: datetime | None) -> datetime | None:
+        """Its start ticks count from the boot that it ran in: by those of another it began after its identity was written."""
+        if began is None:
+            return None
+        told = await self._transport.run(("stat", "-c", "%Y", self._identity_file), {}, CALL_LIMIT)
+        written = told.output.strip()
+        is_earlier = written.isdigit() and began.timestamp() <= int(written) + CLOCK_SECONDS
+        return began if is_earlier else None
+
     async def _remember(self, identity: str) -> None:
         owner = await self._transport.read_file(self._service.pid_file)
         uid, gid = (owner.uid, owner.gid) if owner else (-1, -1)
@@ -173,7 +201,8 @@ class PidFileProcess:
         arguments = (str(running.pid), str(running.start_ticks), signal)
         done = await self._transport.run(("sh", "-c", SIGNAL, "stop", *arguments), {}, CALL_LIMIT)
         if done.exit_code != 0 and await self._stat(running.pid) == running:
-            raise Permanent(f"process {running.identity}: SIG{signal} cannot be sent: {done.errors.strip()[-500:]}")
+            why = done.errors.strip()[-500:]
+            raise Permanent(f"process {running.identity}: SIG{signal} cannot be sent: {why}{MAY_NOT if REFUSED in why else ''}")
 
     async def _await_end(self, signal: Signal, running: Stat, deadline: timedelta) -> None:
         end = time.monotonic() + deadline.total_seconds()

@@ -28,8 +28,11 @@ class Stat:
     def identity(self) -> str:
         return f"{self.pid}@{self.start_ticks}"
 
-    def started_at(self, boot: datetime) -> datetime:
-        return datetime.fromtimestamp(boot.timestamp() + self.start_ticks / TICKS_PER_SECOND, tz=UTC)
+
+def started_at(identity: str | None, boot: datetime) -> datetime | None:
+    """When a process of this boot was started, by its identity; `None` where that does not tell."""
+    ticks = (identity or "").partition("@")[2]
+    return datetime.fromtimestamp(boot.timestamp() + int(ticks) / TICKS_PER_SECOND, tz=UTC) if ticks.isdigit() else None
 
 
 def parse_stat(content: bytes) -> Stat:

@@ -1,7 +1,7 @@
 """PF09, PF16, PF19, PF21: the ensemble itself: its servers, who may write, who else is connected, how much fits."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from domain.decisions import Finding, Severity
 from domain.survey import ClientSession, EnsembleServer, ZooKeeperSurvey
@@ -9,6 +9,8 @@ from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zoo
 
 LEADING = frozenset({"leader", "standalone"})
 SERVING = frozenset({*LEADING, "follower", "observer"})
+IDLE = "not serving"
+"""As `activities.zookeeper_survey` says it."""
 MOST_OUTSTANDING = 100
 MOST_LATENCY_MS = 200.0
 """On average since the server's counters were reset. A healthy one has a few milliseconds."""
@@ -21,14 +23,14 @@ LOGIN_OPTION = "java.security.auth.login.config"
 
 
 def _servers(seen: Surveyed) -> Iterator[Finding]:
-    for server in seen.survey.servers:
+    modes = _modes(seen.survey.servers)
+    for server, mode in zip(seen.survey.servers, modes, strict=True):
         if server.problem is not None:
             yield _server(server, server.problem, "an answer", "Start it, or take it out of zookeeper.connect.")
-        elif server.mode is None:
+        elif mode is None:
             yield _untold(server, "srvr", "PF09", Severity.BLOCKER)
-        elif server.mode not in SERVING:
-            yield _server(server, f"mode {server.mode}", "leader or follower", "Look at its log: it has no quorum.")
-    modes = [server.mode for server in seen.survey.servers]
+        elif mode not in SERVING:
+            yield _server(server, f"mode {mode}", "leader or follower", "Look at its log: it has no quorum.")
     if None not in modes and sum(mode in LEADING for mode in modes) != 1:
         yield Finding(
             code="PF09",
@@ -46,6 +48,14 @@ def _servers(seen: Surveyed) -> Iterator[Finding]:
             expected="three or more",
             fix="If it fails during the migration, there is nothing that dual write or a way back could use.",
         )
+
+
+def _modes(servers: Sequence[EnsembleServer]) -> list[str | None]:
+    """A leader that is told to serve no client (zookeeper.leaderServes=no) says that it does not: whom all others follow."""
+    modes = [server.mode for server in servers]
+    others = [mode for mode in modes if mode != IDLE]
+    is_followed = set(others) <= {"follower", "observer"} and 2 * others.count("follower") >= len(servers)
+    return ["leader" if mode == IDLE else mode for mode in modes] if is_followed and modes.count(IDLE) == 1 else modes
 
 
 def _load(seen: Surveyed) -> Iterator[Finding]:

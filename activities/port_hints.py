@@ -1,0 +1,41 @@
+"""Who has the ports that nodes and members which are down could not bind, by what their own logs say."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from activities.in_time import in_time
+from activities.node_survey import port_holders
+from activities.observe import Ports
+from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
+from domain.cluster import ClusterSpec
+from domain.vital_signs import PortHolder
+from domain.zk_to_kraft.causes import Serving
+from domain.zk_to_kraft.taken_ports import ports_not_bound
+
+Wanted = dict[str, tuple[NodeDriver | MemberMachine, tuple[int, ...]]]
+
+
+async def holders(
+    ports: Ports,
+    members: ZooKeeperMembers,
+    spec: ClusterSpec,
+    down: Iterable[int],
+    logs: Mapping[int, tuple[str, ...]],
+    servers: Mapping[str, Serving],
+    server_logs: Mapping[str, tuple[str, ...]],
+    silent: list[str],
+) -> dict[str, tuple[PortHolder, ...]]:
+    """By name, of nodes that are `down`, and of members that accept no connection."""
+    wanted: Wanted = {}
+    for node_id in down:
+        if taken := ports_not_bound(logs.get(node_id, ())):
+            wanted[spec.node_name(node_id)] = ports.drivers.driver(spec.node(node_id)), taken
+    for address, lines in server_logs.items():
+        member = spec.zookeeper.member(address)
+        if member is not None and servers.get(address) is Serving.REFUSED and (taken := ports_not_bound(lines)):
+            wanted[f"zookeeper {address}"] = members.machine(member), taken
+    looks = (
+        in_time(f"who has the ports of {name}", port_holders(machine, taken), silent, ())
+        for name, (machine, taken) in wanted.items()
+    )
+    return dict(zip(wanted, await asyncio.gather(*looks), strict=True))

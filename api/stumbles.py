@@ -1,0 +1,104 @@
+"""What the workflow task of a run failed at, by the newest of its history."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import takewhile
+from typing import Final
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause
+from temporalio.api.history.v1 import HistoryEvent, WorkflowTaskFailedEventAttributes
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
+from temporalio.client import Client
+
+from api.observing import unforeseen
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
+
+LAST_EVENTS = 10
+"""Of a run's history, in which the failure of a workflow task is looked for: after a failed one nothing is written but what
+comes from outside."""
+
+TASK_FAILED: Final = "workflow_task_failed_event_attributes"
+
+WHERE = "the worker's log has the cause"
+
+UNREADABLE = "Failed decoding arguments"
+"""What `temporalio` says of a result that is not what the activity gives."""
+BY_HAND = "an activity was completed by {}, and not by the worker that was at it: what was given for it cannot be read"
+BY_HAND_FIX = (
+    "Somebody has completed it by hand (`temporal activity complete`, or Temporal's UI). Take that back: `temporal workflow "
+    "reset --workflow-id '{}' --type LastWorkflowTask --reason \"completed by hand\"`. The activity is then asked again, and "
+    "looks first how far it had come."
+)
+
+OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
+OTHER_CODE_FIX = (
+    "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
+    'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
+)
+
+DEADLOCK = "_DeadlockError"
+"""Of `temporalio`, where a workflow's code does not give way within two seconds."""
+STARVED = "its worker had no processor for it within two seconds, or stood still meanwhile ([TMPRL1101])"
+STARVED_FIX = (
+    "Look who takes the processors of the machine of keeperless-workflows (`top`, CPUQuota= of its unit, the limit of its "
+    "container), and whether it swaps; give it more, or start it on another machine. It is tried again by itself."
+)
+
+SEARCH_ATTRIBUTES_FIX = (
+    "Somebody has removed a search attribute from Temporal's namespace. Create what is named there again: `temporal operator "
+    "search-attribute create --name NAME --type Keyword`, for Cluster, MigrationKind, Phase, MigrationId and Waiting. It goes "
+    "on by itself."
+)
+
+
+async def why_failed(client: Client, execution: WorkflowExecution) -> tuple[str, str] | None:
+    """What ends the workflow's task since one was last done, and its fix: the server's own word where there is one, for what a
+    worker stumbles over later may follow from that. Of later attempts at a task the history tells nothing.
+    """
+    events = await _newest(client, execution)
+    since = list(takewhile(lambda event: not event.HasField("workflow_task_completed_event_attributes"), events))
+    failed = [event.workflow_task_failed_event_attributes for event in since if event.HasField(TASK_FAILED)]
+    told = next((one for one in failed if one.failure.HasField("server_failure_info")), next(iter(failed), None))
+    if told is not None and told.failure.message == UNREADABLE and (by := _completed_by_hand(since)):
+        return BY_HAND.format(by), BY_HAND_FIX.format(execution.workflow_id)
+    return words_of(told) if told is not None else None
+
+
+async def last_stumble(temporal: Temporal, workflow_id: str) -> str:
+    """What a workflow task failed at last, also where others have gone well since; empty where nothing tells."""
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            events = await _newest(client, WorkflowExecution(workflow_id=workflow_id))
+            failed = [event.workflow_task_failed_event_attributes for event in events if event.HasField(TASK_FAILED)]
+            return words_of(failed[0])[0] if failed else ""
+    return ""
+
+
+async def _newest(client: Client, execution: WorkflowExecution) -> Sequence[HistoryEvent]:
+    asked = GetWorkflowExecutionHistoryReverseRequest(
+        namespace=client.namespace, execution=execution, maximum_page_size=LAST_EVENTS
+    )
+    return (await client.workflow_service.get_workflow_execution_history_reverse(asked)).history.events
+
+
+def _completed_by_hand(events: Sequence[HistoryEvent]) -> str:
+    """Who has given an activity's result besides the worker that was at it; empty where nobody has."""
+    at_it = {e.activity_task_started_event_attributes.identity for e in events}
+    given = [e.activity_task_completed_event_attributes.identity for e in events]
+    return next((by for by in given if by and by not in at_it), "")
+
+
+def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
+    """The error and its fix. What the server itself says tells no value of ours."""
+    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR:
+        return OTHER_CODE, OTHER_CODE_FIX
+    if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
+        return failed.failure.message, SEARCH_ATTRIBUTES_FIX
+    if failed.failure.application_failure_info.type == DEADLOCK:
+        return STARVED, STARVED_FIX
+    return (
+        failed.failure.message
+        if failed.failure.HasField("server_failure_info")
+        else f"{unforeseen(failed.failure.application_failure_info.type)}: {WHERE}"
+    ), ""

@@ -1,0 +1,110 @@
+"""What threads wait for that stand still in the kernel, by the names of its functions (/proc/PID/task/TID/wchan). Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """For what threads wait in the kernel."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """One that names of the kernel's functions tell; `is_all`: where all of them do."""
+
+    functions: re.Pattern[str]
+    standstill: Standstill
+    is_all: bool = False
+
+    def fits(self, stuck_in: Sequence[str]) -> bool:
+        found = [self.functions.search(name) is not None for name in stuck_in]
+        return bool(found) and (all(found) if self.is_all else any(found))
+
+
+def standstill_in(stuck_in: Sequence[str]) -> Standstill:
+    return next((known.standstill for known in KNOWN if known.fits(stuck_in)), ON_DISK)
+
+
+OUTPUT_FIX = (
+    "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe or socket): a log shipper, tee, journald. "
+    "Mend it, or end it; nothing is to be restarted for an output that is taken again."
+)
+KNOWN = (
+    Known(
+        re.compile("fanotify"),
+        Standstill(
+            "a program that is asked before any file is opened does not answer: a virus scanner, an agent that watches files",
+            "Mend that program, or end it: the kernel then lets all of them go on. Let it leave the directories of Kafka and "
+            "ZooKeeper alone. Nothing is to be restarted.",
+        ),
+    ),
+    Known(
+        re.compile("fuse|request_wait_answer"),
+        Standstill(
+            "a file system that a program serves (FUSE) does not answer",
+            "Find that program (findmnt, file systems of type fuse), and mend or restart it.",
+        ),
+    ),
+    Known(
+        re.compile("nfs|rpc_"),
+        Standstill(
+            "a file system of the network (NFS) does not answer",
+            "Look at its server and at the way there (nfsstat -m, rpcinfo -p SERVER). It goes on by itself once that answers.",
+        ),
+    ),
+    Known(
+        re.compile("autofs"),
+        Standstill(
+            "a directory that is mounted as it is used is not mounted",
+            "Look at automount (systemctl status autofs, or the .automount unit), and at what it would mount.",
+        ),
+    ),
+    Known(
+        re.compile("audit_log"),
+        Standstill(
+            "the kernel's audit log is full, and nobody takes what is in it",
+            "Look at auditd (its disk, auditctl -s: backlog, lost), and start it again; `auditctl --backlog_wait_time 0` lets "
+            "all go on at once.",
+        ),
+    ),
+    Known(
+        re.compile("coredump"),
+        Standstill(
+            "it has crashed, and its memory is being written into a file",
+            "Wait for it, or where it does not end, look at the program in /proc/sys/kernel/core_pattern and at its disk. Then "
+            "start it; its hs_err file says why it crashed.",
+        ),
+    ),
+    Known(
+        re.compile("mem_cgroup|reclaim"),
+        Standstill(
+            "the memory that it asks for is over a limit of its control group, which slows it down",
+            "Raise memory.high or memory.max of its control group (MemoryHigh=, MemoryMax= of its unit), or lower -Xmx.",
+        ),
+    ),
+    Known(
+        re.compile("userfault"),
+        Standstill(
+            "a page of its memory is brought by another program, which does not: a migration or a snapshot of its machine",
+            "Look at what moves or restores this machine or process (CRIU, a live migration), and let it end.",
+        ),
+    ),
+    Known(
+        re.compile("pipe_write$|^sock_alloc_send|^unix_stream|^sock_wait_for_wmem"),
+        Standstill(
+            "they write into a pipe or socket that nobody reads: who takes its output hangs, and whatever prints waits for it",
+            OUTPUT_FIX,
+        ),
+        is_all=True,
+    ),
+)
+ON_DISK = Standstill(
+    "mostly a disk, or a file system, that does not answer",
+    "Look at the disk of its data: dmesg, iostat -x 1; whether its file system is frozen (fsfreeze), or on a network "
+    "that is gone. It goes on by itself once the disk answers.",
+)

@@ -1,0 +1,63 @@
+"""Where a JVM stands that does not get on with its start, or its end, by the stacks of the threads that do that. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.zk_to_kraft.said import OF_JAVA, OF_KAFKA_AND_JAVA
+
+HOOK = "kafka-shutdown-hook"
+"""While it works, whoever took the signal waits for it."""
+OF_THE_NODE = re.compile(OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.apache\.(?:kafka|zookeeper))\.")
+ON_A_SOCKET = re.compile(r"java\.net\.(?:\w*Socket|Inet)|sun\.nio\.ch\.(?:Net|NioSocketImpl|Socket\w+)\.")
+"""A thread that waits in the kernel counts as one that runs: its innermost place tells."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """`state`: of `java.lang.Thread.State`. `places` of its stack: the innermost first."""
+
+    state: str
+    places: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One sentence without a stop; empty where they are at rest, or at work. `is_of_plugin`: whether it stands in a place that
+    is neither Kafka's nor Java's."""
+
+    words: str
+    is_of_plugin: bool
+
+
+def where_it_stands(threads: Mapping[str, Thread], *, is_deadlocked: bool) -> Standing:
+    told = {name: thread for name, thread in threads.items() if _stands(thread) and not _is_at_rest(name, thread, threads)}
+    dead = ["its JVM has found a deadlock between its threads"] if is_deadlocked else []
+    shown = list(told.items())[:2]
+    words = "; ".join([*dead, *(_standing(name, thread.places) for name, thread in shown)])
+    return Standing(words, any(_is_foreign(thread) for _, thread in shown))
+
+
+def _stands(thread: Thread) -> bool:
+    """One that runs is at work, unless a plug-in waits for another's answer in it."""
+    if not thread.places or thread.state != "RUNNABLE":
+        return bool(thread.places)
+    return ON_A_SOCKET.match(thread.places[0]) is not None and _is_foreign(thread)
+
+
+def _is_foreign(thread: Thread) -> bool:
+    return not all(OF_THE_NODE.match(place) for place in thread.places)
+
+
+def _is_at_rest(name: str, thread: Thread, threads: Mapping[str, Thread]) -> bool:
+    if any(place.endswith(".awaitShutdown") for place in thread.places):
+        return True
+    return name != HOOK and HOOK in threads
+
+
+def _standing(name: str, places: Sequence[str]) -> str:
+    """The innermost place, who has called it that is not Java, and a plug-in above that."""
+    callers = [place for place in places if not OF_JAVA.match(place)][:1]
+    callers += [place for place in places if not OF_KAFKA_AND_JAVA.match(place)][:1]
+    called = " from ".join(dict.fromkeys(place for place in callers if place != places[0]))
+    return f"its thread {name} is in {places[0]}" + (f", called from {called}" if called else "")

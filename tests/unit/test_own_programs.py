@@ -1,0 +1,249 @@
+"""Our programs beside the API, found by what they are."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from api import programs, units
+from api.journal import printed_by
+from api.programs import Process, running, signs_of_program
+from api.temporal import Temporal
+from api.units import signs_of_units
+from api.worker_log import last_words
+from domain.vital_signs import Sign
+
+PROGRAM = "keeperless-activities"
+OURS = Temporal({"target_host": "127.0.0.1:7233", "namespace": "default"})
+LEDGER = "postgresql://keeperless:hunter2@db/ledger"
+NOBODY = 65534
+SLEEPS = "import time; time.sleep(600)"
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """A script of that name, run by Python as the installed one is; with these variables."""
+    with ExitStack() as stack:
+
+        def begin(source: str = SLEEPS, **environment: str) -> "subprocess.Popen[bytes]":
+            (tmp_path / PROGRAM).write_text(source)
+            given = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **environment}
+            with (tmp_path / "log").open("ab") as log:
+                command = [sys.executable, "-I", str(tmp_path / PROGRAM)]
+                process = subprocess.Popen(command, env=given, stderr=log)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        yield begin
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Other tests, and the machine, have such programs too: here are those that this test has started."""
+    seen = programs.running
+    monkeypatch.setattr(programs, "running", lambda program: [one for one in seen(program) if is_from(one.pid, tmp_path)])
+    monkeypatch.setattr(programs, "AGAIN", programs.YOUNG / 100)
+    monkeypatch.setattr(programs, "signs_of_units", lambda names: ())
+
+
+def is_from(pid: int, place: Path) -> bool:
+    return str(place) in Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def until_it_belongs_to(user: int, pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}").stat().st_uid != user:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+async def told(known: int | None = None) -> tuple[str, str]:
+    signs = await signs_of_program(PROGRAM, OURS, LEDGER, known)
+    return ". ".join(sign.observed for sign in signs), " ".join(filter(None, (sign.fix for sign in signs)))
+
+
+async def test_a_worker_that_was_given_another_temporal_is_told_with_both(start: Start) -> None:
+    process = start(TEMPORAL_NAMESPACE="staging", TEMPORAL_ADDRESS="temporal.old:7233", TEMPORAL_API_KEY="hunter2")
+    observed, fix = await told()
+    since = datetime.now(UTC)
+    assert f"Process {process.pid} is {PROGRAM}, runs since {since:%H:%M:}" in observed or since.second < 5
+    both = "asks namespace staging at temporal.old:7233; the API uses namespace default at 127.0.0.1:7233"
+    assert both in observed
+    assert "EnvironmentFile" in fix
+    assert "hunter2" not in observed + repr(running(PROGRAM))
+
+
+async def test_settings_of_its_own_file_are_read_as_it_reads_them(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "temporal.toml"
+    file.write_text('[profile.prod]\naddress = "prod:7233"\nnamespace = "kafka"\n')
+    start(TEMPORAL_CONFIG_FILE=str(file), TEMPORAL_PROFILE="prod")
+    assert "asks namespace kafka at prod:7233" in (await told())[0]
+    file.unlink()
+    assert "its settings of Temporal cannot be read" in (await told())[0]
+
+
+async def test_settings_that_could_keep_who_opens_them_waiting_are_not_opened(start: Start, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pipe = str(tmp_path / "pipe")
+    start(TEMPORAL_CONFIG_FILE=pipe)
+    assert "its settings of Temporal cannot be read" in (await asyncio.wait_for(told(), 5))[0]
+    start(TEMPORAL_ADDRESS="127.0.0.1:7233", TEMPORAL_TLS_SERVER_CA_CERT_PATH=pipe)
+    assert "and is to ask the Temporal that the API uses" in (await asyncio.wait_for(told(), 5))[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may start a program as somebody else")
+async def test_what_another_users_program_names_is_not_opened(start: Start) -> None:
+    process = start(f"import os; os.setuid({NOBODY}); {SLEEPS}", TEMPORAL_NAMESPACE="staging")
+    until_it_belongs_to(NOBODY, process.pid)
+    observed, _ = await told()
+    assert observed.endswith("which Temporal it asks may not be read from here")
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "postgresql+psycopg://keeperless:hunter2@db/ledger",
+        "postgresql://activities@db:5432/ledger?sslmode=require",
+        "postgresql://activities@/ledger?host=db",
+    ],
+)
+async def test_one_ledger_may_be_written_in_several_ways(start: Start, theirs: str) -> None:
+    start(KEEPERLESS_LEDGER_URL=theirs)
+    assert "Its ledger" not in (await told())[0]
+
+
+async def test_one_with_the_same_temporal_and_another_ledger_is_told_without_a_password(start: Start) -> None:
+    process = start(KEEPERLESS_LEDGER_URL="postgresql://keeperless:hunter2@old/ledger?password=hunter3")
+    observed, fix = await told()
+    assert "and is to ask the Temporal that the API uses" in observed
+    assert "Its ledger is postgresql+psycopg://keeperless:***@old/ledger, that of the API" in observed
+    assert "hunter" not in observed
+    assert "KEEPERLESS_LEDGER_URL" in fix
+    assert await told(known=process.pid) == ("", ""), "it was told already"
+
+
+async def test_that_none_runs_is_told_and_is_no_cause_by_itself() -> None:
+    sign = Sign(f"No process of {PROGRAM} runs on the API's machine", "", is_slight=True)
+    assert await signs_of_program(PROGRAM, OURS, LEDGER, None) == (sign,)
+
+
+async def test_a_journal_that_takes_its_time_holds_up_nobody_else(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    start()
+    monkeypatch.setattr(programs, "complaint_of", lambda *_: time.sleep(1))
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await told()
+    assert time.monotonic() - began < 0.9
+
+
+async def test_one_that_is_started_and_ends_again_and_again_is_told_with_the_error_that_ends_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a loop of a shell, or by a manager of services: one was there at the first look, another at the second."""
+    first = start("import nowhere")
+    first.wait()
+    second = start()
+    seen = programs.running
+    before = [[Process(first.pid, datetime.now(UTC), {})]]
+    monkeypatch.setattr(programs, "running", lambda program: before.pop() if before else seen(program))
+    observed, _ = await told()
+    assert f"{PROGRAM} is started, and ends: process {first.pid} has" in observed
+    assert f"Process {second.pid} is {PROGRAM}" in observed
+    assert "The last complaint in its log: ModuleNotFoundError: No module named 'nowhere'" in observed
+
+
+SERVING = json.dumps({"event": "serving", "level": "info", "timestamp": "2026-11-23T13:20:30Z"})
+TRACEBACK = ("Traceback (most recent call last):", '  File "/opt/x.py", line 3, in <module>', "    import yarl")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((*TRACEBACK, "ModuleNotFoundError: No module named 'yarl'"), "ModuleNotFoundError: No module named 'yarl'"),
+        ((*TRACEBACK, "ledger.errors.LedgerUnavailable: it waits for 'x'"), "LedgerUnavailable: it waits for 'x'"),
+        ((*TRACEBACK, "ValueError: bad 'hunter2'"), "ValueError: bad ***"),
+        (
+            (
+                *TRACEBACK,
+                "pydantic_core._pydantic_core.ValidationError: 1 validation error for ActivitySettings",
+                "max_effects",
+                "  Input should be greater than or equal to 2 [type=greater_than_equal, input_value='hunter2', input_type=str]",
+                "    For further information visit https://errors.pydantic.dev/2.12/v/greater_than_equal",
+            ),
+            "ValidationError: 1 validation error for ActivitySettings max_effects Input should be greater than or equal to 2",
+        ),
+        (
+            (
+                *TRACEBACK,
+                "ValueError: of before",
+                SERVING,
+            ),
+            "",
+        ),
+        ((*TRACEBACK,), ""),
+    ],
+)
+def test_the_error_that_ended_a_program_is_told_without_values(lines: tuple[str, ...], words: str) -> None:
+    assert last_words(lines) == words
+
+
+WELL = "ActiveState=active\nSubState=running\nNRestarts=0\n"
+SHOWN = "ActiveState=activating\nSubState=auto-restart\nResult=exit-code\nExecMainStatus=203\nNRestarts=41\n"
+NOW_AND_THEN = "ActiveState=active\nSubState=running\nResult=success\nExecMainStatus=0\nNRestarts=41\n"
+NEVER = "ActiveEnterTimestampMonotonic=0\n"
+LATELY = f"ActiveEnterTimestampMonotonic={int(time.monotonic() * 1e6)}\n"
+LONG_AGO = f"ActiveEnterTimestampMonotonic={int((time.monotonic() - 3600) * 1e6)}\n"
+OFTEN = ", restarted 41 times"
+FAILS, LIVES = (
+    "activating (auto-restart), result exit-code, last exit status 203",
+    "active (running), result success, last exit status 0",
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        (SHOWN + LATELY, FAILS + OFTEN),
+        (SHOWN + NEVER, FAILS),
+        (SHOWN, FAILS),
+        (NOW_AND_THEN + LATELY, LIVES + OFTEN),
+        (NOW_AND_THEN + LONG_AGO, None),
+        (WELL, None),
+        ("", None),
+    ],
+)
+def test_what_systemd_says_of_its_unit_is_told_and_restarts_only_of_now(
+    shown: str, state: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "workers.service").write_text("[Service]\nExecStart=/opt/k/bin/keeperless-activities\n")
+    (tmp_path / "other.service").write_text("[Service]\nExecStart=/opt/k/bin/keeperless-activities-of-old\n")
+    denied = "PermissionError: [Errno 13] Permission denied: '/etc/k/tls'"
+    asked: list[tuple[str, ...]] = []
+
+    def printed(*command: str) -> list[str]:
+        asked.append(command)
+        return shown.splitlines()
+
+    monkeypatch.setattr(units, "printed_by", printed)
+    monkeypatch.setattr(units, "journal", lambda *_: [*TRACEBACK, denied])
+    signs = signs_of_units((PROGRAM, "activities.worker"), (tmp_path,))
+    assert [command[-1] for command in asked] == ["workers.service"]
+    told = f"systemd says of its unit workers.service: {state}. Its journal: {denied}"
+    assert [sign.observed for sign in signs] == ([told] if state is not None else [])
+
+
+def test_what_we_ask_systemd_with_gets_no_secret_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPERLESS_LEDGER_URL", LEDGER)
+    given = {line.partition("=")[0] for line in printed_by("env")}
+    assert {"PATH", "LC_ALL"} <= given <= {"PATH", "LC_ALL", "XDG_RUNTIME_DIR", "SYSTEMD_PAGER", "SYSTEMD_COLORS"}
