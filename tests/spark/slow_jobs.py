@@ -18,6 +18,8 @@ from spark.session.server import ServerPlan
 
 REPOSITORY = Path(__file__).parent.parent.parent
 BEAT_SECONDS = 0.05
+TASKS = 2
+"""As many as the test's Spark has cores."""
 
 
 def plan(directory: Path, **changes: Any) -> ServerPlan:
@@ -52,9 +54,9 @@ class Beats:
 
     path: Path
 
-    def job(self, tasks: int = 2, beats: int = 1200) -> Callable[[Any], int]:
+    def job(self, tasks: int = TASKS, beats: int = 1200) -> Callable[[Any], int]:
         """Counts its tasks, after a minute or when it is told."""
-        path = str(self.path)
+        path, pause = str(self.path), BEAT_SECONDS
 
         def beat(batches: Iterator[Any]) -> Iterator[Any]:
             import time
@@ -63,7 +65,7 @@ class Beats:
                 for _ in range(beats):
                     with open(path, "ab", buffering=0) as file:  # noqa: PTH123
                         file.write(b".")
-                    time.sleep(0.05)
+                    time.sleep(pause)
                 yield batch
 
         return lambda spark: int(spark.range(0, tasks, 1, tasks).mapInArrow(beat, "id long").count())
