@@ -22,6 +22,7 @@ from domain.zk_to_kraft.blockers import EXPECTED
 from domain.zk_to_kraft.deaths import DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
+from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS
@@ -293,7 +294,7 @@ def blockers() -> str:
         "## Lines of a running node's log\n",
         _lines(RUNNING),
         "## Last words of a node that has died\n",
-        _lines(DEATHS),
+        _lines((*DEATHS, DATA_FILE_GONE)),
         "## Words of a ZooKeeper server that does not serve\n",
         "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
         "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",

@@ -11,14 +11,14 @@ What is told with a warning or less it has lived on with, and so has it with an 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, of_this_process
-from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
+from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.said import Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 
@@ -35,6 +35,8 @@ HOLLOW = re.compile(
     r"A fatal exception has occurred|Got exception while starting SharedServer"
 )
 """Errors that only say that there was one."""
+
+CAUSED = re.compile(r"Caused by: [\w.$]+: (.+)")
 
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
 SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App info kafka\.server for -?\d+ unregistered")
@@ -87,8 +89,8 @@ PLUGIN_FIX = (
 UNKNOWN_FIX = "Look at its log, mend the cause, and start it. It goes on by itself once the node serves."
 
 
-def ending_of(lines: Sequence[str]) -> Ending:
-    """How the process ended that printed these lines last."""
+def ending_of(lines: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
+    """How the process ended that printed these lines last, and has its data in `log_dirs`."""
     said = _own(lines)
     if not said:
         return SILENT
@@ -100,6 +102,8 @@ def ending_of(lines: Sequence[str]) -> Ending:
         return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", fix=fix)
     found = death_in(lines)
     if found is not None:
+        if _is_of_data(found, log_dirs):
+            return Ending(f"It printed: {found.quote}", DATA_FILE_GONE.expected, DATA_FILE_GONE.fix)
         besides = [one for one in _errors(_at_the_end(said)) if found.told.is_vague and _death(one) is None]
         more = f". Besides: {shown(besides)}" if besides else ""
         return Ending(f"It printed: {found.quote}{more}", found.told.expected, found.told.fix)
@@ -113,11 +117,11 @@ def ending_of(lines: Sequence[str]) -> Ending:
     return Ending(f"Its last lines name no known cause: {shown(said)}", "", UNKNOWN_FIX)
 
 
-def ending_of_started(new: Sequence[str]) -> Ending:
+def ending_of_started(new: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
     """How a process ended that was started on purpose, by all that was printed since: Kafka may not have begun in it."""
     said = list(said_in(new))
     if any(one.level for one in said) or any(START_OF_PROCESS.search(line) for line in new):
-        return ending_of(new)
+        return ending_of(new, log_dirs)
     found = death_in(new)
     whole = [one for one in said if found is not None and found.quote in one.text]
     told = f"It printed: {shown(whole[-1:]) or (found.quote if found else shown(said))}" if said else "It printed nothing"
@@ -133,7 +137,7 @@ def death_in(lines: Sequence[str]) -> Found | None:
     said = _own(lines)
     if _stopped_by(said) is not None:
         return None
-    deaths = [found for one in _at_the_end(said) if (found := _death(one)) is not None]
+    deaths = list(_deaths(_at_the_end(said)))
     vague = {found.told.name: found.quote for found in deaths if found.told.is_vague}
     exact = [found for found in deaths if not found.told.is_vague]
     if not deaths:
@@ -197,8 +201,26 @@ def _errors(said: Sequence[Said]) -> list[Said]:
     return [one for one in errors if not HOLLOW.search(one.text)] or errors
 
 
+def _deaths(said: Sequence[Said]) -> Iterator[Found]:
+    """But for causes that only repeat what is known already: `failed to bind to …: Permission denied` is of no file."""
+    exact: list[str] = []
+    for one in said:
+        cause = CAUSED.match(one.text)
+        if cause is not None and any(cause[1] in text for text in exact):
+            continue
+        if (found := _death(one)) is not None:
+            exact += [] if found.told.is_vague else [one.text]
+            yield found
+
+
 def _death(one: Said) -> Found | None:
     return first_of(one.text, (LOG_NOT_LOADED,) if one.is_of_the_living else DEATHS)
+
+
+def _is_of_data(found: Found, log_dirs: Sequence[str]) -> bool:
+    path = DATA_FILE_GONE.pattern.search(found.quote)
+    below = [path[1].removeprefix(f"{root.rstrip('/')}/") for root in log_dirs if path is not None]
+    return any(not rest.startswith("/") and OF_PARTITION.match(rest) for rest in below)
 
 
 def _joined(quotes: Sequence[str]) -> str:

@@ -118,6 +118,18 @@ JAVA = (
         "Then start the node.",
     ),
     Told(
+        "native-library",
+        re.compile(
+            r"UnsatisfiedLinkError: .{1,200}|NoClassDefFoundError: Could not initialize class (?:org\.xerial\.snappy|"
+            r"com\.github\.luben\.zstd|net\.jpountz)[\w.$]{0,80}"
+        ),
+        "native libraries that can be unpacked and loaded",
+        "Codecs unpack one into java.io.tmpdir (/tmp) and load it from there. Where that is full, not writable or mounted "
+        "noexec (`findmnt -T /tmp`), put -Djava.io.tmpdir=DIR, of a directory that allows it, into KAFKA_OPTS of its start "
+        "command. Else the library is not for this machine, or asks for another one that is not installed. Then start it.",
+        is_root=True,
+    ),
+    Told(
         "java-failed",
         re.compile(
             r"Error occurred during initialization of VM|Could not create the Java Virtual Machine|"
@@ -127,6 +139,15 @@ JAVA = (
         "Look at the lines around it: options, heap, agents and libraries in the node's start command. Then start the node.",
         is_vague=True,
     ),
+)
+
+MACHINE_OUT_OF_FILES = Told(
+    "machine-out-of-files",
+    re.compile(r"Too many open files in system"),
+    "a machine with file handles left",
+    "The whole machine has none left (fs.file-max; /proc/sys/fs/file-nr says how many are in use), whatever the limit of this "
+    "process: raise fs.file-max (sysctl), and find who holds so many (`lsof`). Restart no other node there before. Then start "
+    "it.",
 )
 
 DISKS = (
@@ -157,6 +178,7 @@ DISKS = (
         "says what failed. Mend it, then start the node.",
         is_vague=True,
     ),
+    MACHINE_OUT_OF_FILES,
     TOO_MANY_OPEN_FILES,
     Told(
         "lock-held",
@@ -170,7 +192,7 @@ DISKS = (
 NETWORK = (
     Told(
         "port-not-allowed",
-        re.compile(r"Socket server failed to bind to \S{1,120}: Permission denied"),
+        re.compile(r"Socket server failed to bind to \S{1,120}:(?:\d{1,3}|10(?:[01]\d|2[0-3])): Permission denied"),
         "ports that Kafka's user may listen at",
         "A port below 1024 needs the right to bind it (AmbientCapabilities=CAP_NET_BIND_SERVICE): give it, or another port, "
         "as it was before. Then start the node.",
@@ -196,10 +218,23 @@ NETWORK = (
     ),
     Told(
         "port-in-use",
-        re.compile(r"Socket server failed to bind to \S{1,120}:\d+|Address already in use|Port already in use: \d{1,5}"),
+        re.compile(
+            r"Socket server failed to bind to \S{1,120}:\d+: Address already in use|Address already in use|"
+            r"Port already in use: \d{1,5}"
+        ),
         "the node's ports are free",
         "See who has it (`ss -tanp` there, in any state). Stop that only where it is no node of the cluster, and no server of "
         "its ensemble; else give one of the two another port. Then start it.",
+    ),
+    Told(
+        "bind-refused",
+        re.compile(r"Socket server failed to bind to \S{1,120}:\d+: [^(|]{1,100}"),
+        "a machine that lets the node listen at its addresses",
+        "An address family that is unavailable or not supported: IPv6 is off on its host (sysctl "
+        "net.ipv6.conf.all.disable_ipv6, ipv6.disable=1), while `listeners` has an address of it; or the unit that it runs "
+        "in forbids it (RestrictAddressFamilies=). What is not permitted, or denied at a port above 1023, a security module "
+        "refuses (dmesg: avc: denied name_bind; `semanage port`), or the unit (SocketBindDeny=). In another language it may "
+        "say that the port is taken: `ss -tanp`. Mend that, then start the node.",
     ),
 )
 
@@ -228,6 +263,20 @@ FILES = (
         "then start the node.",
     ),
 )
+
+DATA_FILE_GONE = Told(
+    "data-file-gone",
+    re.compile(r"(?:FileNotFoundException|NoSuchFileException): (/\S{1,160})"),
+    "files of partitions that nobody but Kafka deletes",
+    "A file of a partition was deleted past Kafka. Put nothing in its place. Find who deletes there, and keep that away from "
+    "every node first: tmpreaper, systemd-tmpfiles (log directories below /tmp or /var/tmp), logrotate or cron with `*.log`, a "
+    "scanner's quarantine. Then start it: it goes on with what is left. What that file had is in the partition's other "
+    "replicas: look first that they are in sync, and have this replica made anew from them (kafka-reassign-partitions.sh, away "
+    "and back).",
+)
+"""In place of `missing-file`, of a file in one of the node's log directories."""
+OF_PARTITION = re.compile(r"(?!__cluster_metadata)[^/]+-\d+(?:\.[\w-]+)?/")
+"""What a path goes on with below a log directory, where it is that of a partition's file."""
 
 MACHINE_DEATHS = (*JAVA, *DISKS, *NETWORK)
 """Looked for before what Kafka says in its own words. `FILES` come after that: many things begin with a file."""

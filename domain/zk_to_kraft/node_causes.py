@@ -119,7 +119,10 @@ def _ending(looked: Looked, view: NodeView) -> Ending:
         mark is not None and not mark.is_proven and process is not None and process.last_identity != mark.before_identity
     )
     new = said_since_started(looked, view) if is_started else None
-    return ending_of_started(new) if new is not None else ending_of(looked.hints.logs.get(view.id) or view.last_output)
+    log_dirs = [found.path for found in view.disk.log_dirs] if view.disk is not None else []
+    if new is not None:
+        return ending_of_started(new, log_dirs)
+    return ending_of(looked.hints.logs.get(view.id) or view.last_output, log_dirs)
 
 
 def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:

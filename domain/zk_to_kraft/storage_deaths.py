@@ -230,9 +230,12 @@ QUORUM = (
     ),
     Told(
         "migration-copy-failed",
-        re.compile(r"Encountered fatal fault: (?:Migration to KRaft failed|.{0,40}migration.{0,60})", re.IGNORECASE),
-        "a copy that every znode lets through",
-        "A znode cannot be copied. `copy-cannot-finish` names it where it can be found: mend it, then migrate again.",
+        re.compile(r"Encountered fatal fault: Aborting the ZK migration"),
+        "a copy that goes through",
+        "Anything ends it that goes wrong meanwhile: a znode that cannot be copied (`copy-cannot-finish` names it where it can "
+        "be found), ZooKeeper or the other controllers that were away, too little time for a batch. What its log says right "
+        "above, at `Aborting the metadata migration`, is the cause: mend that. Then start it: the copy begins anew.",
+        is_vague=True,
     ),
     NEVER_REGISTERED,
     Told(

@@ -98,7 +98,7 @@ HEAP = Told(
 
 OPEN_FILES = Told(
     "zookeeper-open-files",
-    re.compile(r"Too many open files"),
+    re.compile(r"Too many open files(?! in system)"),
     "a limit of open files above all that connect",
     "Find who holds so many connections (`ss -tnp` there, `cons`), and end that; maxClientCnxns keeps one address from taking "
     "all. Raise LimitNOFILE (ulimit -n) of its service, then restart it.",

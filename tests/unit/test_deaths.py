@@ -34,8 +34,11 @@ DYING = {
     "java-gone": "/opt/kafka/bin/kafka-run-class.sh: line 353: exec: /opt/java/bin/java: not found",
     "java-cannot-start": "Unrecognized VM option 'UseG2GC'",
     "too-many-open-files": "java.net.SocketException: Too many open files",
+    "machine-out-of-files": "java.net.SocketException: Too many open files in system",
+    "native-library": "java.lang.UnsatisfiedLinkError: /tmp/libzstd-jni-1.5.6-4.so: failed to map segment from shared object",
     "lock-held": "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/1. A Kafka instance in",
-    "port-in-use": "org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:9092: in use.",
+    "port-in-use": "KafkaException: Socket server failed to bind to 127.0.0.1:9092: Address already in use.",
+    "bind-refused": "KafkaException: Socket server failed to bind to [::]:9092: Protocol family unavailable.",
     "cluster-id-differs": "java.lang.RuntimeException: Invalid cluster.id in: /data/meta.properties. Expected abc, but read d",
     "directory-of-nobody": "org.apache.kafka.common.KafkaException: Found directory /data/1/lost+found, 'lost+found' is not in "
     "the form of topic-partition or topic-partition.uniqueId-delete (if marked for deletion).",
@@ -47,7 +50,7 @@ DYING = {
     "state: CONNECTING",
     "flag-on-kraft-cluster": "FaultHandlerException: Should not have ZK migrations enabled on a cluster that was created in "
     "KRaft mode.",
-    "migration-copy-failed": "ERROR Encountered fatal fault: Migration to KRaft failed",
+    "migration-copy-failed": "ERROR Encountered fatal fault: Aborting the ZK migration (…ProcessTerminatingFaultHandler)",
     "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
     "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
     "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
@@ -357,6 +360,91 @@ def test_a_port_is_quoted_with_its_number_though_its_cause_has_none() -> None:
         lines = (FATAL, bound + words + ".", *FRAMES, "Caused by: java.net.BindException: " + words, *FRAMES)
         assert named(*lines) == kind
         assert "127.0.0.1:9092" in told(*lines)
+
+
+@pytest.mark.parametrize(
+    ("port", "words", "kind"),
+    [
+        (9095, "Permission denied", "bind-refused"),
+        (1024, "Permission denied", "bind-refused"),
+        (1023, "Permission denied", "port-not-allowed"),
+        (93, "Permission denied", "port-not-allowed"),
+        (9095, "Operation not permitted", "bind-refused"),
+        (9095, "Protocol family unavailable", "bind-refused"),
+    ],
+)
+def test_a_bind_that_fails_of_anything_else_is_no_taken_port_and_no_file(port: int, words: str, kind: str) -> None:
+    bound = f"org.apache.kafka.common.KafkaException: Socket server failed to bind to 10.0.0.5:{port}: {words}."
+    lines = (FATAL, bound, *FRAMES, f"Caused by: java.net.BindException: {words}", *FRAMES)
+    assert named(*lines) == kind
+    assert f"10.0.0.5:{port}: {words}" in told(*lines)
+    assert "chown" not in ending_of(lines).fix
+
+
+SEGMENT = "/scratch/kafka-logs/orders-0/00000000000000000000.log"
+
+
+@pytest.mark.parametrize(
+    ("path", "log_dirs", "is_data"),
+    [
+        (SEGMENT, ("/data/1", "/scratch/kafka-logs"), True),
+        (f"{SEGMENT} -> {SEGMENT}.deleted", ("/scratch/kafka-logs/",), True),
+        (SEGMENT, ("/scratch/kafka",), False),
+        ("/scratch/kafka-logs/meta.properties", ("/scratch/kafka-logs",), False),
+        ("/etc/kafka/keystore.jks", ("/scratch/kafka-logs",), False),
+    ],
+)
+def test_a_file_of_a_partition_that_somebody_has_deleted_is_nothing_that_a_property_names(
+    path: str, log_dirs: tuple[str, ...], is_data: bool
+) -> None:
+    failed = "[2026-11-20 03:00:13,800] ERROR Error while deleting segments for orders-0 in dir /scratch/kafka-logs (x)"
+    gone = "[2026-11-20 03:00:13,900] ERROR Shutdown broker because all log dirs in /scratch/kafka-logs have failed (x)"
+    ending = ending_of((BEGUN, failed, f"java.nio.file.NoSuchFileException: {path}", *FRAMES, gone), log_dirs)
+    assert path.partition(" ")[0] in ending.observed
+    assert ("tmpreaper" in ending.fix) is is_data
+    assert ("Put the file back" in ending.fix) is not is_data
+
+
+def test_a_class_whose_start_failed_is_no_plug_in_that_is_missing() -> None:
+    begun = "java.lang.NoClassDefFoundError: Could not initialize class "
+    assert named(BEGUN, FATAL, f"{begun}org.xerial.snappy.Snappy", *FRAMES) == "native-library"
+    assert named(BEGUN, FATAL, DYING["native-library"], *FRAMES, f"{begun}com.github.luben.zstd.Zstd") == "native-library"
+    assert named(BEGUN, FATAL, f"{begun}org.example.Policy", *FRAMES) == "-"
+    assert "org.example.Policy" in told(BEGUN, FATAL, f"{begun}org.example.Policy", *FRAMES)
+
+
+ABORTED = (
+    "[2026-11-20 03:00:13,800] ERROR Aborting the metadata migration from ZooKeeper to KRaft. MigrationManifest("
+    "startTimeNanos=1, totalRecords=3). (org.apache.kafka.metadata.migration.KRaftMigrationDriver)"
+)
+FATAL_COPY = "[2026-11-20 03:00:13,900] ERROR Encountered fatal fault: Aborting the ZK migration (org.apache.kafka.server.x)"
+
+
+@pytest.mark.parametrize(
+    ("thrown", "kind", "words"),
+    [
+        (
+            "org.apache.zookeeper.KeeperException$NoAuthException: KeeperErrorCode = NoAuth for /config/users",
+            "zookeeper-no-auth",
+            "/config/users",
+        ),
+        ("java.lang.OutOfMemoryError: Java heap space", "out-of-memory", "Java heap space"),
+        (
+            "org.apache.kafka.common.errors.TimeoutException: a batch was not committed in time",
+            "migration-copy-failed",
+            "a batch was not committed in time",
+        ),
+        (
+            "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired for /brokers",
+            "migration-copy-failed",
+            "Session expired for /brokers",
+        ),
+    ],
+)
+def test_a_copy_that_was_given_up_is_told_with_what_it_died_of(thrown: str, kind: str, words: str) -> None:
+    lines = (BEGUN, ORDINARY, ABORTED, thrown, *FRAMES, FATAL_COPY)
+    assert named(*lines) == kind
+    assert words in told(*lines)
 
 
 def test_a_crash_of_the_jvm_is_told_with_its_signal_and_its_report() -> None:
