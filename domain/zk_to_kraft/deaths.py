@@ -19,7 +19,7 @@ from itertools import takewhile
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, of_this_process
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
-from domain.zk_to_kraft.said import Said, foreign_place, said_in, shown, without_frames
+from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 
 DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
@@ -36,6 +36,7 @@ HOLLOW = re.compile(
 )
 """Errors that only say that there was one."""
 
+OF_A_FILE = re.compile(r"Exception: |(?:^|[\s(])/\S")
 CAUSED = re.compile(r"Caused by: [\w.$]+: (.+)")
 
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
@@ -73,7 +74,8 @@ SILENT = Ending(
 )
 BY_HAND = (
     "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "
-    "what it says: sudo, a wrapper that is not installed, a variable, a secret, a lock, a switch for maintenance."
+    "what it says: sudo, a wrapper that is not installed or lies on a mount without exec, a variable, a secret, a lock, a "
+    "switch for maintenance, or what PAM allows (limits.conf, /etc/nologin; auth.log, `journalctl`)."
 )
 NOT_BEGUN = Ending(
     "It was started, and its start command ended before Kafka began in it",
@@ -170,7 +172,7 @@ def _stopped_by(said: Sequence[Said]) -> str | None:
     """The words with which it was stopped in order; `None` where it was not, or where something has failed to start since."""
     signal, ended = _last(said, SIGNAL), _last(said, SHUT_DOWN)
     edge = max(signal, ended)
-    if edge < 0 or any(one.is_error for one in said[edge + 1 :]):
+    if edge < 0 or any(one.is_error and not _is_of_a_shell(one) for one in said[edge + 1 :]):
         return None
     if signal < 0 and _errors(_at_the_end(said)):
         return None
@@ -214,7 +216,15 @@ def _deaths(said: Sequence[Said]) -> Iterator[Found]:
 
 
 def _death(one: Said) -> Found | None:
-    return first_of(one.text, (LOG_NOT_LOADED,) if one.is_of_the_living else DEATHS)
+    """Of a file only where one is named, or Java says so: a start command's programs have denials of their own."""
+    found = first_of(one.text, (LOG_NOT_LOADED,) if one.is_of_the_living else DEATHS)
+    is_vain = found is not None and found.told in FILES and not one.level and not OF_A_FILE.search(found.quote)
+    return None if is_vain else found
+
+
+def _is_of_a_shell(one: Said) -> bool:
+    """Neither Java nor Kafka says so, nor is it known: a start command has failed, of whatever process that was."""
+    return not one.level and THROWN.match(one.text) is None and _death(one) is None
 
 
 def _is_of_data(found: Found, log_dirs: Sequence[str]) -> bool:

@@ -89,7 +89,7 @@ JAVA = (
     ),
     Told(
         "java-gone",
-        re.compile(r"\bjava: .{0,40}not found|\S{1,160}/bin/java: No such file or directory"),
+        re.compile(r"\bjava: .{0,40}not found|(?:\S{1,160}/bin/java|env: '?java'?): No such file or directory"),
         "a Java where the node's environment and start command say",
         "Put that Java back (a package that is being upgraded, a volume that is not mounted), or correct JAVA_HOME. Then start "
         "the node.",

@@ -43,8 +43,17 @@ THROWN = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
 )
 REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
-PATH = re.compile(r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/]))")
-"""In small letters only: what is encoded has others as well."""
+PLAIN = re.compile(
+    r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|: (?:Permission denied|No such file or directory|Operation not permitted|"
+    r"(?:I/O|Input/output) error|No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
+    r"(?<=unknown user): [a-z_][\w-]{0,31}$)"
+)
+"""Paths, in small letters only, for what is encoded has others as well; what the system says that has failed."""
+SPEAKER = re.compile(
+    r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
+    r"(?:['‘][\w./+-]{1,60}['’]: )?"
+)
+"""What runs a start command, and whom it names."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +133,8 @@ def shown(said: Sequence[Said]) -> str:
 
 def _without_secrets(text: str) -> str:
     """Times, kinds of errors and paths stay: they say where to look."""
-    found = LEVEL.match(text) or THROWN.match(text)
+    found = LEVEL.match(text) or THROWN.match(text) or SPEAKER.match(text)
     begun = found.end() if found is not None else 0
-    parts = PATH.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
+    parts = PLAIN.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
     told = "".join(part if number % 2 else stripped(part, is_prose=True) for number, part in enumerate(parts))
     return (text[:begun] + told).strip()

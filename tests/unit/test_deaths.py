@@ -232,6 +232,13 @@ def test_a_start_that_fails_after_an_orderly_stop_is_told_by_its_failure() -> No
         "kafka is in maintenance, not starting",
         "nice: cannot set niceness: Permission denied",
         "chroot: failed to run command: No such file or directory",
+        "su: cannot open session: Permission denied",
+        "sudo: unknown user: kafka",
+        "runuser: user kafka does not exist",
+        "start: 6: echo: echo: I/O error",
+        "bash: line 3: ulimit: open files: cannot modify limit: Operation not permitted",
+        "exec: java: cannot execute: Permission denied",
+        "/opt/kafka/start.sh: line 4: /opt/kafka/bin/kafka-server-start.sh: Permission denied",
     ],
 )
 def test_a_start_command_that_fails_before_kafka_is_told_in_its_own_words(said: str) -> None:
@@ -239,9 +246,25 @@ def test_a_start_command_that_fails_before_kafka_is_told_in_its_own_words(said: 
     since = ending_of_started([said])
     assert since.observed.endswith(f"ended before Kafka began in it. It printed: {said}")
     assert "stopped in order" not in since.observed
+    assert "chown" not in since.fix
+    assert "by hand" in since.fix
     below = ending_of((BEGUN, ORDINARY, SIGTERM, ENDED, said))
-    assert said.split(": ")[-1] in below.observed
-    assert "stopped in order" not in below.observed or "by hand" in below.fix
+    assert said in below.observed
+    assert "by hand" in below.fix
+    assert "chown" not in below.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("/usr/bin/env: 'java': No such file or directory", "java-gone"),
+        ("/opt/kafka/start.sh: line 3: /etc/kafka/env.sh: No such file or directory", "missing-file"),
+        ("java.io.FileNotFoundException: /etc/kafka/log4j.properties (Permission denied)", "no-permission"),
+    ],
+)
+def test_a_file_that_is_named_before_kafka_is_told_as_such(said: str, kind: str) -> None:
+    assert named(said) == kind
+    assert said in ending_of_started([said]).observed
 
 
 def test_a_start_command_that_ends_without_a_word_is_told_as_such() -> None:
