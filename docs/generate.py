@@ -24,6 +24,7 @@ from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from domain.zk_to_kraft.unconnected import UNCONNECTED
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS
 from playground.broker_properties import BrokerAddresses, render
@@ -295,6 +296,10 @@ def blockers() -> str:
         _lines(RUNNING),
         "## Last words of a node that has died\n",
         _lines((*DEATHS, DATA_FILE_GONE)),
+        "## What a process warns of that gets no connection\n",
+        "Of a node, and of a ZooKeeper server that has no quorum: by the exception below the warning. What is told there of "
+        "keys and certificates, of names and of open files is that of the last words above.\n",
+        _lines(UNCONNECTED),
         "## Words of a ZooKeeper server that does not serve\n",
         "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
         "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",

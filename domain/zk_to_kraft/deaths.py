@@ -17,15 +17,27 @@ from datetime import timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, REFUSALS, START_OF_PROCESS, Found, first_of, found_in, of_this_process
+from domain.zk_to_kraft.log_lines import (
+    MAX_QUOTE,
+    PEER_UNREACHABLE,
+    REFUSALS,
+    START_OF_PROCESS,
+    Found,
+    first_of,
+    found_in,
+    of_this_process,
+)
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
+from domain.zk_to_kraft.unconnected import unconnected_in
 
 DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
 the first pattern."""
 
+WAITED = frozenset({NEVER_REGISTERED.name, "zookeeper-unreachable"})
+"""Of those what it has warned of meanwhile is the cause."""
 AT_THE_END = timedelta(seconds=60)
 """An error that is older than that at the process's last line was not its end: it went on."""
 LINES_JUDGED = 400
@@ -147,13 +159,21 @@ def death_in(lines: Sequence[str]) -> Found | None:
     roots = [found for found in exact if found.told.is_root]
     if roots:
         return roots[-1]
-    if not exact and NEVER_REGISTERED.name in vague:
-        exact = list(found_in(lines, REFUSALS))[:1]
+    if not exact and not WAITED.isdisjoint(vague):
+        exact = _lived_on_with(lines, is_refused=NEVER_REGISTERED.name in vague)
     if not exact:
         return replace(deaths[-1], quote=_joined([*vague.values()]))
     alike = takewhile(lambda found: found.told is exact[-1].told, reversed(exact))
     last = max(alike, key=lambda found: len(found.quote))
     return replace(last, quote=_joined([*vague.values(), last.quote]))
+
+
+def _lived_on_with(lines: Sequence[str], *, is_refused: bool) -> list[Found]:
+    """What it was told, and what kept it from its peers, until it gave up."""
+    answers = found_in(lines, REFUSALS)[:1] if is_refused else ()
+    cut_off = unconnected_in(_at_the_end(_own(lines)))
+    is_told = any(found.told is not PEER_UNREACHABLE for found in answers)
+    return list(answers) if is_told or cut_off is None else [cut_off]
 
 
 def words_of(lines: Sequence[str]) -> tuple[str, ...]:

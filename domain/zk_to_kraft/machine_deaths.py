@@ -189,6 +189,17 @@ DISKS = (
     ),
 )
 
+UNKNOWN_HOST = Told(
+    "unknown-host",
+    re.compile(
+        r"UnknownHostException: [\w.-]{1,120}|Unable to resolve address:? ?[\w.:-]{0,120}|"
+        r"Socket server failed to bind to \S{1,120}: Unresolved address|Unresolved address|UnresolvedAddressException|"
+        r"No resolvable bootstrap urls"
+    ),
+    "every host name in the node's properties can be resolved on its host",
+    "`getent hosts NAME` on that host: mend DNS or /etc/hosts, or correct the property that has the name. Then start it.",
+)
+
 NETWORK = (
     Told(
         "port-not-allowed",
@@ -206,16 +217,7 @@ NETWORK = (
         "means another host (/etc/hosts, DNS). Mend that, or correct the setting; what Kafka's clients are told belongs into "
         "advertised.listeners.",
     ),
-    Told(
-        "unknown-host",
-        re.compile(
-            r"UnknownHostException: [\w.-]{1,120}|Unable to resolve address:? ?[\w.:-]{0,120}|"
-            r"Socket server failed to bind to \S{1,120}: Unresolved address|Unresolved address|"
-            r"No resolvable bootstrap urls"
-        ),
-        "every host name in the node's properties can be resolved on its host",
-        "`getent hosts NAME` on that host: mend DNS or /etc/hosts, or correct the property that has the name. Then start it.",
-    ),
+    UNKNOWN_HOST,
     Told(
         "port-in-use",
         re.compile(

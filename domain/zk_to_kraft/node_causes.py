@@ -17,11 +17,13 @@ from domain.zk_to_kraft.log_lines import (
     PEER_UNREACHABLE,
     REFUSALS,
     TLS_FAILED,
+    current,
     found_in,
     since_registered,
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.said import said_in
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     ControllerSituation,
@@ -30,6 +32,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
+from domain.zk_to_kraft.unconnected import fix_of_the_living, unconnected_in
 from domain.zk_to_kraft.unready_causes import (
     EXPLAINED_BY,
     ending,
@@ -144,7 +147,9 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
         return
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
-    said = found_in(looked.hints.logs.get(node.id, ()), (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED))
+    lines = looked.hints.logs.get(node.id, ())
+    cut_off = unconnected_in(list(said_in(current(lines))))
+    said = found_in(lines, (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED)) or ((cut_off,) if cut_off is not None else ())
     yield cause(
         looked,
         WaitReason.CONTROLLERS_NOT_READY,
@@ -154,7 +159,7 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
         f"{leader.metrics.raft_log_end}"
         + ("".join(f". Its log says: {found.quote}" for found in said[:1]) or complaints(looked, node.id)),
         expected="every controller follows the leader, and has its log",
-        fix=said[0].told.fix
+        fix=fix_of_the_living(said[0])
         if said
         else "Give it a moment. If it lasts, check that it reaches the leader's listener, and that controller.quorum.voters is "
         "the same on all controllers.",
@@ -264,8 +269,9 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
     if is_cut and looked.observation.zookeeper is not None:
         name = looked.name(node.id)
-        large = next(iter(found_in(looked.hints.logs.get(node.id, ()), (ANSWER_TOO_LARGE,))), None)
-        said = f". Its log says: {large.quote}" if large is not None else complaints(looked, node.id)
+        lines = looked.hints.logs.get(node.id, ())
+        known = next(iter(found_in(lines, (ANSWER_TOO_LARGE,))), None) or unconnected_in(list(said_in(current(lines))))
+        said = f". Its log says: {known.quote}" if known is not None else complaints(looked, node.id)
         yield cause(
             looked,
             "GF11",
@@ -273,8 +279,8 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             WaitReason.PARTITIONS_NOT_IN_SYNC,
             observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us{said}",
             expected="CONNECTED",
-            fix=large.told.fix
-            if large is not None
+            fix=fix_of_the_living(known)
+            if known is not None
             else f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
         )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, current, stamp_of
 from domain.zk_to_kraft.rehearsal_log import stripped
@@ -46,9 +46,11 @@ REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 PLAIN = re.compile(
     r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|: (?:Permission denied|No such file or directory|Operation not permitted|"
     r"(?:I/O|Input/output) error|No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
-    r"(?<=unknown user): [a-z_][\w-]{0,31}$)"
+    r"(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|"
+    r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
 )
-"""Paths, in small letters only, for what is encoded has others as well; what the system says that has failed."""
+"""Paths, in small letters only, for what is encoded has others as well; what the system
+says that has failed; addresses and times."""
 SPEAKER = re.compile(
     r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
     r"(?:['‘][\w./+-]{1,60}['’]: )?"
@@ -87,6 +89,13 @@ def said_in(lines: Sequence[str]) -> Iterator[Said]:
 
 def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if not FRAME.match(line))
+
+
+def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Each line of the log with the exceptions that stand below it."""
+    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
+    for head, until in pairwise([*heads, len(said)]):
+        yield [said[head], *(one for one in said[head + 1 : until] if THROWN.match(one.text))]
 
 
 def complaint_in(lines: Sequence[str]) -> str:

@@ -6,11 +6,11 @@ Read where the cluster's specification says where the log is (`zookeeper.members
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from domain.zk_to_kraft.log_lines import Found, Told, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_DEATHS
-from domain.zk_to_kraft.said import LEVEL, LIVING, THROWN, Said, said_in, shown
+from domain.zk_to_kraft.said import LIVING, Said, blocks, said_in, shown
+from domain.zk_to_kraft.unconnected import fix_of_the_living, unconnected
 
 START_OF_SERVER = re.compile(r"Reading configuration from: ")
 """The first line of every start (QuorumPeerConfig)."""
@@ -150,7 +150,7 @@ def complaint_of_server(lines: Sequence[str]) -> Complaint:
     blocks = [block for block in _blocks(_since_served(_own(lines))) if _says_something(block)]
     known = [found for block in blocks if (found := _kept_by(block)) is not None]
     if known:
-        return Complaint(known[-1].quote, known[-1].told.fix)
+        return Complaint(known[-1].quote, fix_of_the_living(known[-1]))
     return Complaint(shown([blocks[-1][0], *blocks[-1][1:][-1:]])) if blocks else Complaint()
 
 
@@ -160,11 +160,8 @@ def _since_served(said: Sequence[Said]) -> Sequence[Said]:
 
 
 def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
-    """Each complaint with the exceptions that stand below it."""
-    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
-    for head, until in pairwise([*heads, len(said)]):
-        if said[head].level not in {"TRACE", "DEBUG", "INFO"} or GAVE_UP.search(said[head].text):
-            yield [said[head], *(one for one in said[head + 1 : until] if THROWN.match(one.text))]
+    """Of its complaints."""
+    return (b for b in blocks(said) if b[0].level not in {"TRACE", "DEBUG", "INFO"} or GAVE_UP.search(b[0].text))
 
 
 def _says_something(block: Sequence[Said]) -> bool:
@@ -174,8 +171,10 @@ def _says_something(block: Sequence[Said]) -> bool:
 
 
 def _kept_by(block: Sequence[Said]) -> Found | None:
-    kinds = LIVING_KINDS if block[0].level in LIVING else (*LIVING_KINDS, *SERVER_DEATHS, *MACHINE_DEATHS)
-    return first_of(" | ".join(one.text for one in block), kinds)
+    words = " | ".join(one.text for one in block)
+    if block[0].level in LIVING:
+        return first_of(words, LIVING_KINDS) or unconnected(block)
+    return first_of(words, (*LIVING_KINDS, *SERVER_DEATHS)) or unconnected(block) or first_of(words, MACHINE_DEATHS)
 
 
 def death_of_server(lines: Sequence[str]) -> Found | None:

@@ -1265,6 +1265,47 @@ def test_why_a_broker_alone_has_lost_zookeeper_is_told_by_its_log(line: str, wor
 
 
 @pytest.mark.parametrize(
+    ("thrown", "fix"),
+    [
+        ("java.net.BindException: Cannot assign requested address", "ip_local_port_range"),
+        ("java.net.UnknownHostException: zk1: Temporary failure in name resolution", "getent hosts"),
+        (
+            "EndOfStreamException: Unable to read additional data from server sessionid 0x0, likely server has closed socket",
+            "maxClientCnxns",
+        ),
+    ],
+)
+def test_why_a_running_broker_gets_no_connection_is_told_by_the_exception_below_its_warning(thrown: str, fix: str) -> None:
+    session = (
+        f"{SAID} WARN Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection. (org.apache.zookeeper.ClientCnxn)"
+    )
+    lines = (STARTED, session, thrown, *FRAMES)
+    (entry,) = found(with_metrics(DUAL, 2, zookeeper_session="CONNECTING"), hints=Hints(logs={2: lines}))
+    assert (entry.code, entry.object) == ("GF11", "broker-2")
+    assert thrown in entry.observed
+    assert fix in entry.fix
+
+
+def test_why_a_controller_does_not_follow_is_told_by_the_exception_below_its_warning() -> None:
+    behind = with_metrics(DUAL, STANDBY, raft_log_end=LOG_END - 400)
+    warned = f"{SAID} WARN [RaftManager id=3001] Error connecting to node kafka-c2:9093 (id: 3002 rack: null) (x.NetworkClient)"
+    thrown = "java.net.UnknownHostException: kafka-c2: Temporary failure in name resolution"
+    (entry,) = found(behind, hints=Hints(logs={STANDBY: (STARTED, warned, thrown, *FRAMES)}))
+    assert thrown in entry.observed
+    assert "getent hosts" in entry.fix
+
+
+def test_a_broker_whose_partitions_files_somebody_has_deleted_is_told_so() -> None:
+    root = next(found.path for found in DUAL.node(2).disk.log_dirs)  # type: ignore[union-attr]
+    failed = (
+        f"{SAID} ERROR Error while deleting segments for orders-0 (x)",
+        f"java.nio.file.NoSuchFileException: {root}/o-0/0.log",
+    )
+    (entry,) = found(dead(DUAL, 2, *failed))
+    assert "tmpreaper" in entry.fix
+
+
+@pytest.mark.parametrize(
     ("answers", "are_well"),
     [
         ((Serving.NO, Serving.YES, Serving.YES), True),

@@ -7,6 +7,8 @@ import pytest
 
 from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, Told
+from domain.zk_to_kraft.said import said_in
+from domain.zk_to_kraft.unconnected import UNCONNECTED, unconnected_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 DYING = {
@@ -502,6 +504,53 @@ def test_a_broker_that_was_never_registered_says_what_the_controllers_answered()
     assert named(BEGUN, refused, ORDINARY, gone, FATAL) == "registration-unsupported-version"
     assert answer in told(BEGUN, refused, gone)
     assert "it was killed" in told(BEGUN, refused, ORDINARY), "it went on after that"
+
+
+CONNECTING = "[2026-11-20 03:00:12,000] WARN Error connecting to node kafka-c1:9093 (id: 3001 rack: null) (x.NetworkClient)"
+OF_ZOOKEEPER = (
+    "[2026-11-20 03:00:12,000] WARN Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection. Attempting reconnect "
+    "except it is a SessionExpiredException. (org.apache.zookeeper.ClientCnxn)"
+)
+TIMED_OUT = "[2026-11-20 03:00:13,000] ERROR Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.X)"
+CUT_OFF = {
+    "connection-closed-by-zookeeper": "EndOfStreamException: Unable to read additional data from server sessionid 0x0, likely "
+    "server has closed socket",
+    "no-local-port": "java.net.BindException: Cannot assign requested address",
+    "connection-forbidden": "java.net.BindException: Permission denied",
+    "no-route": "java.net.NoRouteToHostException: No route to host",
+    "machine-out-of-files": "java.net.SocketException: Too many open files in system",
+    "too-many-open-files": "java.net.SocketException: Too many open files",
+    "unknown-host": "java.net.UnknownHostException: kafka-c1: Temporary failure in name resolution",
+    "certificate-out-of-date": "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 01 "
+    "18:18:05 UTC 2026",
+}
+
+
+@pytest.mark.parametrize("kind", CUT_OFF)
+@pytest.mark.parametrize("head", [CONNECTING, OF_ZOOKEEPER], ids=["peer", "ZooKeeper"])
+def test_who_gives_up_waiting_is_told_with_what_kept_it_from_the_other(kind: str, head: str) -> None:
+    lines = (BEGUN, head, CUT_OFF[kind], *FRAMES, ORDINARY, TIMED_OUT, DYING["zookeeper-unreachable"], *FRAMES)
+    assert named(*lines) == kind
+    assert "Timed out waiting for connection" in told(*lines)
+    assert CUT_OFF[kind].split(": ")[-1] in told(*lines)
+    assert head.split(" (")[0][-20:-1] in told(*lines)
+    assert unconnected_in(list(said_in(lines[1:2]))) is None, "an exception tells"
+
+
+def test_every_kind_of_a_connection_that_fails_has_a_sample() -> None:
+    assert {kind.name for kind in UNCONNECTED} <= set(CUT_OFF)
+
+
+def test_what_the_controllers_answered_counts_before_a_connection_that_failed_meanwhile() -> None:
+    answer = (
+        "[2026-11-20 03:00:05,000] INFO Unable to register broker 1 because the controller returned error UNSUPPORTED_VERSION"
+    )
+    gone = "[2026-11-20 03:00:13,000] ERROR Shutting down because we were unable to register with the controller quorum. (x)"
+    cut_off = (CONNECTING, CUT_OFF["no-local-port"])
+    unreached = "[2026-11-20 03:00:12,500] WARN Connection to node 3001 (kafka-c1/10.0.0.1:9093) could not be established. (x)"
+    assert named(BEGUN, answer, *cut_off, gone) == "registration-unsupported-version"
+    assert named(BEGUN, *cut_off, unreached, gone) == "no-local-port"
+    assert named(BEGUN, unreached, gone) == "peer-unreachable"
 
 
 def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> None:

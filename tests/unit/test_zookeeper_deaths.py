@@ -118,6 +118,39 @@ def test_a_channel_that_cannot_be_opened_is_told_with_its_exception_only() -> No
     assert "zk2/10.0.0.2" in found.words
 
 
+@pytest.mark.parametrize(
+    ("thrown", "fix"),
+    [
+        ("Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026", "Renew it"),
+        ("java.net.UnknownHostException: zk2", "getent hosts"),
+        ("java.nio.channels.UnresolvedAddressException", "getent hosts"),
+        ("java.net.NoRouteToHostException: No route to host", "ip route get"),
+        ("java.net.ConnectException: Connection refused", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "head",
+    [
+        "WARN Cannot open channel to 2 at election address zk2/10.0.0.2:3888 (…QuorumCnxManager)",
+        "ERROR Failed connect to zk2/10.0.0.2:2888 (org.apache.zookeeper.server.quorum.Learner)",
+        "WARN Unexpected exception, tries=3, remaining init limit=9880, connecting to zk2/10.0.0.2:2888 (…Learner)",
+    ],
+)
+def test_what_keeps_a_member_from_the_others_is_told_with_its_cure(head: str, thrown: str, fix: str) -> None:
+    found = complaint_of_server((START, f"[2026-11-23 08:26:36,822] {head}", thrown, FRAME, LOOKING, *REFUSED_CLIENT))
+    assert thrown.split(": ")[-1] in found.words
+    assert "zk2/10.0.0.2:" in found.words
+    assert fix in found.fix
+    assert "hen start " not in found.fix, "it runs"
+    assert bool(fix) is bool(found.fix)
+
+
+def test_a_client_s_certificate_is_no_reason_for_a_member_without_a_quorum() -> None:
+    head = "[2026-11-23 08:26:36,822] WARN Exception caught (org.apache.zookeeper.server.NettyServerCnxnFactory)"
+    expired = "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026"
+    assert complaint_of_server((START, head, expired, FRAME)).fix == ""
+
+
 def test_what_a_member_complained_of_before_it_served_is_over() -> None:
     served = "[2026-11-23 08:26:40,830] INFO Peer state changed: following - broadcast (…QuorumPeer)"
     assert (
