@@ -32,8 +32,10 @@ from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten, settled
+from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
+from domain.zk_to_kraft.unconnected import is_without_zookeeper
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
@@ -136,10 +138,13 @@ class Hinting:
         servers: Mapping[str, Serving],
         silent: list[str],
     ) -> tuple[Logs, ServerLogs, Holders]:
-        """The logs, and who has the ports that by these could not be bound."""
+        """The logs, and who has the ports that by these could not be bound. Of a member that serves where a node gets none."""
+        well = [address for address, serving in servers.items() if serving is Serving.YES]
         logs, server_logs = await asyncio.gather(
-            self._logs(cluster, nodes, silent), self._server_logs(cluster, servers, silent)
+            self._logs(cluster, nodes, silent), self._server_logs(cluster, set(servers).difference(well), silent)
         )
+        if any(map(is_without_zookeeper, logs.values())):
+            server_logs |= await self._server_logs(cluster, well, silent)
         taken = await holders(self._ports, self._members, cluster.spec, down, logs, servers, server_logs, silent)
         return logs, server_logs, taken
 
@@ -263,11 +268,9 @@ class Hinting:
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
 
-    async def _server_logs(
-        self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]
-    ) -> dict[str, tuple[str, ...]]:
-        """Of servers that do not serve, where somebody has said where their logs are."""
-        members = {a: cluster.spec.zookeeper.member(a) for a, serving in servers.items() if serving is not Serving.YES}
+    async def _server_logs(self, cluster: ClusterRecord, addresses: Iterable[str], silent: list[str]) -> ServerLogs:
+        """Of servers of the ensemble, where somebody has said where their logs are."""
+        members = {address: cluster.spec.zookeeper.member(address) for address in addresses}
         told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
 
         async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
@@ -334,7 +337,7 @@ def _is_behind(situation: Situation) -> bool:
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
     unready, behind, not registered, or in our hands, of brokers between which replicas lag, and of some where Kafka as a whole
-    does not answer."""
+    does not answer, or none of them becomes the controller."""
     leader = quorum_leader(observation, spec)
     made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
     return list(
@@ -380,7 +383,8 @@ def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation)
     ]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    if observation.kafka is None:
+    is_leaderless = situation.claim is Claim.NOBODY and situation.quorum in OF_ZOOKEEPER
+    if observation.kafka is None or is_leaderless:
         wanted += [node.id for node in situation.brokers][:MOST_LAGGING]
     return [*wanted, *_lagging(spec, observation)]
 

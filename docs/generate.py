@@ -26,7 +26,7 @@ from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.unconnected import UNCONNECTED
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
-from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS
+from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TURNS_AWAY
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 from spark.settings import CheckSettings
@@ -304,6 +304,8 @@ def blockers() -> str:
         "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
         "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",
         _lines((*LIVING_KINDS, *SERVER_DEATHS)),
+        "Of a member that serves, where a node gets no session:\n",
+        _lines(TURNS_AWAY),
         "## A node that has died of none of these\n",
         _endings((STOPPED, KILLED, SILENT)),
     ]

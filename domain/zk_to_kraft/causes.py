@@ -79,8 +79,9 @@ class Hints:
     """What is looked up only for people, because no decision needs it.
 
     `logs`: by node id, the last lines of its output. `servers`: by `host:port`; `server_logs`: the last lines of those that do
-    not serve, as far as somebody has said where they are; `server_files`: of all of these. `assigned`: by
-    broker id that is not registered, the partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
+    not serve, and of all where a node gets no session, as far as somebody has said where they are; `server_files`: of all of
+    these. `assigned`: by broker id that is not registered, the partitions that it is assigned to. `strays`: configs that
+    ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from

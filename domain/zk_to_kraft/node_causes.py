@@ -1,13 +1,24 @@
 """Causes that lie with one node: dead, silent, not ready, its file, its flag, its errors, its registration."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
-from domain.zk_to_kraft.causes import DOWN_MODES, MAX_NAMED, UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.deaths import Ending, ending_of, ending_of_started
+from domain.zk_to_kraft.causes import (
+    DOWN_MODES,
+    MAX_NAMED,
+    UNKNOWN_MODES,
+    Cause,
+    Looked,
+    Serving,
+    cause,
+    complaints,
+    leaders_word,
+    some,
+)
+from domain.zk_to_kraft.deaths import Ending, death_in, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
     ANSWER_TOO_LARGE,
@@ -17,6 +28,7 @@ from domain.zk_to_kraft.log_lines import (
     PEER_UNREACHABLE,
     REFUSALS,
     TLS_FAILED,
+    Found,
     current,
     found_in,
     since_registered,
@@ -32,7 +44,7 @@ from domain.zk_to_kraft.situation import (
     missing_in_zookeeper,
     quorum_leader,
 )
-from domain.zk_to_kraft.unconnected import fix_of_the_living, unconnected_in
+from domain.zk_to_kraft.unconnected import TURNED_AWAY, fix_of_the_living, unconnected_in
 from domain.zk_to_kraft.unready_causes import (
     EXPLAINED_BY,
     ending,
@@ -43,6 +55,7 @@ from domain.zk_to_kraft.unready_causes import (
     silent,
     unmeasured,
 )
+from domain.zk_to_kraft.zookeeper_deaths import turned_away_by
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"
@@ -109,10 +122,25 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
     ending = _ending(looked, view)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
-    observed = f"{process}. {ending.observed}"
+    death = death_in(looked.hints.logs.get(view.id) or view.last_output)
+    words, fix = _turned_away(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
+    observed = f"{process}. {ending.observed}{words}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=ending.fix)
+    fix = f"{fix} Then start it." if fix else ending.fix
+    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+
+
+OF_THE_ENSEMBLE = frozenset({"zookeeper-unreachable", TURNED_AWAY.name})
+"""Deaths that a server of ZooKeeper may know more of."""
+
+
+def _turned_away(looked: Looked) -> tuple[str, str]:
+    """What a member that serves has against somebody, as a further sentence, and what to do; empty where they say nothing."""
+    for address, lines in looked.hints.server_logs.items():
+        if looked.hints.servers.get(address) is Serving.YES and (found := turned_away_by(lines)) is not None:
+            return f". The log of zookeeper {address}, which serves, says: {found.quote}", found.told.fix
+    return "", ""
 
 
 def _ending(looked: Looked, view: NodeView) -> Ending:
@@ -148,7 +176,7 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     end = metrics.raft_log_end if metrics is not None else None
     follows = metrics.raft_leader if metrics is not None else None
     lines = looked.hints.logs.get(node.id, ())
-    cut_off = unconnected_in(list(said_in(current(lines))))
+    cut_off = _cut_off(lines)
     said = found_in(lines, (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED)) or ((cut_off,) if cut_off is not None else ())
     yield cause(
         looked,
@@ -268,21 +296,26 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     session = metrics.zookeeper_session if metrics is not None else None
     is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
     if is_cut and looked.observation.zookeeper is not None:
-        name = looked.name(node.id)
-        lines = looked.hints.logs.get(node.id, ())
-        known = next(iter(found_in(lines, (ANSWER_TOO_LARGE,))), None) or unconnected_in(list(said_in(current(lines))))
+        name, lines = looked.name(node.id), looked.hints.logs.get(node.id, ())
+        known = next(iter(found_in(lines, (ANSWER_TOO_LARGE,))), None) or _cut_off(lines)
         said = f". Its log says: {known.quote}" if known is not None else complaints(looked, node.id)
+        words, cure = _turned_away(looked)
+        if known is not None and not (cure and known.told is TURNED_AWAY):
+            cure = fix_of_the_living(known)
         yield cause(
             looked,
             "GF11",
             name,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
-            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us{said}",
+            observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us{said}{words}",
             expected="CONNECTED",
-            fix=fix_of_the_living(known)
-            if known is not None
-            else f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
+            fix=cure or f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
         )
+
+
+def _cut_off(lines: Sequence[str]) -> Found | None:
+    """What keeps one that runs from whom it asks."""
+    return unconnected_in(list(said_in(current(lines))))
 
 
 def _file(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterator[Cause]:

@@ -12,6 +12,9 @@ OF_THE_NODE = re.compile(OF_JAVA.pattern + r"|(?:kafka|io\.netty|org\.apache\.(?
 ON_A_SOCKET = re.compile(r"java\.net\.(?:\w*Socket|Inet)|sun\.nio\.ch\.(?:Net|NioSocketImpl|Socket\w+)\.")
 """A thread that waits in the kernel counts as one that runs: its innermost place tells."""
 
+IN_NAMES = re.compile(r"java\.net\.Inet\w+\.(?:lookupAllHostAddr|getHostByAddr)$")
+UNRESOLVED = ": it waits for a name to be resolved (`getent hosts NAME` there, /etc/resolv.conf)"
+
 
 @dataclass(frozen=True)
 class Thread:
@@ -39,10 +42,11 @@ def where_it_stands(threads: Mapping[str, Thread], *, is_deadlocked: bool) -> St
 
 
 def _stands(thread: Thread) -> bool:
-    """One that runs is at work, unless a plug-in waits for another's answer in it."""
+    """One that runs is at work, unless it asks for a name, or a plug-in waits for another's answer in it."""
     if not thread.places or thread.state != "RUNNABLE":
         return bool(thread.places)
-    return ON_A_SOCKET.match(thread.places[0]) is not None and _is_foreign(thread)
+    is_on_a_socket = ON_A_SOCKET.match(thread.places[0]) is not None
+    return IN_NAMES.match(thread.places[0]) is not None or (is_on_a_socket and _is_foreign(thread))
 
 
 def _is_foreign(thread: Thread) -> bool:
@@ -60,4 +64,5 @@ def _standing(name: str, places: Sequence[str]) -> str:
     callers = [place for place in places if not OF_JAVA.match(place)][:1]
     callers += [place for place in places if not OF_KAFKA_AND_JAVA.match(place)][:1]
     called = " from ".join(dict.fromkeys(place for place in callers if place != places[0]))
-    return f"its thread {name} is in {places[0]}" + (f", called from {called}" if called else "")
+    asks = UNRESOLVED if IN_NAMES.match(places[0]) else ""
+    return f"its thread {name} is in {places[0]}" + (f", called from {called}" if called else "") + asks

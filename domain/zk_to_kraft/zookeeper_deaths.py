@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from domain.zk_to_kraft.log_lines import Found, Told, first_of
+from domain.zk_to_kraft.log_lines import Found, Told, current, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_DEATHS
 from domain.zk_to_kraft.said import LIVING, Said, blocks, said_in, shown
 from domain.zk_to_kraft.unconnected import fix_of_the_living, unconnected
@@ -135,6 +135,39 @@ SERVER_DEATHS = (HEAP, EPOCH_LOST, SNAPSHOT_LOST, LOG_DAMAGED, MYID, PORT_TAKEN,
 """What ZooKeeper says as it gives up, besides what any process says of its machine."""
 LIVING_KINDS = (SYNC_TIMED_OUT, LARGER_THAN_TAKEN, TWICE, BEHIND)
 """What a member that runs tells with a warning, or less, and that keeps it out of the quorum for good."""
+
+
+TOO_MANY_CLIENTS = Told(
+    "zookeeper-too-many-clients",
+    re.compile(r"Too many connections from /?\S{1,60} - max is \d+"),
+    "as many connections from one address as all that is there needs",
+    "Raise maxClientCnxns in the zoo.cfg of every member (all nodes of one machine share its address, with "
+    "keeperless-activities where that is there), and restart the members one by one; and find who holds them (`cons` at that "
+    "member, `ss -tnp` at that address).",
+)
+CLIENT_AHEAD = Told(
+    "zookeeper-behind-its-client",
+    re.compile(r"as it has seen zxid 0x\w{1,20} our last zxid is 0x\w{1,20}"),
+    "members that have what the cluster's nodes have seen",
+    "Compare `srvr` (Zxid) of all members. Where that one only is behind, find what keeps it (its log, its disk): the node "
+    "gets its session from another one meanwhile. Where all are, the ensemble was put back to older data than the brokers "
+    "have seen: restart none that runs, and put the newest data back first.",
+)
+HANDSHAKE = Told(
+    "zookeeper-handshake-failed",
+    re.compile(r"Unsuccessful handshake with session 0x\w{1,20}|Authentication failed for session 0x\w{1,20}"),
+    "certificates that members and nodes accept of each other",
+    "The lines around it in that log say what it does not accept: a certificate out of date, or of an authority that its trust "
+    "store has not. Compare the node's zookeeper.ssl.* stores with the members' ssl.* ones.",
+)
+TURNS_AWAY = (TOO_MANY_CLIENTS, CLIENT_AHEAD, HANDSHAKE)
+"""Why a member that serves gives somebody no session."""
+
+
+def turned_away_by(lines: Sequence[str]) -> Found | None:
+    """The last that it says of that, and that is not long over."""
+    found = [first_of(line, TURNS_AWAY) for line in current(of_last_start(lines))]
+    return next((one for one in reversed(found) if one is not None), None)
 
 
 @dataclass(frozen=True)

@@ -1286,6 +1286,26 @@ def test_why_a_running_broker_gets_no_connection_is_told_by_the_exception_below_
     assert fix in entry.fix
 
 
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_whom_a_member_that_serves_turns_away_is_told_with_what_that_member_says(is_dead: bool) -> None:
+    closed = "EndOfStreamException: Unable to read additional data from server sessionid 0x0, likely server has closed socket"
+    session = f"{SAID} WARN Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection. (x.ClientCnxn)"
+    timeout = "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: CONNECTING"
+    died = (f"{SAID} ERROR Fatal error during KafkaServer startup. (x)", timeout) if is_dead else ()
+    full = (
+        "[2026-11-20 05:59:30,000] WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60"
+    )
+    seen = dead(DUAL, 2) if is_dead else with_metrics(DUAL, 2, zookeeper_session="CONNECTING")
+    logs = {2: (STARTED, session, closed, *FRAMES, *died)}
+    servers = dict.fromkeys(SERVERS, Serving.YES)
+    (entry,) = found(seen, hints=Hints(logs=logs, servers=servers, server_logs={SERVERS[1]: (full,)}))
+    assert entry.object == "broker-2"
+    assert f"zookeeper {SERVERS[1]}, which serves, says: Too many connections from /10.0.0.1 - max is 6" in entry.observed
+    assert entry.fix.startswith("Raise maxClientCnxns")
+    (entry,) = found(seen, hints=Hints(logs=logs, servers=servers))
+    assert "which serves" not in entry.observed
+
+
 def test_why_a_controller_does_not_follow_is_told_by_the_exception_below_its_warning() -> None:
     behind = with_metrics(DUAL, STANDBY, raft_log_end=LOG_END - 400)
     warned = f"{SAID} WARN [RaftManager id=3001] Error connecting to node kafka-c2:9093 (id: 3002 rack: null) (x.NetworkClient)"

@@ -185,6 +185,21 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
     assert "move currentEpoch and acceptedEpoch away" in entry.fix
 
 
+@pytest.mark.parametrize("is_cut_off", [True, False])
+async def test_the_log_of_a_member_that_serves_is_read_where_a_node_gets_no_session(tmp_path: Path, is_cut_off: bool) -> None:
+    cluster = await in_dual_write()
+    host, port = host_and_port(cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0])
+    log = tmp_path / "zookeeper.log"
+    log.write_text("WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60 Value:null\n")
+    member = ZooKeeperMemberSpec(host=host, port=port, data_dir="/data", output_file=str(log))
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    timeout = "kafka.zookeeper.ZooKeeperClientTimeoutException: Timed out waiting for connection while in state: CONNECTING"
+    cluster.nodes[2].die(timeout if is_cut_off else "java.io.IOException: No space left on device")
+    (entry,) = (await found(cluster)).blockers
+    assert ("Too many connections from /10.0.0.1 - max is 60" in entry.observed) is is_cut_off
+
+
 async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_path: Path) -> None:
     cluster = await in_dual_write()
     addresses = [host_and_port(address) for address in cluster.spec.zookeeper.connect.partition("/")[0].split(",")]

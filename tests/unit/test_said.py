@@ -9,7 +9,7 @@ from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.said import complaint_in
 from domain.zk_to_kraft.situation import situation_of
-from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part
+from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy()
 DUAL = observation(Point.DUAL_WRITE)
@@ -94,6 +94,7 @@ def test_logs_are_read_of_whom_something_is_to_be_said() -> None:
     assert read(DISAGREEING) == {1, 2, 3, 3002}
     before = observation(Point.BEFORE)
     assert read(before) == set(), "controllers that are not there yet have none"
+    assert read(with_zookeeper(before, controller=None)) == {1, 2, 3}, "none of them becomes the controller"
 
 
 def test_the_log_of_a_node_in_our_hands_is_read_whatever_it_seems_to_be() -> None:

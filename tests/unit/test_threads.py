@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.threads import HOOK, Standing, Thread, where_it_stands
+from domain.zk_to_kraft.threads import HOOK, UNRESOLVED, Standing, Thread, where_it_stands
 
 REPORTER = (
     "java.net.Socket.connect",
@@ -25,6 +25,13 @@ LOADS = (
     "kafka.server.KafkaServer.startup",
 )
 ASKS_ZOOKEEPER = ("sun.nio.ch.Net.poll", "kafka.zookeeper.ZooKeeperClient.waitUntilConnected", "kafka.Kafka.main")
+ASKS_FOR_A_NAME = (
+    "java.net.Inet6AddressImpl.lookupAllHostAddr",
+    "java.net.InetAddress$PlatformNameService.lookupAllHostAddr",
+    "java.net.InetAddress.getAllByName",
+    "org.apache.zookeeper.client.StaticHostProvider.next",
+    "kafka.Kafka.main",
+)
 POLLS = ("sun.nio.ch.EPoll.wait", "com.example.OwnReporter.configure", "kafka.Kafka.main")
 SLEEPS = ("java.lang.Thread.sleep", "com.example.OwnReporter.configure", "kafka.Kafka.main")
 AWAITS_ZOOKEEPER = ("jdk.internal.misc.Unsafe.park", "kafka.zookeeper.ZooKeeperClient.waitUntilConnected", "kafka.Kafka.main")
@@ -56,6 +63,12 @@ IN_CLOSE = "is in java.net.Socket.connect, called from com.example.OwnReporter.c
             {"main": (SLEEPING, AWAITS_ZOOKEEPER)},
             "its thread main is in jdk.internal.misc.Unsafe.park, called from "
             "kafka.zookeeper.ZooKeeperClient.waitUntilConnected",
+            False,
+        ),
+        (
+            {"main": (RUNS, ASKS_FOR_A_NAME)},
+            "its thread main is in java.net.Inet6AddressImpl.lookupAllHostAddr, called from "
+            f"org.apache.zookeeper.client.StaticHostProvider.next{UNRESOLVED}",
             False,
         ),
         ({"main": (WAITS, AWAITS)}, "", False),

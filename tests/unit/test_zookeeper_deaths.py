@@ -6,9 +6,11 @@ from domain.zk_to_kraft.log_lines import Told
 from domain.zk_to_kraft.zookeeper_deaths import (
     LIVING_KINDS,
     SERVER_DEATHS,
+    TURNS_AWAY,
     complaint_of_server,
     death_of_server,
     errors_of_server,
+    turned_away_by,
 )
 
 START = "[2026-11-23 08:26:35,817] INFO Reading configuration from: /etc/zookeeper/zoo.cfg (…QuorumPeerConfig)"
@@ -170,3 +172,23 @@ def test_what_a_member_complained_of_before_it_served_is_over() -> None:
 )
 def test_what_every_server_says_now_and_then_is_no_complaint(words: str) -> None:
     assert complaint_of_server((START, f"[2026-11-23 08:26:36,822] {words}")).words == ""
+
+
+AWAY = {
+    "zookeeper-too-many-clients": "WARN Message:Error accepting new connection: Too many connections from /10.0.0.1 - max is 60"
+    " Value:null (org.apache.zookeeper.server.NIOServerCnxnFactory)",
+    "zookeeper-behind-its-client": "INFO Refusing session request for client /10.0.0.1:52004 as it has seen zxid 0x83098a our "
+    "last zxid is 0x3e6 client must try another server (org.apache.zookeeper.server.ZooKeeperServer)",
+    "zookeeper-handshake-failed": "ERROR Unsuccessful handshake with session 0x0 (…NettyServerCnxnFactory)",
+}
+
+
+@pytest.mark.parametrize("kind", TURNS_AWAY, ids=lambda kind: kind.name)
+def test_whom_a_member_that_serves_turns_away_it_says(kind: Told) -> None:
+    said = f"[2026-11-23 08:26:36,822] {AWAY[kind.name]}"
+    found = turned_away_by((START, said, LOOKING))
+    assert found is not None
+    assert found.told is kind
+    assert found.quote in said
+    assert turned_away_by((START, said, LOOKING.replace("08:26:36", "08:36:36"))) is None, "long over"
+    assert turned_away_by((START, said, START)) is None, "said by the server before"
