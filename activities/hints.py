@@ -33,6 +33,7 @@ from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
+from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
 from domain.zk_to_kraft.unconnected import is_without_zookeeper
@@ -263,7 +264,7 @@ class Hinting:
     async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Logs:
         async def read(node_id: int) -> tuple[str, ...]:
             tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
-            return await in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ())
+            return in_kafkas_layout(await in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ()))
 
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))

@@ -2,6 +2,7 @@
 
 from activities.ports.nodes import Completed, NodeDriver
 from domain.zk_to_kraft.deaths import words_of
+from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.said import without_frames
 
 LINES_READ = 400
@@ -12,7 +13,7 @@ MOST_TOLD = 500
 
 async def last_words(driver: NodeDriver) -> tuple[str, ...]:
     """Of a node's output the errors that it ended with; where there are none, its last lines."""
-    return words_of(await driver.output_tail(LINES_READ))[-LINES_TOLD:]
+    return words_of(in_kafkas_layout(await driver.output_tail(LINES_READ)))[-LINES_TOLD:]
 
 
 def why_failed(done: Completed) -> str:

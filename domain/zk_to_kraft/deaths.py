@@ -42,6 +42,8 @@ AT_THE_END = timedelta(seconds=60)
 """An error that is older than that at the process's last line was not its end: it went on."""
 LINES_JUDGED = 400
 """Of the end, without frames: longer than what a process says when it closes."""
+UNTIMED_LINES = 100
+"""Of those where none has a time that is known."""
 HOLLOW = re.compile(
     r"Exiting Kafka due to fatal exception|Prepare to shutdown|Encountered fatal fault: caught exception|"
     r"A fatal exception has occurred|Got exception while starting SharedServer"
@@ -51,6 +53,8 @@ HOLLOW = re.compile(
 OF_A_FILE = re.compile(r"Exception: |(?:^|[\s(])/\S")
 CAUSED = re.compile(r"Caused by: [\w.$]+: (.+)")
 
+ORDINARY = frozenset({"TRACE", "DEBUG", "INFO"})
+"""A log without any has a root logger that lets no such line through: neither a signal nor a start is in it."""
 SIGNAL = re.compile(r"Terminating process due to signal SIG[A-Z]{1,8}")
 SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App info kafka\.server for -?\d+ unregistered")
 """A broker's last words, and a controller's, which has none of the first kind. A start that failed ends with them, too."""
@@ -77,6 +81,16 @@ KILLED = Ending(
     "Look whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`, the limit of its container or unit): then "
     "lower -Xmx or give it more; or whether the host went down; else somebody has sent kill -9. Then start it: it recovers "
     "its logs first.",
+)
+CURT = Ending(
+    "Its log has nothing below a warning, so that it does not tell a stop in order from a kill",
+    "",
+    f"{STOPPED.fix} Look also whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`), or its host went "
+    "down.",
+)
+UNTIMED = (
+    ". When each line was said cannot be told, for its layout is not known: look in the log itself whether that was its end "
+    "before anything is mended"
 )
 SILENT = Ending(
     "It printed nothing",
@@ -108,6 +122,12 @@ def ending_of(lines: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
     said = _own(lines)
     if not said:
         return SILENT
+    ending = _ending_of(lines, said)
+    is_untimed = said[-1].at is None and any(START_OF_PROCESS.search(line) for line in lines)
+    return replace(ending, observed=f"{ending.observed}{UNTIMED}") if is_untimed else ending
+
+
+def _ending_of(lines: Sequence[str], said: Sequence[Said]) -> Ending:
     stop = _stopped_by(said)
     if stop is not None:
         since = _since_the_end(said)
@@ -127,7 +147,8 @@ def ending_of(lines: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
     if errors:
         return Ending(f"{UNKNOWN}: {shown(errors)}", "", UNKNOWN_FIX)
     if any(one.level for one in said):
-        return replace(KILLED, observed=f"{KILLED.observed}. The last: {shown(said[-1:])}")
+        ending = KILLED if any(one.level in ORDINARY for one in said) else CURT
+        return replace(ending, observed=f"{ending.observed}. The last: {shown(said[-1:])}")
     return Ending(f"Its last lines name no known cause: {shown(said)}", "", UNKNOWN_FIX)
 
 
@@ -213,8 +234,10 @@ def _last(said: Sequence[Said], pattern: re.Pattern[str]) -> int:
 def _at_the_end(said: Sequence[Said]) -> list[Said]:
     """Without what was said long before the end, and before it was stopped: that it survived."""
     own = said[_last(said, SIGNAL) + 1 :][-LINES_JUDGED:]
-    newest = max((one.at for one in own if one.at is not None), default=None)
-    return [one for one in own if newest is None or one.at is None or newest - one.at <= AT_THE_END]
+    newest = own[-1].at if own else None
+    if newest is None:
+        return list(own[-UNTIMED_LINES:])
+    return [one for one in own if one.at is None or newest - one.at <= AT_THE_END]
 
 
 def _errors(said: Sequence[Said]) -> list[Said]:

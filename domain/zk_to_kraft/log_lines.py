@@ -28,7 +28,8 @@ REGISTERED = re.compile(r"Successfully registered broker \d+ with broker epoch|T
 """A broker's refusals before that are over (BrokerLifecycleManager)."""
 
 STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
-"""Kafka's log4j layout. By the node's own clock and zone, so that it is compared with other lines of the same log only."""
+"""Kafka's log4j layout (of others: `log_layouts.py`). By the node's own clock and zone, so that it is compared with other lines
+of the same log only."""
 
 
 @dataclass(frozen=True)
@@ -330,6 +331,7 @@ OUT_OF_MEMORY = Told(
     re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
     "a heap that holds the cluster's metadata",
     "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
+    is_lasting=True,
 )
 TOO_MANY_OPEN_FILES = Told(
     "too-many-open-files",
@@ -369,11 +371,9 @@ def of_this_process(lines: Sequence[str]) -> Sequence[str]:
 def current(lines: Sequence[str]) -> tuple[str, ...]:
     """The same without those that are stale."""
     own = of_this_process(lines)
-    stamps = [stamp_of(line) for line in own]
-    newest = max((stamp for stamp in stamps if stamp is not None), default=None)
-    if newest is None:
-        return tuple(own)
-    return tuple(line for line, stamp in zip(own, stamps, strict=True) if stamp is None or newest - stamp <= STALE)
+    times = times_of(own)
+    newest = times[-1] if times else None
+    return tuple(line for line, at in zip(own, times, strict=True) if at is None or newest is None or newest - at <= STALE)
 
 
 def since_registered(lines: Sequence[str]) -> tuple[str, ...]:
@@ -429,12 +429,13 @@ def epochs_lately(lines: Sequence[str], age: timedelta, within: timedelta) -> in
     """How many epochs of the quorum a process of this age has seen. Its first line says when it was started by its own clock;
     where that has gone from the tail, the last one is new."""
     own = of_this_process(lines)
-    stamps = [stamp for line in own if (stamp := stamp_of(line)) is not None]
-    if not stamps:
+    times = times_of(own)
+    newest = times[-1] if times else None
+    if newest is None:
         return 0
-    now = stamps[0] + age if START_OF_PROCESS.search(own[0]) else stamps[-1]
-    said = [(stamp, found[1]) for line in own if (found := EPOCH.search(line)) and (stamp := stamp_of(line))]
-    return len({epoch for stamp, epoch in said if now - stamp <= within})
+    now = times[0] + age if times[0] is not None and START_OF_PROCESS.search(own[0]) else newest
+    said = [(at, found[1]) for line, at in zip(own, times, strict=True) if at is not None and (found := EPOCH.search(line))]
+    return len({epoch for at, epoch in said if now - at <= within})
 
 
 def first_of(line: str, kinds: Sequence[Told]) -> Found | None:
@@ -456,6 +457,29 @@ def stamp_of(line: str) -> datetime | None:
     """When it was said; `None` where the line has no time."""
     match = STAMP.match(line)
     return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") if match else None  # noqa: DTZ007 - compared with its like only
+
+
+def times_of(lines: Sequence[str]) -> list[datetime | None]:
+    """When each was said: by the last time before it, on the clock of the last line. `None` above the first time.
+
+    A clock that goes back, as at the end of summer time, makes what was said before it no younger than what came after.
+    """
+    times: list[datetime | None] = []
+    for line in lines:
+        times.append(stamp_of(line) or (times[-1] if times else None))
+    ahead, after = timedelta(), None
+    for number in range(len(times) - 1, -1, -1):
+        at = times[number]
+        if at is None:
+            break
+        if after is not None and at - ahead > after + SET_BACK:
+            ahead = at - after
+        after = times[number] = at - ahead
+    return times
+
+
+SET_BACK = timedelta(minutes=1)
+"""Threads write their lines in no strict order; what differs by more was a clock."""
 
 
 def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence[str] | None:

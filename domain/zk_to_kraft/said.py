@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, takewhile
 
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, current, stamp_of
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, current, times_of
 from domain.zk_to_kraft.rehearsal_log import stripped
 
 CHARACTERS_JUDGED = 800
@@ -60,7 +60,7 @@ SPEAKER = re.compile(
 
 @dataclass(frozen=True)
 class Said:
-    """A line with the level of what it belongs to, empty where it has none, and the last time before it."""
+    """A line with the level of what it belongs to, empty where it has none, and when it was said (`times_of`)."""
 
     text: str
     level: str
@@ -76,13 +76,12 @@ class Said:
 
 
 def said_in(lines: Sequence[str]) -> Iterator[Said]:
-    level, at = "", None
-    for line in without_frames(lines):
+    level, bare = "", without_frames(lines)
+    for line, at in zip(bare, times_of(bare), strict=True):
         if found := LEVEL.match(line):
             level = found[1]
         elif not OF_A_TRACE.match(line):
             level = ""
-        at = stamp_of(line) or at
         if line.strip():
             yield Said(line[:CHARACTERS_JUDGED], level, at)
 

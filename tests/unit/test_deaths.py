@@ -557,3 +557,29 @@ def test_the_errors_of_an_end_are_its_words_and_else_the_lines_as_they_are() -> 
     assert words_of((BEGUN, ORDINARY, FATAL, STRANGE, *FRAMES, ORDINARY)) == (STRANGE,)
     assert words_of((BEGUN, ORDINARY, *FRAMES)) == (BEGUN, ORDINARY)
     assert words_of((FATAL, SIGTERM, ENDED)) == (FATAL, SIGTERM, ENDED)
+
+
+def test_a_clock_that_was_set_back_makes_no_new_error_an_old_one() -> None:
+    """The end of summer time: the hour comes twice, in the log as well."""
+    before = "[2026-10-25 02:59:50,000] INFO all is well (x)"
+    after = "[2026-10-25 02:00:01,000] ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)"
+    assert named(BEGUN, before, after, "java.io.IOException: No space left on device") == "disk-full"
+    old = before.replace("INFO all is well", "ERROR Shutdown broker because all log dirs in /data/1 have failed")
+    long_after = "[2026-10-25 02:10:00,000] INFO all is well (x)"
+    assert named(BEGUN, old, after.replace("ERROR Shutdown", "INFO all"), long_after) == "-"
+
+
+def test_a_log_that_has_nothing_below_a_warning_tells_no_kill() -> None:
+    warned = "[2026-11-20 03:00:13,900] WARN Unexpected error from /10.0.0.9 (org.apache.kafka.common.network.Selector)"
+    assert "killed" not in told(warned)
+    assert "does not tell a stop in order from a kill" in told(warned)
+    assert "No space left" in told(warned, FATAL, "java.io.IOException: No space left on device")
+
+
+def test_of_lines_without_a_time_that_is_known_it_is_said() -> None:
+    begun = "08:00:00.000 [main] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.X)"
+    failed = "08:10:00.000 [main] ERROR Error while reading (x)"
+    ordinary = [f"12:00:{number:02}.000 [main] INFO Rolled new log segment (kafka.log.UnifiedLog)" for number in range(60)] * 2
+    assert "cannot be told" in told(begun, failed, "java.io.IOException: No space left on device")
+    assert "No space left" not in told(begun, failed, "java.io.IOException: No space left on device", *ordinary)
+    assert "cannot be told" not in told("Error: Could not find or load main class kafka.Kafka")

@@ -1,8 +1,10 @@
 """Lines of Kafka's logs: each is known by the very words of 3.9.2, quoted and nothing more, and only as long as it is news."""
 
+from datetime import timedelta
+
 import pytest
 
-from domain.zk_to_kraft.log_lines import RUNNING, Told, current, found_in, loading_in, waiting_in
+from domain.zk_to_kraft.log_lines import RUNNING, Told, current, epochs_lately, found_in, loading_in, waiting_in
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
@@ -96,10 +98,20 @@ def test_what_lasts_as_long_as_the_process_is_never_too_old(kind: Told) -> None:
     assert found_in((old, start, new)) == ()
 
 
-def test_lines_without_a_stamp_stay() -> None:
-    """A stack trace belongs to the line before it."""
+def test_lines_without_a_stamp_stay_as_long_as_the_line_before() -> None:
+    """A stack trace belongs to it."""
     lines = ("[2026-11-20 03:00:00,000] ERROR", LIVING["unknown-config-resource"])
     assert current(lines) == lines
+    later = "[2026-11-20 03:05:00,000] INFO all is well"
+    assert current((*lines, later)) == (later,)
+    assert current(("no time at all", later)) == ("no time at all", later)
+
+
+def test_what_comes_after_a_clock_was_set_back_is_news_and_what_was_long_before_is_not() -> None:
+    old, before, after = (f"[2026-10-25 {time},000] INFO x" for time in ("02:00:00", "02:59:50", "02:00:01"))
+    assert current((old, before, after)) == (before, after)
+    epochs = [f"{after} Completed transition to Leader(localId=1, epoch={epoch}, x)" for epoch in (7, 8, 9)]
+    assert epochs_lately((before, *epochs), timedelta(hours=5), timedelta(seconds=60)) == 3
 
 
 def test_of_one_kind_the_last_line_counts() -> None:
