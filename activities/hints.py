@@ -382,6 +382,7 @@ def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation)
     wanted += [
         node.id for node in observation.nodes if node.metrics and node.metrics.zookeeper_session not in {None, "CONNECTED"}
     ]
+    wanted += [node.id for node in observation.nodes if node.metrics and node.metrics.metadata_error_count]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
     is_leaderless = situation.claim is Claim.NOBODY and situation.quorum in OF_ZOOKEEPER

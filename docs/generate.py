@@ -19,7 +19,7 @@ from domain.pages import docs_of
 from domain.policy import MigrationPolicy
 from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED
-from domain.zk_to_kraft.deaths import DEATHS, KILLED, SILENT, STOPPED, Ending
+from domain.zk_to_kraft.deaths import CURT, DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import RUNNING, Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
@@ -307,7 +307,7 @@ def blockers() -> str:
         "Of a member that serves, where a node gets no session:\n",
         _lines(TURNS_AWAY),
         "## A node that has died of none of these\n",
-        _endings((STOPPED, KILLED, SILENT)),
+        _endings((STOPPED, KILLED, CURT, SILENT)),
     ]
     return "\n".join(parts)
 

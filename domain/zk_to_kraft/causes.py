@@ -267,7 +267,7 @@ def leaders_word(looked: Looked, broker_id: int) -> str:
     leader = quorum_leader(looked.observation, looked.spec)
     if leader is None:
         return ""
-    quote = trouble_with(looked.hints.logs.get(leader.id, ()), f"broker {broker_id}", "registerBroker")
+    quote = trouble_with(looked.hints.logs.get(leader.id, ()), f"broker {broker_id}", f"id: {broker_id} rack", "registerBroker")
     return f". The log of {looked.name(leader.id)}, which leads, says: {quote}" if quote else ""
 
 

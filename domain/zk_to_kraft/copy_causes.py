@@ -13,11 +13,13 @@ from domain.zk_to_kraft.log_lines import (
     SUPERSET,
     UNKNOWN_CONFIG,
     WAITING_FOR_BROKERS,
+    WRITE_FAILED,
     WRITE_REFUSED,
     Found,
     found_in,
 )
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
 
 FLOOD = 5
@@ -113,13 +115,13 @@ def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
 
 def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
     are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
-    kinds = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE) if are_all_hybrid else (SUPERSET,)
+    kinds = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED) if are_all_hybrid else (SUPERSET,)
     for found in found_in(lines, kinds):
         yield cause(
             looked,
             WaitReason.COPY_NOT_COMPLETE,
             "the copy",
-            observed=f"the active controller says: {found.quote}",
+            observed=f"the active controller says: {with_thrown(found)}",
             expected=found.told.expected,
             fix=_claim_again(looked) if found.told is CLAIM_REFUSED else found.told.fix,
         )
@@ -165,13 +167,14 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if situation.claim is not Claim.KRAFT:
         yield _unclaimed(looked, name, zookeeper)
         return
-    quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, (CHECK_OP_FAILED, UNKNOWN_CONFIG))]
+    kinds = (CHECK_OP_FAILED, UNKNOWN_CONFIG, WRITE_FAILED)
+    quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, kinds)]
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {found.quote}" for found in quotes[:2]) + _asking(looked)
+    said = "".join(f". {name} says: {with_thrown(found)}" for found in quotes[:2]) + _asking(looked)
     unwritten = looked.hints.unwritten
-    is_flooded = not quotes and unwritten is not None and unwritten.more >= FLOOD
+    is_flooded = {found.told for found in quotes} <= {WRITE_FAILED} and unwritten is not None and unwritten.more >= FLOOD
     if unwritten is not None:
         said += _lacking(unwritten)
     if looked.hints.crowded:
@@ -247,7 +250,7 @@ def _lacking(unwritten: Unwritten) -> str:
 
 def _mended(quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
     if quotes:
-        return quotes[0].told.fix
+        return f"{quotes[0].told.fix} {STOP_CHANGING if is_flooded else ''}".strip()
     if is_dead:
         return CHECK_OP_FAILED.fix
     return STOP_CHANGING if is_flooded else CATCHING_UP
@@ -260,7 +263,7 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
             looked,
             WaitReason.DUAL_WRITE_NOT_CURRENT,
             looked.name(leader_id),
-            observed=f"its log says: {found.quote}",
+            observed=f"its log says: {with_thrown(found)}",
             expected=found.told.expected,
             fix=found.told.fix,
         )

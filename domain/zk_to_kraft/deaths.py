@@ -122,12 +122,12 @@ def ending_of(lines: Sequence[str], log_dirs: Sequence[str] = ()) -> Ending:
     said = _own(lines)
     if not said:
         return SILENT
-    ending = _ending_of(lines, said)
+    ending = _ending_of(lines, said, log_dirs)
     is_untimed = said[-1].at is None and any(START_OF_PROCESS.search(line) for line in lines)
     return replace(ending, observed=f"{ending.observed}{UNTIMED}") if is_untimed else ending
 
 
-def _ending_of(lines: Sequence[str], said: Sequence[Said]) -> Ending:
+def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[str]) -> Ending:
     stop = _stopped_by(said)
     if stop is not None:
         since = _since_the_end(said)

@@ -11,11 +11,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 from domain.zk_to_kraft.log_lines import (
+    BROKER_UNREACHED,
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
     FETCH_STOPPED,
     FETCHER_DIED,
+    ISR_INELIGIBLE,
     ISR_REFUSED,
     LOG_DIR_FAILED,
     LOGIN_FAILED,
@@ -25,10 +27,12 @@ from domain.zk_to_kraft.log_lines import (
     TOPIC_ID_DIFFERS,
     Found,
     Told,
+    all_found,
     current,
     found_in,
     of_this_process,
 )
+from domain.zk_to_kraft.refusals import exactly
 
 WHY_STOPPED = re.compile(
     r"(?:Unexpected error occurred while processing data for partition|Error while processing data for partition|"
@@ -47,7 +51,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     """The gravest thing that the log of a broker says of these partitions, which lag there, and of the way to their leaders."""
     lasting = found_in(lines, (LOG_DIR_FAILED, FETCHER_DIED))
     if lasting:
-        return _with_reason(lasting[0], lines)
+        return _with_reason(lasting[0])
     if refused := _refused(lines, partitions):
         return refused
     stopped = [found for name, found in _stopped(lines).items() if name in partitions]
@@ -55,7 +59,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
         return stopped[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
     found = answers or _last_of(_to_leaders(lines, leaders), (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT))
-    return None if found is None else _with_reason(found, lines)
+    return None if found is None else _with_reason(found)
 
 
 def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
@@ -65,10 +69,16 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     if refused := _refused(lines, partitions):
         return refused
     telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
-    found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED))), None) or _last_of(
+    found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED, ISR_INELIGIBLE))), None) or _last_of(
         telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
     )
-    return None if found is None else _with_reason(found, lines)
+    return None if found is None else _with_reason(found)
+
+
+def said_by_controller(lines: Sequence[str], broker_id: int) -> Found | None:
+    """Of the active controller's log: that it does not get through to a broker, which so hears of no new leader."""
+    found = _last_of(current(lines), (BROKER_UNREACHED,), (str(broker_id),))
+    return None if found is None else _with_reason(found)
 
 
 def _refused(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
@@ -84,8 +94,7 @@ def _to_leaders(lines: Sequence[str], leaders: Collection[int]) -> list[str]:
 def _last_of(lines: Sequence[str], kinds: Sequence[Told], names: Collection[str] | None = None) -> Found | None:
     """Of the first kind that there is the last line, of those that name one of these."""
     for kind in kinds:
-        hits = [found for line in lines for found in found_in((line,), (kind,))]
-        hits = [found for found in hits if names is None or set(names).intersection(found.named)]
+        hits = [found for found in all_found(lines, (kind,)) if names is None or set(names).intersection(found.named)]
         if hits:
             return hits[-1]
     return None
@@ -107,11 +116,10 @@ def _stopped(lines: Sequence[str]) -> dict[str, Found]:
     return stopped
 
 
-def _with_reason(found: Found, lines: Sequence[str]) -> Found:
+def _with_reason(found: Found) -> Found:
     """With what stands below its line, where that is an exception."""
-    own = of_this_process(lines)
-    below = [after for line, after in pairwise(own) if found.quote in line]
-    return replace(found, quote=_joined(found.quote, below[-1])) if below else found
+    exact = exactly(found)
+    return exact if exact is not found else replace(found, quote=_joined(found.quote, next(iter(found.thrown), "")))
 
 
 def _joined(words: str, below: str) -> str:

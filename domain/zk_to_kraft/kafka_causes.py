@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.decisions import WaitReason
 from domain.observed import Unanswered
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes
 from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
@@ -176,7 +176,7 @@ def _disagreement(looked: Looked, told: Unanswered, broker_id: int) -> Cause:
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
-        observed=told.why + complaints(looked, broker_id),
+        observed=told.why + leaders_word(looked, broker_id) + complaints(looked, broker_id),
         expected="all brokers list the same brokers",
         fix="After a broker has started or ended they differ for some seconds: look again. If it lasts, the one that lists too "
         "few or too many hears from no controller: look in its log for its session with ZooKeeper, and for `could not be "
@@ -203,7 +203,7 @@ def _unlisted(looked: Looked) -> Iterator[Cause]:
                 looked,
                 WaitReason.PARTITIONS_NOT_IN_SYNC,
                 looked.name(broker.id),
-                observed="it runs, and the other brokers do not list it",
+                observed="it runs, and the other brokers do not list it" + leaders_word(looked, broker.id),
                 expected="every broker is listed by the others",
                 fix="Its registration is gone or fenced. Look at its log for `Unable to register broker` or a lost session.",
             )

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
-from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
 from domain.zk_to_kraft.log_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
@@ -16,7 +16,7 @@ from domain.zk_to_kraft.log_lines import (
     LOG_DIR_FAILED,
     Found,
 )
-from domain.zk_to_kraft.situation import partitions_needing
+from domain.zk_to_kraft.situation import partitions_needing, quorum_leader
 from domain.zk_to_kraft.sparing import restart_of
 
 UNTHROTTLE = (
@@ -76,7 +76,12 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
         if said is not None:
             name = looked.broker_name(broker_id)
             return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
-    return "", complaints(looked, *missing, *leaders).removeprefix(". "), _by_itself(looked, missing)
+    for leader in filter(None, [quorum_leader(looked.observation, looked.spec)]):
+        lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
+        for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
+            return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
+    words = "".join(leaders_word(looked, broker_id) for broker_id in missing[:1]) + complaints(looked, *missing, *leaders)
+    return "", words.removeprefix(". "), _by_itself(looked, missing)
 
 
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:

@@ -6,8 +6,8 @@ knows: `said.py`.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 MAX_QUOTE = 240
@@ -37,8 +37,8 @@ class Told:
     """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
 
     `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
-    `is_lasting`: said once, and true until the process ends, however old the line is. `is_root`: what is said after it follows
-    from it.
+    `is_lasting`: said once, and true until the process ends, or says something that `over_with` fits, however old the line is.
+    `is_root`: what is said after it follows from it.
     """
 
     name: str
@@ -48,15 +48,22 @@ class Told:
     is_vague: bool = False
     is_lasting: bool = False
     is_root: bool = False
+    over_with: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)
 class Found:
-    """A line that was found: of which kind, the ids or names in it, and the words to quote."""
+    """A line that was found: of which kind, the ids or names in it, and the words to quote. `block`: where it stands, the line
+    with what was thrown below it, without frames."""
 
     told: Told
     named: tuple[str, ...]
     quote: str
+    block: tuple[str, ...] = ()
+
+    @property
+    def thrown(self) -> tuple[str, ...]:
+        return self.block[1:]
 
 
 WAITING_FOR_BROKERS = Told(
@@ -80,6 +87,9 @@ CONTROLLER_WITHOUT_FLAG = Told(
     "Put zookeeper.metadata.migration.enable=true back into that controller's file and restart it: never make it active "
     "before.",
 )
+STEP_OF_MIGRATION = re.compile(r"transitioning from \w+ to \w+ state")
+"""Of the migration driver: what has failed before that is over, and was written by what it did at that step."""
+
 WRITE_REFUSED = Told(
     "zookeeper-write-refused",
     re.compile(r"Encountered zk migration fault: Encountered ZooKeeper authentication in \w{1,60}"),
@@ -88,6 +98,20 @@ WRITE_REFUSED = Told(
     "lines after it in its log name the znode (NoAuth). Give the controllers' identity all rights there "
     "(zookeeper-security-migration.sh, or zkCli.sh setAcl), then restart the active controller: the next one writes what "
     "differs.",
+    is_lasting=True,
+    over_with=STEP_OF_MIGRATION,
+)
+WRITE_FAILED = Told(
+    "zookeeper-write-failed",
+    re.compile(r"Encountered ZooKeeper error during event \w{1,60}"),
+    "the active controller's every read and write of ZooKeeper succeeds",
+    "ZooKeeper has answered the active controller with an error, which the line below that in its log names. NoNode: somebody "
+    "has deleted that znode, or one above it; put it back, or delete through Kafka what it was about. BadVersion, NodeExists: "
+    "somebody else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
+    "zkCli.sh). SessionExpired: an outage, which is over. Where it does not go on by itself within a minute after that, "
+    "restart the active controller: the next one writes what differs.",
+    is_lasting=True,
+    over_with=STEP_OF_MIGRATION,
 )
 CHECK_OP_FAILED = Told(
     "check-op-failed",
@@ -103,6 +127,23 @@ UNKNOWN_CONFIG = Told(
     "no config that ZooKeeper cannot hold while both are written",
     "Delete it: kafka-configs.sh --alter --entity-type client-metrics --entity-name NAME --delete-config …  "
     "Dual write goes on by itself within seconds.",
+)
+BROKER_UNREACHED = Told(
+    "broker-unreached",
+    re.compile(r"to broker \S{1,200} \(id: (\d+) rack: [^)]{0,60}\)(?: was unsuccessful|\. Reconnecting to broker)"),
+    "the active controller reaches every hybrid broker, and is let in",
+    "The controllers tell hybrid brokers of changes at their inter-broker listener. Look at the way there from the active "
+    "controller, and at what the controllers' files have for that listener: listener.security.protocol.map, "
+    "inter.broker.listener.name or security.inter.broker.protocol, and a login and trust store that brokers know. What is "
+    "corrected there, a controller has from its restart on: one at a time, the active one last.",
+)
+METADATA_FAULT = Told(
+    "metadata-fault",
+    re.compile(r"Encountered (?:metadata (?:loading|publishing)|quorum controller) fault: [^:={\[\"'\\]{1,120}"),
+    "a node that applies every change",
+    "It goes on with something else in memory than the quorum's log says. Mend what was thrown, where it lies with the node, "
+    "then restart it: it applies all anew.",
+    is_lasting=True,
 )
 REGISTRATION_UNSUPPORTED = Told(
     "registration-unsupported-version",
@@ -125,13 +166,32 @@ REGISTRATION_REMOVED = Told(
     "starts, and a stop in order does not end, for it asks the controllers first: where its partitions can spare it, kill -9, "
     "then start it.",
 )
+REGISTRATION_TOO_EARLY = Told(
+    "registration-of-other-mode",
+    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error BROKER_ID_NOT_REGISTERED"),
+    "hybrid brokers, and controllers with the migration flag, until the copy is complete; brokers in KRaft mode after it",
+    "Either it was started in KRaft mode before the copy: put back the file that this migration wrote, and start it with that. "
+    "Or it is hybrid, and the active controller has no zookeeper.metadata.migration.enable, or a metadata.version below 3.4: "
+    "look at the controllers. Mend that; a broker tries again by itself.",
+)
+REGISTRATION_MISUNDERSTOOD = Told(
+    "registration-misunderstood",
+    re.compile(
+        r"Unable to register (?:the )?broker (\d+) because (?:of an API version problem|the controller returned an invalid)"
+    ),
+    "controllers of the brokers' version at the addresses in controller.quorum.voters",
+    "Who answers there does not know that request: compare the versions of controllers and broker, and look whether "
+    "controller.quorum.voters names the controllers' own listeners, and no broker's. Mend that; the broker tries again "
+    "by itself.",
+)
 REGISTRATION_REFUSED = Told(
     "registration-refused",
     re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error ([A-Z_]+)"),
     "the controllers accept the broker's registration",
-    "The active controller's log of the same second says what it does not accept: a directory.id that another broker has (a "
-    "disk that was cloned, a meta.properties that was put back), a principal that may not do ClusterAction. Mend that; the "
-    "broker tries again by itself.",
+    "The active controller's log of the same second says what it does not accept. INVALID_REGISTRATION: a directory.id that "
+    "another broker has (a disk that was cloned, a meta.properties that was put back), or a broker without the listener that "
+    "controllers reach brokers by (inter.broker.listener.name). CLUSTER_AUTHORIZATION_FAILED: a principal that may not do "
+    "ClusterAction. INCONSISTENT_CLUSTER_ID: controllers of another cluster. Mend that; the broker tries again by itself.",
 )
 FENCED = Told(
     "broker-fenced",
@@ -272,6 +332,14 @@ ISR_REFUSED = Told(
     "The followers may be well: the controller does not take down what the leader says of them. Look at the controller's log "
     "of the same second; where there is no controller, at ZooKeeper or the quorum.",
 )
+ISR_INELIGIBLE = Told(
+    "isr-ineligible",
+    re.compile(r"since the controller rejected the request with (INELIGIBLE_REPLICA|OPERATION_NOT_ATTEMPTED)"),
+    "followers that the active controller holds for alive",
+    "The follower fetches, and the active controller takes nobody into the ISR whom it holds for fenced, for ending, or for "
+    "another process of that id. Look in the follower's log for what the controllers answer its heartbeats, and in the active "
+    "controller's for `Fencing broker`: once it is unfenced, it comes into the ISR by itself.",
+)
 TOO_MANY_CONNECTIONS = Told(
     "too-many-connections",
     re.compile(r"Rejected connection from /?\S{1,60}, address already has the configured maximum of \d+ connections"),
@@ -285,11 +353,16 @@ RUNNING = (
     NO_BROKERS_KNOWN,
     CONTROLLER_WITHOUT_FLAG,
     WRITE_REFUSED,
+    WRITE_FAILED,
     CHECK_OP_FAILED,
     UNKNOWN_CONFIG,
+    METADATA_FAULT,
+    BROKER_UNREACHED,
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
     REGISTRATION_REMOVED,
+    REGISTRATION_TOO_EARLY,
+    REGISTRATION_MISUNDERSTOOD,
     REGISTRATION_REFUSED,
     FENCED,
     CLUSTER_REFUSED,
@@ -310,6 +383,7 @@ RUNNING = (
     FETCH_INVALID,
     CHANNEL_DIED,
     ISR_REFUSED,
+    ISR_INELIGIBLE,
     TOO_MANY_CONNECTIONS,
 )
 """What a living process says. The first pattern that fits a line counts."""
@@ -317,6 +391,8 @@ REFUSALS = (
     REGISTRATION_REMOVED,
     REGISTRATION_UNSUPPORTED,
     REGISTRATION_DUPLICATE,
+    REGISTRATION_TOO_EARLY,
+    REGISTRATION_MISUNDERSTOOD,
     REGISTRATION_REFUSED,
     CLUSTER_REFUSED,
     TLS_FAILED,
@@ -359,6 +435,12 @@ EPOCH = re.compile(r"Completed transition to \w{1,20}\(.{0,80}?\bepoch=(\d+)")
 AGENT_LINES = 10
 """An agent speaks right before the first line of Kafka itself."""
 
+FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
+OF_A_TRACE = re.compile(
+    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
+)
+"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
+
 SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
@@ -385,14 +467,35 @@ def since_registered(lines: Sequence[str]) -> tuple[str, ...]:
 def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Found, ...]:
     """Of each kind what its last line says, in the order of the kinds."""
     lasting = [kind for kind in kinds if kind.is_lasting]
-    newest: dict[str, Found] = {}
-    for line in of_this_process(lines) if lasting else ():
-        if (found := first_of(line, lasting)) is not None:
-            newest[found.told.name] = found
-    for line in current(lines):
-        if (found := first_of(line, kinds)) is not None:
-            newest[found.told.name] = found
+    own = of_this_process(lines) if lasting else ()
+    newest = {found.told.name: found for kind in lasting for found in all_found(_since_over(own, kind), (kind,))}
+    newest |= {found.told.name: found for found in all_found(current(lines), [kind for kind in kinds if not kind.is_lasting])}
     return tuple(newest[kind.name] for kind in kinds if kind.name in newest)
+
+
+def _since_over(lines: Sequence[str], kind: Told) -> Sequence[str]:
+    over = [number for number, line in enumerate(lines) if kind.over_with is not None and kind.over_with.search(line)]
+    return lines[over[-1] + 1 :] if over else lines
+
+
+def all_found(lines: Sequence[str], kinds: Sequence[Told]) -> Iterator[Found]:
+    """Every line that fits a kind, with what was thrown there."""
+    for block in _blocks(lines):
+        for line in block:
+            if (found := first_of(line, kinds)) is not None:
+                yield replace(found, block=block)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    block: list[str] = []
+    for line in lines:
+        if block and not OF_A_TRACE.match(line) and not line.startswith("java.lang.OutOfMemoryError"):
+            yield tuple(block)
+            block = []
+        if not FRAME.match(line):
+            block.append(line)
+    if block:
+        yield tuple(block)
 
 
 def silence_in(lines: Sequence[str]) -> Found | None:

@@ -12,6 +12,7 @@ from domain.zk_to_kraft.causes import (
     UNKNOWN_MODES,
     Cause,
     Looked,
+    Mode,
     Serving,
     cause,
     complaints,
@@ -25,8 +26,8 @@ from domain.zk_to_kraft.log_lines import (
     CLUSTER_REFUSED,
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
+    METADATA_FAULT,
     PEER_UNREACHABLE,
-    REFUSALS,
     TLS_FAILED,
     Found,
     current,
@@ -35,7 +36,8 @@ from domain.zk_to_kraft.log_lines import (
 )
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.said import said_in
+from domain.zk_to_kraft.refusals import refusals_in
+from domain.zk_to_kraft.said import said_in, with_thrown
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     ControllerSituation,
@@ -93,6 +95,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             yield not_ready(looked, view)
         elif isinstance(node, ControllerSituation):
             yield from _not_caught_up(looked, node)
+            yield from _session(looked, node)
             yield from _storage(looked, view) if node.mode is not ControllerMode.ABSENT else ()
         elif isinstance(node, BrokerSituation):
             yield from _left_behind(looked, node)
@@ -177,7 +180,7 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     follows = metrics.raft_leader if metrics is not None else None
     lines = looked.hints.logs.get(node.id, ())
     cut_off = _cut_off(lines)
-    said = found_in(lines, (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED)) or ((cut_off,) if cut_off is not None else ())
+    said = refusals_in(lines, (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED)) or ((cut_off,) if cut_off is not None else ())
     yield cause(
         looked,
         WaitReason.CONTROLLERS_NOT_READY,
@@ -217,7 +220,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     if looked.situation.registration is not Registration.DIFFERS or node.mode not in REGISTERING or _are_all_counted(looked):
         return
     controllers = {str(c.id) for c in looked.spec.controllers}
-    refusals = found_in(since_registered(looked.hints.logs.get(node.id, ())), REFUSALS)
+    refusals = refusals_in(since_registered(looked.hints.logs.get(node.id, ())))
     for found in [f for f in refusals if f.told is not PEER_UNREACHABLE or controllers.intersection(f.named)][:1]:
         yield cause(
             looked,
@@ -290,11 +293,16 @@ def _reformatted(looked: Looked, view: NodeView) -> str:
     )
 
 
-def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
-    """GF11: a broker that has lost ZooKeeper while others have it, as far as its metrics tell."""
+IN_ZOOKEEPER: frozenset[Mode] = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, ControllerMode.MIGRATING})
+OF_CONTROLLERS_SESSION = (WaitReason.COPY_NOT_COMPLETE, WaitReason.DUAL_WRITE_NOT_CURRENT)
+
+
+def _session(looked: Looked, node: BrokerSituation | ControllerSituation) -> Iterator[Cause]:
+    """GF11: a node that has lost ZooKeeper while others have it, as far as its metrics tell. Controllers have a session from
+    their start to the end of the migration."""
     metrics = looked.observation.node(node.id).metrics
     session = metrics.zookeeper_session if metrics is not None else None
-    is_cut = session not in {None, "CONNECTED"} and node.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
+    is_cut = session not in {None, "CONNECTED"} and node.mode in IN_ZOOKEEPER
     if is_cut and looked.observation.zookeeper is not None:
         name, lines = looked.name(node.id), looked.hints.logs.get(node.id, ())
         known = next(iter(found_in(lines, (ANSWER_TOO_LARGE,))), None) or _cut_off(lines)
@@ -306,7 +314,7 @@ def _session(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
             looked,
             "GF11",
             name,
-            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            *(OF_CONTROLLERS_SESSION if isinstance(node, ControllerSituation) else (WaitReason.PARTITIONS_NOT_IN_SYNC,)),
             observed=f"its session with ZooKeeper is {session}, while ZooKeeper answers us{said}{words}",
             expected="CONNECTED",
             fix=cure or f"Look at the way from {name} to ZooKeeper: network, zookeeper.connect, credentials.",
@@ -369,11 +377,13 @@ def _errors(looked: Looked, view: NodeView) -> Iterator[Cause]:
     count = view.metrics.metadata_error_count if view.metrics is not None else None
     if count:
         name = looked.name(view.id)
+        said = found_in(looked.hints.logs.get(view.id, ()), (METADATA_FAULT,))
+        last = "".join(f". The last, by its log: {with_thrown(found)}" for found in said)
         yield cause(
             looked,
             "GF10",
             name,
-            observed=f"{count} errors while it applied metadata, since its start",
+            observed=f"{count} errors while it applied metadata, since its start{last}",
             expected="MetadataErrorCount 0",
             fix=f"Its log has each with its stack trace. Restart {name} once they are understood: what it has in memory "
             "differs "

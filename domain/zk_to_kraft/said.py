@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, takewhile
 
-from domain.zk_to_kraft.log_lines import MAX_QUOTE, current, times_of
+from domain.zk_to_kraft.log_lines import FRAME, MAX_QUOTE, OF_A_TRACE, Found, current, times_of
 from domain.zk_to_kraft.rehearsal_log import stripped
 
 CHARACTERS_JUDGED = 800
@@ -14,7 +14,6 @@ CHARACTERS_JUDGED = 800
 SHOWN_LINES = 3
 """Of the errors that are not known, those that are shown."""
 
-FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
 PLACE = re.compile(r"^\s*at (?:[\w.@-]*/+)*([\w.$<>]+)\(")
 OF_JAVA = re.compile(r"(?:javax?|jdk|sun|com\.sun|scala)\.")
 OF_KAFKA_AND_JAVA = re.compile(
@@ -27,12 +26,9 @@ LEVEL = re.compile(
 TROUBLE = re.compile(
     r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
 )
+RETRIED = re.compile(r"\b[Ww]ill retry\b")
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
-OF_A_TRACE = re.compile(
-    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
-)
-"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
 ERROR = re.compile(
     r"^(?:.{0,40}\b(?:ERROR|FATAL)\b|Exception in thread|Exception: |(?:Caused by: |Suppressed: )?[\w.$]+(?:Exception|Error|"
     r"Fault)\b|"
@@ -44,12 +40,13 @@ THROWN = re.compile(
 )
 REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 PLAIN = re.compile(
-    r"((?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|: (?:Permission denied|No such file or directory|Operation not permitted|"
-    r"(?:I/O|Input/output) error|No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
-    r"(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|"
+    r"(KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?|Not(?:After|Before): [A-Z][\w :]{1,40}|"
+    r"Invalid username or password|(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|"
+    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|No space left on device|Read-only file system|"
+    r"Resource temporarily unavailable)\b|(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|"
     r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
 )
-"""Paths, in small letters only, for what is encoded has others as well; what the system
+"""Words that hold no secret, and paths. Those in small letters only, for what is encoded has others as well; what the system
 says that has failed; addresses and times."""
 SPEAKER = re.compile(
     r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
@@ -100,22 +97,40 @@ def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
 def complaint_in(lines: Sequence[str]) -> str:
     """The last error that a process which runs has told of, else its last warning, with what that was caused by; empty where it
     complains of nothing. Nothing that is long over: `current`.
+
+    What has thrown something, or will be tried again, is a warning, however softly it is said.
     """
-    said = list(said_in(current(lines)))
-    for levels in (FAILURES, WARNINGS):
-        heads = [number for number, one in enumerate(said) if one.level in levels and LEVEL.match(one.text)]
-        if heads:
-            below = takewhile(lambda one: not LEVEL.match(one.text), said[heads[-1] + 1 :])
-            causes = [one for one in below if one.level in levels and THROWN.match(one.text)]
-            return shown([said[heads[-1]], *causes[-1:]])
-    return ""
+    blocks = list(_blocks(list(said_in(current(lines)))))
+    errors = [block for block in blocks if block[0].level in FAILURES]
+    warnings = [block for block in blocks if block[0].level in WARNINGS or len(block) > 1 or RETRIED.search(block[0].text)]
+    return _with_cause((errors or warnings)[-1]) if errors or warnings else ""
+
+
+def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Each line with what was thrown below it."""
+    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
+    for head, until in pairwise([*heads, len(said)]):
+        below = takewhile(lambda one: one.level, said[head + 1 : until])
+        yield [said[head], *(one for one in below if THROWN.match(one.text))]
+
+
+def _with_cause(block: Sequence[Said]) -> str:
+    return shown([block[0], *block[1:][-1:]])
+
+
+def with_thrown(found: Found) -> str:
+    """Its words, with the last that was thrown there."""
+    thrown = [line for line in found.thrown if THROWN.match(line) and found.quote not in line]
+    told = f": {_without_secrets(thrown[-1].removeprefix('Caused by: '))[:MAX_QUOTE]}" if thrown else ""
+    return f"{found.quote}{told}"
 
 
 def trouble_with(lines: Sequence[str], *names: str) -> str:
     """The last that this process has said of one of these that did not go as it should; empty where there is nothing."""
     about = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
-    said = [one for one in said_in(current(lines)) if about.search(one.text) and TROUBLE.search(one.text)]
-    return shown(said[-1:])
+    blocks = _blocks(list(said_in(current(lines))))
+    found = [block for block in blocks if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block)]
+    return _with_cause(found[-1]) if found else ""
 
 
 def foreign_place(lines: Sequence[str]) -> str:
@@ -140,7 +155,7 @@ def shown(said: Sequence[Said]) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    """Times, kinds of errors and paths stay: they say where to look."""
+    """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
     found = LEVEL.match(text) or THROWN.match(text) or SPEAKER.match(text)
     begun = found.end() if found is not None else 0
     parts = PLAIN.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))

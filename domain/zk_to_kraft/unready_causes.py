@@ -9,9 +9,7 @@ from domain.observation import NodeView
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.log_lines import (
     ENDED,
-    REFUSALS,
     age_of,
-    found_in,
     loading_in,
     said_by_new,
     silence_in,
@@ -19,6 +17,7 @@ from domain.zk_to_kraft.log_lines import (
     waiting_in,
 )
 from domain.zk_to_kraft.modes import left_out
+from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import complaint_in, last_of
 
 EXPLAINED_BY = {
@@ -232,6 +231,25 @@ AWAIT_SERVING = (
     "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
     "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
 )
+AWAITED = {
+    "controller quorum voters future": "It looks up the controllers: every host in controller.quorum.voters has to be resolved "
+    "on its machine (getent hosts). It goes on by itself.",
+    "broker metadata publishers to be installed": "It reads the quorum's log, and needs a controller that leads. Look whether "
+    "one does, and whether this node reaches the controllers' listener. It goes on by itself.",
+    "controller to acknowledge that we are caught up": "It has to register, and to have the whole quorum's log. Look whether a "
+    "controller leads, what it answers to `registerBroker`, and whether this node reaches the controllers' listener (a "
+    "firewall, TLS, SASL, controller.quorum.voters). It goes on by itself.",
+    "initial broker metadata update to be published": "It makes of the quorum's log what it serves: its logs are read, and "
+    "topics, configs and ACLs are applied. Give it a minute; how long that takes goes by its disks.",
+    "broker to be unfenced": "The active controller unfences it once its heartbeats come and it has the log up to its own "
+    "registration. Look whether a controller leads, and what it answers to the heartbeats (`Unable to send broker heartbeat`, "
+    "`received error` in this node's log). It goes on by itself.",
+    "all of the authorizer futures to be completed": "Its authorizer waits: Kafka's own for the quorum's log, a plug-in for "
+    "its own service. Look whether that answers. It goes on by itself.",
+    "all of the SocketServer Acceptors to be started": "Its listeners open last, once the authorizer lets them. It goes on by "
+    "itself.",
+}
+"""By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
 LOADS = "It reads its logs, and after a stop that was not clean checks all that was not flushed"
 AWAIT_LOGS = (
     "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
@@ -256,16 +274,19 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
     )
     lines = looked.hints.logs.get(view.id, ())
-    refused, loading, awaited = found_in(lines, REFUSALS), loading_in(lines), waiting_in(lines)
+    refused, loading, awaited = refusals_in(lines), loading_in(lines), waiting_in(lines)
     said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
     said += [f"It waits for {awaited}, by its log"] if awaited else []
     fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
     is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
     begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
     observed = ". ".join([begun, *filter(None, [state]), *said])
-    if not said:
-        observed += complaints(looked, view.id) + _last_word(looked, view.id) + _threads(looked, name)
-    hangs = not said and _hangs(looked, name)
+    is_explained = bool(refused or loading)
+    if not is_explained:
+        observed += complaints(looked, view.id)
+        observed += leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else ""
+        observed += ("" if awaited else _last_word(looked, view.id)) + _threads(looked, name)
+    hangs = not is_explained and _hangs(looked, name)
     return cause(
         looked,
         WaitReason.NODE_NOT_READY,
@@ -273,6 +294,6 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=observed,
         expected=f"{name} serves",
-        fix=fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAIT_SERVING),
+        fix=fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING)),
         since=view.process.started_at if view.process is not None else None,
     )

@@ -1366,3 +1366,82 @@ def test_who_asks_zookeeper_most_is_told_where_it_does_not_keep_up() -> None:
     (entry,) = found(DUAL, hints=Hints(servers=states, busiest=busiest))
     assert "10.9.9.9:4000 (5400 requests a second)" in entry.observed
     assert "10.9.9.9:4000 (5400 requests a second)" in behind(busiest=busiest).observed
+
+
+FAILED = (
+    f"{SAID} INFO [KRaftMigrationDriver id={LEADER}] Encountered ZooKeeper error during event MetadataChangeEvent{{}}. Will "
+    "retry.",
+    "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /config/users/x",
+)
+BEHIND = with_metrics(with_zookeeper(DUAL, migration=STALE_COPY.model_copy(update={"offset": 1})), LEADER, write_behind_lag=9)
+
+
+@pytest.mark.parametrize("seen", [HYBRID, BEHIND])
+def test_what_zookeeper_has_answered_the_driver_is_told_though_it_says_so_in_passing(seen: Observation) -> None:
+    (entry,) = [entry for entry in found(seen, hints=Hints(logs={LEADER: FAILED})) if "says" in entry.observed]
+    assert "NoNode for /config/users/x" in entry.observed
+    assert "NoNode" in entry.fix
+
+
+def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
+    hints = Hints(logs={LEADER: FAILED}, unwritten=Unwritten(("300 config",), (), 50, 1.0))
+    (entry,) = found(BEHIND, hints=hints)
+    assert "NoNode" in entry.fix
+    assert "Somebody changes the cluster's metadata without pause" in entry.fix
+
+
+def test_a_controller_that_does_not_get_through_to_a_broker_is_whose_fault_it_is() -> None:
+    lines = (
+        f"{SAID} WARN [RequestSendThread controllerId={LEADER}] Controller {LEADER}'s connection to broker b2:9092 (id: "
+        "2 rack: null) was unsuccessful (kafka.controller.RequestSendThread)",
+        "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed: Invalid username or password",
+    )
+    seen = with_kafka(DUAL, under_replicated=(PartitionFault(partition="orders-3", missing=(2,), leader=1),))
+    (entry,) = found(seen, hints=Hints(logs={LEADER: lines}))
+    assert entry.object == f"controller-{LEADER}"
+    assert "SaslAuthenticationException" in entry.observed
+    assert "restart broker" not in entry.fix
+    (unlisted,) = found(with_kafka(DUAL, broker_ids=(1, 3)), hints=Hints(logs={LEADER: lines}))
+    assert "Invalid username or password" in unlisted.observed
+
+
+def test_a_controller_without_its_session_keeps_the_copy_waiting() -> None:
+    lines = (f"{SAID} WARN Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection. Attempting reconnect",)
+    seen = with_metrics(HYBRID, LEADER, zookeeper_session="CONNECTING")
+    (entry,) = found(seen, hints=Hints(logs={LEADER: lines}))
+    assert (entry.code, entry.object) == ("GF11", f"controller-{LEADER}")
+    assert "Closing socket connection" in entry.observed
+
+
+def test_an_error_in_applying_metadata_is_told_with_its_words() -> None:
+    fault = (
+        "Encountered metadata publishing fault: Error updating topic orders with new configuration: secret=hunter2 in "
+        "MetadataDelta up to 900 (org.apache.kafka.server.fault.LoggingFaultHandler)"
+    )
+    lines = (f"{SAID} ERROR {fault}", "java.lang.IllegalArgumentException: the moon is full")
+    (entry,) = found(with_metrics(DUAL, 2, metadata_error_count=1), hints=Hints(logs={2: lines}))
+    assert "Error updating topic orders with new configuration: java.lang.IllegalArgumentException: the moon" in entry.observed
+    assert "hunter2" not in entry.observed
+
+
+def test_what_a_node_waits_for_does_not_hide_what_it_complains_of() -> None:
+    lines = (
+        f"{SAID} INFO [BrokerServer id=2] Waiting for the broker to be unfenced (kafka.server.BrokerServer)",
+        f"{SAID} WARN Broker 2 sent a heartbeat request but received error NOT_CONTROLLER. (kafka.server.X)",
+    )
+    (entry,) = found(with_metrics(DUAL, 2, broker_state=2), hints=Hints(logs={2: lines}))
+    assert "It waits for broker to be unfenced" in entry.observed
+    assert "received error NOT_CONTROLLER" in entry.observed
+    assert "unfences it" in entry.fix
+
+
+def test_a_write_that_was_refused_is_told_until_another_controller_has_written_it() -> None:
+    refused = (
+        f"{STARTED[:26]} ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in MetadataChangeEvent{{}}"
+    )
+    later = f"{SAID[:12]} 05:00:00,000] INFO all is well"
+    step = f"{SAID[:12]} 04:00:00,000] INFO x transitioning from SYNC_KRAFT_TO_ZK to KRAFT_CONTROLLER_TO_BROKER_COMM state"
+    assert keys(found(DUAL, hints=Hints(logs={LEADER: (refused, later)}))) == [
+        ("dual-write-not-current", f"controller-{LEADER}")
+    ]
+    assert found(DUAL, hints=Hints(logs={LEADER: (refused, step, later)})) == []

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.zk_to_kraft.log_lines import RUNNING, Told, current, epochs_lately, found_in, loading_in, waiting_in
+from domain.zk_to_kraft.said import with_thrown
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
 LIVING = {
@@ -17,6 +18,20 @@ LIVING = {
     "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=386, lastContainedEpoch=4, "
     "lastContainedLogTimeMs=1795374628835), "
     "isSnapshot=false} (org.apache.kafka.server.fault.LoggingFaultHandler)",
+    "zookeeper-write-failed": "INFO [KRaftMigrationDriver id=3000] Encountered ZooKeeper error during event "
+    "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=900, lastContainedEpoch=4), isSnapshot=false}. Will "
+    "retry. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)",
+    "metadata-fault": "ERROR Encountered metadata publishing fault: Error updating topic orders with new configuration: "
+    "segment.bytes=7 in MetadataDelta up to 900 (org.apache.kafka.server.fault.LoggingFaultHandler)",
+    "broker-unreached": "WARN [RequestSendThread controllerId=3001] Controller 3001's connection to broker b2:9092 (id: 2 "
+    "rack: null) was unsuccessful (kafka.controller.RequestSendThread)",
+    "registration-of-other-mode": "INFO [BrokerLifecycleManager id=1] Unable to register broker 1 because the controller "
+    "returned error BROKER_ID_NOT_REGISTERED (kafka.server.BrokerLifecycleManager)",
+    "registration-misunderstood": "ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an API version "
+    "problem. (kafka.server.BrokerLifecycleManager)",
+    "isr-ineligible": "INFO [Partition orders-3 broker=1] Failed to alter partition to PendingExpandIsr(newInSyncReplicaId=2, "
+    "sentLeaderAndIsr=x) since the controller rejected the request with INELIGIBLE_REPLICA. Partition state has been reset to "
+    "the latest committed state CommittedPartitionState(isr=Set(1)). (kafka.cluster.Partition)",
     "check-op-failed": "INFO Check op on KRaft Migration ZNode failed. Sent zkVersion = 812. This indicates that another",
     "unknown-config-resource": "java.lang.RuntimeException: Unknown config resource type CLIENT_METRICS",
     "registration-unsupported-version": "INFO Unable to register broker 1 because the controller returned error "
@@ -96,6 +111,20 @@ def test_what_lasts_as_long_as_the_process_is_never_too_old(kind: Told) -> None:
     old, new = "[2026-11-20 03:00:00,000] " + LIVING[kind.name], "[2026-11-20 09:00:00,000] INFO all is well"
     assert [found.told for found in found_in((old, new))] == [kind]
     assert found_in((old, start, new)) == ()
+
+
+def test_what_lasts_is_over_with_the_words_that_end_it() -> None:
+    failed = LIVING["zookeeper-write-failed"]
+    step = "INFO [KRaftMigrationDriver id=1] 1 transitioning from SYNC_KRAFT_TO_ZK to KRAFT_CONTROLLER_TO_BROKER_COMM state"
+    assert found_in((failed, step)) == ()
+    assert len(found_in((step, failed))) == 1
+
+
+def test_a_line_is_found_with_what_was_thrown_there() -> None:
+    code = "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /config/users/x"
+    (found,) = found_in((LIVING["zookeeper-write-failed"], code, "\tat a.b.C(D.java:1)", "INFO all is well"))
+    assert found.thrown == (code,)
+    assert "NoNode for /config/users/x" in with_thrown(found)
 
 
 def test_lines_without_a_stamp_stay_as_long_as_the_line_before() -> None:

@@ -7,7 +7,7 @@ from domain.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
-from domain.zk_to_kraft.said import complaint_in
+from domain.zk_to_kraft.said import complaint_in, trouble_with
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
@@ -102,3 +102,22 @@ def test_the_log_of_a_node_in_our_hands_is_read_whatever_it_seems_to_be() -> Non
     situation = situation_of(seen, SPEC, POLICY)
     assert 2 not in worth_reading(SPEC, seen, situation)
     assert 2 in worth_reading(SPEC, seen, situation, {"broker-2"})
+
+
+RETRIED = "[2026-11-20 03:00:25,000] INFO Encountered ZooKeeper error during event BecomeZkControllerEvent. Will retry. (x)"
+NO_NODE = "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /config/users/x"
+
+
+def test_what_has_thrown_something_or_will_be_tried_again_is_a_complaint_however_softly_it_is_said() -> None:
+    assert "KeeperErrorCode = NoNode for /config/users/x" in complaint_in([INFO, RETRIED, NO_NODE, INFO])
+    assert "Will retry" in complaint_in([RETRIED, INFO])
+    assert "does not shine" in complaint_in([INFO, *TRACE[:2], INFO])
+
+
+def test_who_is_named_below_a_line_is_named_with_it() -> None:
+    warned = "[2026-11-20 03:00:20,000] WARN Controller 3001's connection to broker b2:9092 (id: 2 rack: null) was unsuccessful"
+    thrown = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed: Invalid username or password"
+    told = trouble_with([warned, thrown, INFO], "broker 2", "id: 2 rack")
+    assert "was unsuccessful" in told
+    assert "Invalid username or password" in told
+    assert trouble_with([warned, thrown], "broker 22", "id: 22 rack") == ""

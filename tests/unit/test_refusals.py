@@ -1,0 +1,48 @@
+"""Why a node that runs is turned away: by what was thrown below the line that says so, with what mends that."""
+
+import pytest
+
+from domain.zk_to_kraft.log_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED
+from domain.zk_to_kraft.refusals import refusals_in
+
+HANDSHAKE = (
+    "[2026-11-20 03:00:05,000] ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an authentication "
+    "exception. (kafka.server.BrokerLifecycleManager)",
+    "org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed",
+)
+OUT_OF_DATE = "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 22 00:00:00 UTC 2026"
+KERBEROS = (
+    "[2026-11-20 03:00:05,000] ERROR [NodeToControllerChannelManager id=1 name=registration] Connection to node 3000 "
+    "(c1/10.0.0.1:9093) failed authentication due to: An error: (java.security.PrivilegedActionException: "
+    "javax.security.sasl.SaslException: GSS initiate failed [Caused by GSSException: No valid credentials provided (Mechanism "
+    "level: {})]) occurred when evaluating SASL token received from the Kafka Broker. (org.apache.kafka.clients.NetworkClient)"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "words", "fix"),
+    [
+        ((*HANDSHAKE, OUT_OF_DATE), TLS_FAILED.name, "NotAfter: Sun Nov 22", "Renew it"),
+        (HANDSHAKE, TLS_FAILED.name, "SSL handshake failed", "Compare the key and trust stores"),
+        ((KERBEROS.format("Failed to find any Kerberos tgt"),), LOGIN_FAILED.name, "Kerberos tgt", "Its ticket is over"),
+        ((KERBEROS.format("Clock skew too great (37)"),), LOGIN_FAILED.name, "Clock skew too great", "Set the clock"),
+        (
+            ("ERROR x failed authentication due to: Invalid username or password",),
+            LOGIN_FAILED.name,
+            "failed",
+            "compare the SASL",
+        ),
+        (
+            ("INFO Unable to register broker 1 because the controller returned error INVALID_REGISTRATION",),
+            REGISTRATION_REFUSED.name,
+            "INVALID_REGISTRATION",
+            "inter.broker.listener.name",
+        ),
+    ],
+)
+def test_a_refusal_is_told_with_its_reason(lines: tuple[str, ...], name: str, words: str, fix: str) -> None:
+    (found,) = refusals_in(lines)
+    assert found.told.name == name
+    assert words in found.quote
+    assert fix in found.told.fix
+    assert "start it" not in found.told.fix, "it runs"
