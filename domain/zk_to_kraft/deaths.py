@@ -30,7 +30,7 @@ from domain.zk_to_kraft.log_lines import (
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
-from domain.zk_to_kraft.unconnected import unconnected_in
+from domain.zk_to_kraft.unconnected import of_the_dead, unconnected_in
 
 DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
@@ -194,7 +194,7 @@ def _lived_on_with(lines: Sequence[str], *, is_refused: bool) -> list[Found]:
     answers = found_in(lines, REFUSALS)[:1] if is_refused else ()
     cut_off = unconnected_in(_at_the_end(_own(lines)))
     is_told = any(found.told is not PEER_UNREACHABLE for found in answers)
-    return list(answers) if is_told or cut_off is None else [cut_off]
+    return list(answers) if is_told or cut_off is None else [of_the_dead(cut_off)]
 
 
 def words_of(lines: Sequence[str]) -> tuple[str, ...]:

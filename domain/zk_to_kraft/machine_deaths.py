@@ -127,7 +127,6 @@ JAVA = (
         "Codecs unpack one into java.io.tmpdir (/tmp) and load it from there. Where that is full, not writable or mounted "
         "noexec (`findmnt -T /tmp`), put -Djava.io.tmpdir=DIR, of a directory that allows it, into KAFKA_OPTS of its start "
         "command. Else the library is not for this machine, or asks for another one that is not installed. Then start it.",
-        is_root=True,
     ),
     Told(
         "java-failed",

@@ -39,17 +39,17 @@ FORBIDDEN = Told(
     re.compile(r"(?:Bind|Socket|Connect)Exception: (?:Permission denied|Operation not permitted)"),
     "a machine that lets the node connect",
     "Its own host forbids the connection: a firewall's rule for what goes out, a security module (dmesg: avc: denied "
-    "name_connect), or the unit that it runs in (IPAddressDeny=, RestrictAddressFamilies=). Take that back; it tries again by "
-    "itself.",
+    "name_connect), or the unit that it runs in (IPAddressDeny=, RestrictAddressFamilies=). Take that back.",
 )
 NO_ROUTE = Told(
     "no-route",
     re.compile(r"Exception: (?:No route to host|Network is unreachable|Host is unreachable)"),
     "a way from its host to the one that it asks",
     "`ip route get ADDRESS` on its host says whether it knows a way: a route or an interface that has gone, a firewall that "
-    "rejects, or nobody there who answers for that address. It tries again by itself.",
+    "rejects, or nobody there who answers for that address.",
 )
 UNCONNECTED = (TURNED_AWAY, NO_LOCAL_PORT, FORBIDDEN, NO_ROUTE)
+"""Who runs tries again by himself."""
 KINDS = (*UNCONNECTED, MACHINE_OUT_OF_FILES, TOO_MANY_OPEN_FILES, UNKNOWN_HOST, *KEYS)
 
 
@@ -75,6 +75,11 @@ def unconnected_in(said: Sequence[Said]) -> Found | None:
     """The last that is known."""
     known = [found for block in blocks(said) if (found := unconnected(block)) is not None]
     return known[-1] if known else None
+
+
+def of_the_dead(found: Found) -> Found:
+    fix = f"{found.told.fix} Then start it." if found.told in UNCONNECTED else found.told.fix
+    return replace(found, told=replace(found.told, fix=fix))
 
 
 def fix_of_the_living(found: Found) -> str:

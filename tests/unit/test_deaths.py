@@ -532,6 +532,7 @@ def test_who_gives_up_waiting_is_told_with_what_kept_it_from_the_other(kind: str
     lines = (BEGUN, head, CUT_OFF[kind], *FRAMES, ORDINARY, TIMED_OUT, DYING["zookeeper-unreachable"], *FRAMES)
     assert named(*lines) == kind
     assert "Timed out waiting for connection" in told(*lines)
+    assert "hen start" in ending_of(lines).fix
     assert CUT_OFF[kind].split(": ")[-1] in told(*lines)
     assert head.split(" (")[0][-20:-1] in told(*lines)
     assert unconnected_in(list(said_in(lines[1:2]))) is None, "an exception tells"
