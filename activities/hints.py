@@ -28,6 +28,7 @@ from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
+from domain.node_output import NodeOutput
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
@@ -41,7 +42,7 @@ from domain.zk_to_kraft.unconnected import is_without_zookeeper
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
 
-Logs = dict[int, tuple[str, ...]]
+Outputs = dict[int, NodeOutput]
 ServerLogs = dict[str, tuple[str, ...]]
 Holders = dict[str, tuple[PortHolder, ...]]
 
@@ -109,14 +110,15 @@ class Hinting:
                 thread_hints(self._ports, cluster, observation, worth_asking(cluster.spec, situation, in_hand), silent),
             )
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
-        logs, server_logs, taken = said
+        outputs, server_logs, taken = said
         seen, ours, of_servers, metadata, deaf = seen_there
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
             found,
-            logs=logs,
+            logs={node_id: output.lines for node_id, output in outputs.items()},
+            outputs={cluster.spec.node_name(node_id): output for node_id, output in outputs.items()},
             servers=servers,
             server_logs=server_logs,
             server_files=server_files,
@@ -138,16 +140,17 @@ class Hinting:
         down: Iterable[int],
         servers: Mapping[str, Serving],
         silent: list[str],
-    ) -> tuple[Logs, ServerLogs, Holders]:
+    ) -> tuple[Outputs, ServerLogs, Holders]:
         """The logs, and who has the ports that by these could not be bound. Of a member that serves where a node gets none."""
         well = [address for address, serving in servers.items() if serving is Serving.YES]
-        logs, server_logs = await asyncio.gather(
-            self._logs(cluster, nodes, silent), self._server_logs(cluster, set(servers).difference(well), silent)
+        outputs, server_logs = await asyncio.gather(
+            self._outputs(cluster, nodes, silent), self._server_logs(cluster, set(servers).difference(well), silent)
         )
+        logs = {node_id: output.lines for node_id, output in outputs.items()}
         if any(map(is_without_zookeeper, logs.values())):
             server_logs |= await self._server_logs(cluster, well, silent)
         taken = await holders(self._ports, self._members, cluster.spec, down, logs, servers, server_logs, silent)
-        return logs, server_logs, taken
+        return outputs, server_logs, taken
 
     async def _of_metadata(
         self,
@@ -261,10 +264,11 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await unreadable_znodes(tree)
 
-    async def _logs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Logs:
-        async def read(node_id: int) -> tuple[str, ...]:
-            tail = self._ports.drivers.driver(cluster.spec.node(node_id)).output_tail(LOG_LINES)
-            return in_kafkas_layout(await in_time(f"log of {cluster.spec.node_name(node_id)}", tail, silent, ()))
+    async def _outputs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Outputs:
+        async def read(node_id: int) -> NodeOutput:
+            asked = self._ports.drivers.driver(cluster.spec.node(node_id)).output(LOG_LINES)
+            output = await in_time(f"log of {cluster.spec.node_name(node_id)}", asked, silent, NodeOutput(()))
+            return replace(output, lines=in_kafkas_layout(output.lines))
 
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
+from domain.node_output import NodeOutput
 from domain.observation import Process
 
 
@@ -87,8 +88,11 @@ class NodeDriver(Protocol):
         `Transient` after the deadline.
         """
 
+    async def output(self, lines: int) -> NodeOutput:
+        """The last lines that the process printed, wherever it prints them."""
+
     async def output_tail(self, lines: int) -> tuple[str, ...]:
-        """The last lines that the process printed; empty when there are none."""
+        """Those alone; empty when there are none."""
 
 
 class NodeDrivers(Protocol):

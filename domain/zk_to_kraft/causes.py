@@ -10,6 +10,7 @@ from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import WaitReason
 from domain.machine_notes import MachineChanges
+from domain.node_output import NodeOutput
 from domain.observation import NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
@@ -78,10 +79,10 @@ class Unwritten:
 class Hints:
     """What is looked up only for people, because no decision needs it.
 
-    `logs`: by node id, the last lines of its output. `servers`: by `host:port`; `server_logs`: the last lines of those that do
-    not serve, and of all where a node gets no session, as far as somebody has said where they are; `server_files`: of all of
-    these. `assigned`: by broker id that is not registered, the partitions that it is assigned to. `strays`: configs that
-    ZooKeeper cannot hold.
+    `logs`: by node id, the last lines of its output; `outputs`: by its name, the same with where they go. `servers`: by
+    `host:port`; `server_logs`: the last lines of those that do not serve, and of all where a node gets no session, as far as
+    somebody has said where they are; `server_files`: of all of these. `assigned`: by broker id that is not registered, the
+    partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
@@ -97,6 +98,7 @@ class Hints:
     """
 
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    outputs: Mapping[str, NodeOutput] = field(default_factory=dict)
     servers: Mapping[str, Serving] = field(default_factory=dict)
     server_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     server_files: Mapping[str, MemberFiles] = field(default_factory=dict)

@@ -98,6 +98,11 @@ SILENT = Ending(
     "Run its start command by hand as Kafka's user, and look whether it redirects its output: the cause is told there. Then "
     "start it.",
 )
+CUT_OFF = Ending(
+    "What it said last is missing: nothing more could be written where it prints",
+    "room for what it prints",
+    "Then start it: where it ends again, it is told why.",
+)
 BY_HAND = (
     "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "
     "what it says: sudo, a wrapper that is not installed or lies on a mount without exec, a variable, a secret, a lock, a "

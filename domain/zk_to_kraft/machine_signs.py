@@ -8,6 +8,7 @@ from domain.blocker import Blocker
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
+from domain.node_output import signs_of_output
 from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
@@ -33,10 +34,18 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
         signs[OURS] = ours
         own += [_cause(looked, OURS)] if OURS not in told and not all(sign.is_slight for sign in ours) else []
     told_of = [
-        _with(found, (*signs_of_holders(looked, found.blocker.object), *signs.get(found.blocker.object, ())))
+        _with(found, (*signs_of_holders(looked, about), *_of_output(looked, about), *signs.get(about, ())))
         for found in (*causes, *own)
+        for about in (found.blocker.object,)
     ]
     return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
+
+
+def _of_output(looked: Looked, name: str) -> Iterator[Sign]:
+    output = looked.hints.outputs.get(name)
+    if output is not None:
+        service = next(node.driver.service for node in looked.spec.nodes if looked.name(node.id) == name)
+        yield from signs_of_output(output, service.output_file)
 
 
 def changed_besides(looked: Looked, told: Sequence[Blocker]) -> tuple[Blocker, ...]:

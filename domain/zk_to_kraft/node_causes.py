@@ -19,7 +19,7 @@ from domain.zk_to_kraft.causes import (
     leaders_word,
     some,
 )
-from domain.zk_to_kraft.deaths import Ending, death_in, ending_of, ending_of_started
+from domain.zk_to_kraft.deaths import CURT, CUT_OFF, KILLED, SILENT, Ending, death_in, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
     ANSWER_TOO_LARGE,
@@ -123,7 +123,7 @@ def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
 
 def _down(looked: Looked, view: NodeView) -> Cause:
     name = looked.name(view.id)
-    ending = _ending(looked, view)
+    ending = _as_far_as_written(looked, view, _ending(looked, view))
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = _turned_away(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
@@ -157,6 +157,13 @@ def _ending(looked: Looked, view: NodeView) -> Ending:
     if new is not None:
         return ending_of_started(new, log_dirs)
     return ending_of(looked.hints.logs.get(view.id) or view.last_output, log_dirs)
+
+
+def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending:
+    """Of an output that could not be written its end says nothing."""
+    output, path = looked.hints.outputs.get(looked.name(view.id)), looked.spec.node(view.id).driver.service.output_file
+    is_full = output is not None and path in output.full
+    return CUT_OFF if is_full and ending.fix in {KILLED.fix, CURT.fix, SILENT.fix} else ending
 
 
 def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:

@@ -42,9 +42,9 @@ REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 PLAIN = re.compile(
     r"(KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?|Not(?:After|Before): [A-Z][\w :]{1,40}|"
     r"Invalid username or password|(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|"
-    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|No space left on device|Read-only file system|"
-    r"Resource temporarily unavailable)\b|(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|"
-    r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
+    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
+    r"No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
+    r"(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
 )
 """Words that hold no secret, and paths. Those in small letters only, for what is encoded has others as well; what the system
 says that has failed; addresses and times."""

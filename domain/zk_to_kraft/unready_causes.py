@@ -8,7 +8,9 @@ from domain.decisions import WaitReason
 from domain.observation import NodeView
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.log_lines import (
+    CLOCKS,
     ENDED,
+    ZONES,
     age_of,
     loading_in,
     said_by_new,
@@ -180,13 +182,13 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
     """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that.
 
     Only the process that the step is to stop: one that it has started since stands below the same words in the same log.
+    And only what that has said since the step began: it is advised to kill it.
     """
-    said = [line for line in looked.hints.logs.get(view.id, ())[-LAST_LINES:] if ENDED.search(line)]
     mark, process = view.mark, view.process
-    if not said or mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
+    if mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
         return
-    age = age_of(said[-1], looked.observation.ended_at)
-    if age is None or age < ENDING:
+    age, now = _ended_ago(looked, view), looked.observation.ended_at
+    if age is None or looked.step_since is None or not ENDING <= age <= now - looked.step_since + CLOCKS:
         return
     name, pid = looked.name(view.id), process.pid
     yield cause(
@@ -200,6 +202,23 @@ def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
         f"(`jstack {pid}` names it). Mend that, or end the process: kill -9 {pid} loses nothing, for Kafka has closed its "
         "logs. The step goes on by itself. Every other node with that agent will wait likewise.",
     )
+
+
+def _ended_ago(looked: Looked, view: NodeView) -> timedelta | None:
+    """How long ago Kafka has ended in its process, by what is known to be of that; `None` where it has not, or nobody knows.
+
+    The time of the file is that of its last line, whatever the node's zone: `age_of` alone takes what is old for new.
+    """
+    output, now = looked.hints.outputs.get(looked.name(view.id)), looked.observation.ended_at
+    if output is None or output.changed_at is None or not output.lines:
+        return None
+    ended = [stamp for line in output.lines[-LAST_LINES:] if ENDED.search(line) and (stamp := stamp_of(line)) is not None]
+    newest, apparent = stamp_of(output.lines[-1]), age_of(output.lines[-1], now)
+    if not ended or newest is None or apparent is None:
+        return None
+    quiet = now - output.changed_at
+    is_of_then = (quiet - apparent + CLOCKS) % ZONES <= 2 * CLOCKS
+    return quiet + (newest - ended[-1]) if is_of_then else None
 
 
 def ending(looked: Looked, view: NodeView) -> Cause:

@@ -11,6 +11,7 @@ import javaproperties
 from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec
 from domain.errors import Permanent, Transient
+from domain.node_output import NodeOutput
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
@@ -235,5 +236,8 @@ class FakeDriver:
             raise Transient(f"process {identity}: has not ended after SIGKILL; it is left alone")
         self._node.die()
 
+    async def output(self, lines: int) -> NodeOutput:
+        return NodeOutput(tuple(self._node.output[-lines:]) if lines > 0 else ())
+
     async def output_tail(self, lines: int) -> tuple[str, ...]:
-        return tuple(self._node.output[-lines:]) if lines > 0 else ()
+        return (await self.output(lines)).lines

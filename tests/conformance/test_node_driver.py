@@ -327,6 +327,14 @@ async def test_the_output_tail_is_the_end(nodes: Nodes) -> None:
     assert await driver.output_tail(0) == ()
 
 
+async def test_what_prints_into_its_output_file_prints_nowhere_else(nodes: Nodes) -> None:
+    driver = nodes.serving()
+    await driver.start()
+    lines = await _output_of(driver)
+    output = await driver.output(10)
+    assert (output.lines, output.elsewhere, output.full) == (lines, "", ())
+
+
 async def _last_identity_of_the_dead(driver: NodeDriver) -> str | None:
     process = await eventually(driver.process, lambda seen: not seen.is_running)
     return process.last_identity
@@ -397,6 +405,38 @@ async def test_a_node_started_by_others_that_died_by_itself_is_known_by_its_pid(
     outsider.kill()
     await outsider.wait()
     assert (await driver.process()).last_identity == f"{outsider.pid}@unknown"
+
+
+async def test_what_an_outsider_prints_is_read_where_it_prints_it(local: LocalNodes) -> None:
+    """Somebody has started it by hand, after an orderly stop that the output file tells of."""
+    driver = local.serving()
+    for folder in ("run", "logs"):
+        (local.directory / folder).mkdir()
+    (local.directory / "logs" / "node.out").write_text("stopped\n")
+    own = local.directory / "kafkaServer.out"
+    with own.open("w") as file:
+        outsider = psutil.Popen(["tail", "-f", str(local.properties)], stdout=file)
+    (local.directory / "run" / "node.pid").write_text(str(outsider.pid))
+    try:
+        output = await eventually(lambda: driver.output(3), lambda seen: bool(seen.lines))
+        assert (output.lines, output.elsewhere) == (("line=17", "line=18", "line=19"), str(own))
+    finally:
+        outsider.kill()
+        outsider.wait()
+    assert await driver.output_tail(3) == ("stopped",)
+
+
+async def test_without_python_the_output_file_is_read(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = LocalMachine.run
+
+    async def without(self: LocalMachine, arguments: Sequence[str], *rest: Any) -> Completed:
+        return await run(self, ("/no/such/program", *arguments[1:]) if arguments[0] == "python3" else arguments, *rest)
+
+    monkeypatch.setattr(LocalMachine, "run", without)
+    driver = local.serving()
+    await driver.start()
+    await eventually(lambda: driver.output_tail(1), lambda seen: seen == ("line=19",))
+    assert (await driver.output(1)).changed_at is None
 
 
 async def test_a_zombie_is_not_alive(local: LocalNodes) -> None:

@@ -1,7 +1,7 @@
 """Why nothing happens: every wait has an entry, every cause has one and no more, and all causes are told at once."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import combinations
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from domain.blocker import Blocker
 from domain.decisions import NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict
+from domain.node_output import NodeOutput
 from domain.observation import (
     ControllerZnode,
     LogDir,
@@ -1066,19 +1067,42 @@ def test_a_controller_that_runs_on_storage_that_is_gone_is_told_and_not_taken_fo
     ],
 )
 def test_a_process_that_outlives_kafka_is_told_while_our_step_waits_for_it(line: str) -> None:
-    hints = Hints(logs={1: (STARTED, line)})
-    process = BEFORE.node(1).process
-    assert process is not None
-    seen = rolling(BEFORE, 1, process.identity)
-    (entry,) = found(seen, hints=hints, in_hand=frozenset({"broker-1"}))
+    (entry,) = of_who_is_to_end(STARTED, line)
     assert (entry.code, entry.object) == ("node-not-ready", "broker-1")
     assert "jstack" in entry.fix
-    assert found(seen, hints=Hints(logs={1: (line, *[STARTED] * 30)}), in_hand=frozenset({"broker-1"})) == []
+    assert not any("kill -9" in entry.fix for entry in of_who_is_to_end(line, *[STARTED] * 30))
+
+
+HALF_A_MINUTE_AGO = BEFORE.ended_at - timedelta(seconds=30)
+
+
+@pytest.mark.parametrize("minutes", [15, 60, 24 * 60, 24 * 60 + 1])
+def test_nobody_is_told_to_kill_a_process_by_what_an_earlier_one_has_said(minutes: int) -> None:
+    """Somebody has started it by hand, and its output goes elsewhere: the file has the shutdown of the process before, and the
+    quarters of an hour in which zones differ make it seem new."""
+    line = "INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
+    said = BEFORE.ended_at - timedelta(minutes=minutes, seconds=30)
+    old = f"[{said:%Y-%m-%d %H:%M:%S},000] {line}"
+    for changed_at in (None, said, BEFORE.ended_at - timedelta(seconds=7)):
+        assert not any("kill -9" in entry.fix for entry in of_who_is_to_end(old, changed_at=changed_at)), changed_at
+    later = f"[{HALF_A_MINUTE_AGO:%Y-%m-%d %H:%M:%S},000] WARN it ends (x)"
+    for last in (later, "waiting for the secrets agent"):
+        assert not any("kill -9" in entry.fix for entry in of_who_is_to_end(old, last))
+
+
+def of_who_is_to_end(*lines: str, changed_at: datetime | None = HALF_A_MINUTE_AGO) -> list[Blocker]:
+    """What is told of broker-1 a minute after a step has begun that is to stop it."""
+    process = BEFORE.node(1).process
+    assert process is not None
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, changed_at)})
+    since = BEFORE.ended_at - timedelta(minutes=1)
+    return found(rolling(BEFORE, 1, process.identity), hints=hints, in_hand=frozenset({"broker-1"}), step_since=since)
 
 
 def test_what_the_step_has_started_since_did_not_say_it() -> None:
     """A start script that waits stands below the last words of the process before it."""
-    hints = Hints(logs={1: (f"{SAID} INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",)})
+    lines = (f"{SAID} INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",)
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, BEFORE.ended_at - timedelta(seconds=30))})
     assert found(rolling(BEFORE, 1, "another"), hints=hints, in_hand=frozenset({"broker-1"})) == []
 
 
@@ -1086,13 +1110,11 @@ def test_what_the_step_has_started_since_did_not_say_it() -> None:
 def test_a_process_that_is_just_ending_is_no_entry(zone: timedelta) -> None:
     def entries(age: timedelta) -> list[Blocker]:
         line = f"[{BEFORE.ended_at - age + zone:%Y-%m-%d %H:%M:%S},000] INFO [KafkaServer id=1] shut down completed"
-        process = BEFORE.node(1).process
-        assert process is not None
-        seen = rolling(BEFORE, 1, process.identity)
-        return found(seen, hints=Hints(logs={1: (line,)}), in_hand=frozenset({"broker-1"}))
+        return of_who_is_to_end(line, changed_at=BEFORE.ended_at - age)
 
-    assert entries(timedelta(seconds=2)) == []
-    assert len(entries(timedelta(seconds=9))) == 1
+    assert not any("kill -9" in entry.fix for entry in entries(timedelta(seconds=2)))
+    (entry,) = entries(timedelta(seconds=9))
+    assert "kill -9" in entry.fix
 
 
 def rolling(seen: Observation, node_id: int, before: str | None) -> Observation:
@@ -1114,6 +1136,33 @@ def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     assert "gives no answer" in entry.observed
     assert "4 of its threads wait in the kernel" in entry.observed
     assert entry.fix.startswith("Look at the disk of its data")
+
+
+def test_where_a_node_prints_is_told_where_it_is_in_trouble() -> None:
+    by_hand = {"broker-1": NodeOutput((), elsewhere="/opt/kafka/logs/kafkaServer.out")}
+    (entry,) = found(silent(BEFORE, 1), hints=Hints(outputs=by_hand))
+    assert "its process prints to /opt/kafka/logs/kafkaServer.out, and not to /log/1" in entry.observed
+    assert found(BEFORE, hints=Hints(outputs=by_hand)) == []
+
+
+@pytest.mark.parametrize("line", ["[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)", ""])
+def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_nothing(line: str) -> None:
+    lines = (line,)
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=("/log/1", "/run/1.pid"))})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert "it was killed" not in entry.observed
+    assert "It printed nothing" not in entry.observed
+    assert "no room left for /log/1, /run/1.pid" in entry.observed
+    assert entry.fix.startswith("Make room")
+
+
+def test_a_cause_that_was_written_before_there_was_no_room_is_told() -> None:
+    lines = (
+        "[2026-11-20 02:59:30,000] ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
+    )
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=("/log/1",))})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert "all log dirs" in entry.observed
 
 
 def test_who_is_traced_is_not_told_to_go_on_by_a_signal() -> None:

@@ -8,6 +8,7 @@ from activities.adapters.nodes.plain_process import PidFileProcess
 from activities.adapters.nodes.transport import ServiceManager, Transport
 from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
+from domain.node_output import NodeOutput
 from domain.observation import Process
 
 
@@ -59,8 +60,11 @@ class ComposedDriver:
     async def kill(self, identity: str, deadline: timedelta) -> None:
         await self._service.kill(identity, deadline)
 
+    async def output(self, lines: int) -> NodeOutput:
+        return await self._service.output(lines)
+
     async def output_tail(self, lines: int) -> tuple[str, ...]:
-        return await self._service.output_tail(lines)
+        return (await self.output(lines)).lines
 
 
 class SpecDrivers:

@@ -11,13 +11,16 @@ each start, even if the process died at once, and a stop does not change it. Onl
 died without our `stop`, is remembered by its pid alone: `pid@unknown`. Looking never writes.
 A clean stop needs no kill: what does not end by SIGTERM is left alone and reported. `kill` is for who asks for it by name.
 
-Needs `sh`, `setsid`, `flock`, `stat` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat). A worker
+Needs `sh`, `setsid`, `flock`, `stat` and `tail` on the node (util-linux and coreutils: on every Debian and Red Hat); with
+`python3` what a process prints is read wherever it prints it, without it in the output file only. A worker
 that runs under systemd needs `KillMode=process`: a session of its own does not take a node out of the worker's control group.
 """
 
 import asyncio
+import json
 import time
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 from activities.adapters.nodes.procfs import (
@@ -34,7 +37,10 @@ from activities.adapters.nodes.transport import Transport
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
 from domain.errors import Permanent, Transient
+from domain.node_output import NodeOutput
 from domain.observation import Process
+
+PROGRAM = (Path(__file__).parents[2] / "on_node" / "read_output.py").read_text(encoding="utf-8")
 
 CALL_LIMIT = timedelta(seconds=30)
 """For our own small scripts; they end in milliseconds, and wait up to ten seconds for another start."""
@@ -51,6 +57,9 @@ CLOCK_SECONDS = 2
 """By how much times of the kernel's and of files may differ."""
 
 UNKNOWN_START = "unknown"
+
+LANGUAGE = ("LANG", "LC_")
+"""Variables of a node's environment by which the system's errors are called."""
 
 REFUSED = "not permitted"
 MAY_NOT = (
@@ -118,7 +127,25 @@ class PidFileProcess:
         await self._send(signal, running)
         await self._await_end(signal, running, deadline)
 
-    async def output_tail(self, lines: int) -> tuple[str, ...]:
+    async def output(self, lines: int) -> NodeOutput:
+        running = await self._running(await self._pid())
+        asked = {
+            "pid": running.pid if running is not None else None,
+            "output_file": self._service.output_file,
+            "lines": lines,
+            "places": [self._service.output_file, self._service.pid_file, *self._node.log_dirs],
+        }
+        language = {name: value for name, value in self._node.environment.items() if name.startswith(LANGUAGE)}
+        try:
+            done = await self._transport.run(("python3", "-c", PROGRAM, json.dumps(asked)), language, CALL_LIMIT)
+            told = json.loads(done.output)
+            printed = told["changed_at"]
+            changed_at = datetime.fromtimestamp(printed, tz=UTC) if printed is not None else None
+            return NodeOutput(tuple(told["lines"]), changed_at, told["elsewhere"], tuple(told["full"]))
+        except (Permanent, ValueError, KeyError):
+            return NodeOutput(await self._tail(lines))
+
+    async def _tail(self, lines: int) -> tuple[str, ...]:
         done = await self._transport.run(
             ("sh", "-c", OUTPUT_TAIL, "tail", self._service.output_file, str(lines)), {}, CALL_LIMIT
         )

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from activities.ports.nodes import Completed, FileContent
+from domain.node_output import NodeOutput
 from domain.observation import Process
 
 
@@ -47,4 +48,4 @@ class ServiceManager(Protocol):
 
     async def kill(self, identity: str, deadline: timedelta) -> None: ...
 
-    async def output_tail(self, lines: int) -> tuple[str, ...]: ...
+    async def output(self, lines: int) -> NodeOutput: ...

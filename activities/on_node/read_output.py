@@ -1,0 +1,248 @@
+"""Runs on a node's machine: reads what its process prints, wherever it prints it. Writes nothing.
+
+    python3 -c PROGRAM '{"pid": 4711, "output_file": "/var/log/broker.out", "lines": 2000, "places": ["/run/broker.pid", …]}'
+
+Of a process that runs the files count that it has open (proc(5)), also those that were renamed or deleted since: its standard
+output, and logs such as Kafka's controller.log, whose lines are nowhere else. Of one that does not, the output file, with what
+was rotated away from it. The answer is one JSON object on standard output: `lines`, in the order of their times; `changed_at`,
+when the process printed last, null where these files are not known to be its own; `elsewhere`, where it prints to in place of
+the output file; `full`, the places on whose volumes is no room. Python 3.7 or later, one file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import locale
+import os
+import re
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Any, List, Tuple
+
+Source = Tuple[Path, str]
+"""Where a file is read, and its name."""
+Inode = Tuple[int, int]
+Block = Tuple[str, List[str]]
+"""A time, and the lines that were said then."""
+
+MOST_BYTES = 256 * 1024
+MOST_FURTHER = 4
+LOG = re.compile(r"\.(?:log|out)(?:[.-]\d[\d.:T_-]*)?(?: \(deleted\))?$")
+NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|state-change|cleaner|authorizer|audit|access)[^/]*$")
+"""Partitions' data, a JVM's own, and what is loud and tells of no trouble."""
+ROTATED = re.compile(r"\.\d{1,3}|[.-]\d{4}-?\d\d-?\d\d[\d.:T_-]*")
+"""What stands behind the name of a file that was put aside, and not compressed."""
+STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")
+LOUD = re.compile(STAMP.pattern + r" (?:TRACE|DEBUG)\b")
+BOOT_CLOCK, TICKS_PER_SECOND = 7, 100.0
+"""CLOCK_BOOTTIME, in which start times are counted; USER_HZ."""
+LITTLE_ROOM = 64 * 1024
+LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    pid, path = asked["pid"], Path(asked["output_file"])
+    opened = opened_by(pid, path) if pid else None
+    if opened is None:
+        sources: list[Source] = [(path, str(path))]
+        elsewhere = ""
+    else:
+        sources, elsewhere = sources_of(pid, path, opened)
+    said = blocks(with_rotated(*sources[0])) if sources else []
+    for further, _ in sources[1:]:
+        said = merged(said, blocks(tail(further)))
+    lines = [line for _, block in said for line in block][-asked["lines"] :] if asked["lines"] else []
+    changed_at = max((further.stat().st_mtime for further, _ in sources), default=None) if opened is not None else None
+    return {
+        "lines": in_english(lines, translations(environment(pid))),
+        "changed_at": changed_at,
+        "elsewhere": elsewhere,
+        "full": [place for place in asked["places"] if is_full(Path(place))],
+    }
+
+
+def opened_by(pid: int, path: Path) -> dict[Inode, Source] | None:
+    """What it has open to write text into; `None` where we may not know. Its standard output first."""
+    try:
+        numbers = sorted(int(opened.name) for opened in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return None
+    found: dict[Inode, Source] = {}
+    for number in numbers:
+        opened, target = Path(f"/proc/{pid}/fd/{number}"), target_of(pid, number)
+        is_output = number in {1, 2} or target == str(path)
+        inode = inode_of(opened) if is_output or (LOG.search(target) and not NO_LOG.search(target)) else None
+        if inode is not None and is_written(pid, number):
+            found.setdefault(inode, (opened, target))
+    return found
+
+
+def target_of(pid: int, number: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return ""
+
+
+def inode_of(path: Path) -> Inode | None:
+    """Of a file that can be read to an end."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return (about.st_dev, about.st_ino) if stat.S_ISREG(about.st_mode) else None
+
+
+def is_written(pid: int, number: int) -> bool:
+    found = re.search(rb"^flags:\s*(\d+)", content(f"/proc/{pid}/fdinfo/{number}"), re.MULTILINE)
+    return found is not None and int(found.group(1), 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def sources_of(pid: int, path: Path, opened: dict[Inode, Source]) -> tuple[list[Source], str]:
+    """Its output, then what else it writes; and where its output goes where that is not the output file."""
+    own, elsewhere = inode_of(path), ""
+    output = next((source for source in opened.values() if source[0].name == "1"), None)
+    first = opened.get(own, output) if own is not None else output
+    if first is None and is_newer(path, pid):
+        first = (path, str(path))  # another program writes it down for it: tee, a shipper of logs
+    elif own not in opened:
+        elsewhere = output[1] if output else target_of(pid, 1)
+    others = [source for source in opened.values() if source is not first]
+    shared = opened_by_others(pid, {target for _, target in others})
+    further = [source for source in others if source[0].name in {"1", "2"} or inode_of(source[0]) not in shared]
+    further.sort(key=lambda source: -source[0].stat().st_mtime)
+    return [*([first] if first else []), *further[:MOST_FURTHER]], elsewhere
+
+
+def opened_by_others(pid: int, targets: set[str]) -> set[Inode | None]:
+    """Of these what another Java program writes too: nobody can tell whose line is whose."""
+    found: set[Inode | None] = set()
+    for other in Path("/proc").iterdir() if targets else ():
+        if not other.name.isdigit() or int(other.name) == pid or content(f"{other}/comm").strip() != b"java":
+            continue
+        try:
+            numbers = [int(opened.name) for opened in (other / "fd").iterdir()]
+        except OSError:
+            continue
+        found.update(inode_of(other / f"fd/{n}") for n in numbers if target_of(int(other.name), n) in targets)
+    return found
+
+
+def is_newer(path: Path, pid: int) -> bool:
+    """Whether that was written since the process began."""
+    fields = content(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    try:
+        boot = time.time() - time.clock_gettime(BOOT_CLOCK)
+        return path.stat().st_mtime >= boot + int(fields[19]) / TICKS_PER_SECOND
+    except (OSError, IndexError):
+        return False
+
+
+def content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def with_rotated(path: Path, name: str) -> str:
+    """A file; where it is short, with what was said before it, or after it by who went on in the renamed one."""
+    text, named = tail(path), Path(name)
+    if len(text) >= MOST_BYTES // 2 or not named.parent.is_dir():
+        return text
+    alike = (one for one in named.parent.iterdir() if one.name.startswith(named.name) and inode_of(one) is not None)
+    aside = [one for one in alike if ROTATED.fullmatch(one.name[len(named.name) :])]
+    if not aside:
+        return text
+    newest = max(aside, key=lambda one: one.stat().st_mtime)
+    is_later = not path.exists() or newest.stat().st_mtime > path.stat().st_mtime
+    parts = [text, tail(newest)] if is_later else [tail(newest), text]
+    return "\n".join(part.rstrip("\n") for part in parts if part)
+
+
+def tail(path: Path) -> str:
+    """Its end, in whole lines; empty where there is no file."""
+    if not path.exists():
+        return ""
+    if inode_of(path) is None:
+        sys.exit(f"{path} is no regular file")
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - MOST_BYTES, 0))
+        text = file.read(MOST_BYTES).decode("utf-8", "replace")
+    return text.partition("\n")[2] if size > MOST_BYTES and "\n" in text else text
+
+
+def blocks(text: str) -> list[Block]:
+    """Each line that has a time with those below that have none."""
+    found: list[Block] = []
+    for line in text.splitlines():
+        stamp = STAMP.match(line)
+        if stamp or not found:
+            found.append((stamp.group(1) if stamp else "", [line]))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def merged(said: list[Block], further: list[Block]) -> list[Block]:
+    """Both by their times, each in its own order where the clock was set back. Of the second what is new, and has a time."""
+    heads = {block[0] for _, block in said}
+    news = [one for one in further if one[0] and one[1][0] not in heads and not LOUD.match(one[1][0])]
+    result: list[Block] = []
+    at = 0
+    for stamp, block in said:
+        while at < len(news) and news[at][0] < stamp:
+            result.append(news[at])
+            at += 1
+        result.append((stamp, block))
+    return result + news[at:]
+
+
+def environment(pid: int | None) -> dict[str, str]:
+    """Of the process; where it does not run, ours, in which it is started."""
+    parts = content(f"/proc/{pid}/environ").decode("utf-8", "replace").split("\0") if pid else []
+    return {name: value for name, _, value in (part.partition("=") for part in parts)} or dict(os.environ)
+
+
+def translations(variables: dict[str, str]) -> dict[str, str]:
+    """By what the system's errors are called in a process's language, what they are called in English."""
+    name = next((variables[one] for one in LOCALES if variables.get(one)), "C")
+    os.environ["LANGUAGE"] = variables.get("LANGUAGE", "")
+    theirs = errors_in(name)
+    english = errors_in("C")
+    return {said: english[number] for number, said in theirs.items() if said != english[number]}
+
+
+def errors_in(name: str) -> dict[int, str]:
+    try:
+        locale.setlocale(locale.LC_ALL, name)
+    except (locale.Error, ValueError):
+        return {}
+    return {number: os.strerror(number) for number in errno.errorcode}
+
+
+def in_english(lines: list[str], words: dict[str, str]) -> list[str]:
+    if not words:
+        return lines
+    known = re.compile("|".join(map(re.escape, sorted(words, key=len, reverse=True))))
+    return [known.sub(lambda found: words[found.group(0)], line) for line in lines]
+
+
+def is_full(place: Path) -> bool:
+    """Whether its volume takes nothing more. Those that are only read say so always."""
+    try:
+        there = next(one for one in (place, *place.parents) if one.exists())
+        sizes, is_root = os.statvfs(there), there.stat().st_uid == os.geteuid() == 0
+    except OSError:
+        return False
+    free = (sizes.f_bfree if is_root else sizes.f_bavail) * sizes.f_frsize
+    has_inodes = not sizes.f_files or sizes.f_favail > 0
+    return bool(sizes.f_blocks) and not sizes.f_flag & os.ST_RDONLY and (free < LITTLE_ROOM or not has_inodes)
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)

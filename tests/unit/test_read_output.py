@@ -1,0 +1,182 @@
+"""What a process prints is read where it prints it: of real processes, whose files are renamed, deleted, or others."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.on_node import read_output
+
+PROGRAM = Path(read_output.__file__)
+OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
+NEW = "[2026-11-20 03:00:01,000] INFO new (x)"
+FENCED = "[2026-11-20 03:00:02,000] INFO Fencing broker 2 because its session has timed out. (x)"
+LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
+
+
+def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
+    asked = {"pid": pid, "output_file": str(path), "lines": lines, "places": [str(path)]}
+    command = [sys.executable, "-c", PROGRAM.read_text("utf-8"), json.dumps(asked)]
+    done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+@contextmanager
+def process(*opened: Path, stdout: Path | None = None) -> Iterator[int]:
+    """Who has these files open to write."""
+    files = [path.open("a") for path in opened]
+    out = stdout.open("a") if stdout is not None else None
+    started = subprocess.Popen(
+        ["sleep", "60"],
+        stdout=out or subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[file.fileno() for file in files],
+    )
+    try:
+        yield started.pid
+    finally:
+        started.kill()
+        started.wait()
+        for file in [*files, *([out] if out else [])]:
+            file.close()
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return written(tmp_path / "broker.out", OLD)
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_the_program_fits_on_a_command_line() -> None:
+    assert len(PROGRAM.read_bytes()) < 32_768
+
+
+def test_of_a_process_that_prints_into_its_output_file_all_is_read(output: Path) -> None:
+    with process(stdout=output) as pid:
+        told = ask(output, pid)
+        assert (told["lines"], told["elsewhere"]) == ([OLD], "")
+        assert told["changed_at"] == pytest.approx(output.stat().st_mtime)
+        assert ask(output, pid, 0)["lines"] == []
+
+
+def test_of_one_that_was_started_by_hand_its_own_output_is_read_and_not_that_of_the_one_before(output: Path) -> None:
+    own = written(output.parent / "kafkaServer.out", NEW)
+    with process(stdout=own) as pid:
+        told = ask(output, pid)
+    assert (told["lines"], told["elsewhere"]) == ([NEW], str(own))
+
+
+def test_of_a_process_whose_output_was_rotated_away_what_it_prints_is_read(output: Path) -> None:
+    with process(stdout=output) as pid:
+        aside = output.rename(f"{output}.1")
+        output.touch()
+        told = ask(output, pid)
+        assert (told["lines"], told["elsewhere"]) == ([OLD], str(aside))
+        aside.unlink()
+        told = ask(output, pid)
+        assert (told["lines"], told["elsewhere"]) == ([OLD], f"{aside} (deleted)")
+
+
+def test_of_a_process_that_prints_into_a_log_service_nothing_old_is_read(output: Path) -> None:
+    os.utime(output, (0, 0))
+    with process() as pid:
+        told = ask(output, pid)
+        assert (told["lines"], told["elsewhere"], told["changed_at"]) == ([], "/dev/null", None)
+        written(output, NEW)  # as tee would
+        assert ask(output, pid)["lines"] == [NEW]
+
+
+def test_logs_that_a_process_has_open_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
+    output = written(tmp_path / "broker.out", NEW, LAST, "\tat some.Place(Place.java:1)")
+    server = written(tmp_path / "server.log", NEW, LAST)
+    debug = "[2026-11-20 03:00:02,500] DEBUG [Controller id=1] Preferred replicas (kafka.controller.KafkaController)"
+    controller = written(tmp_path / "controller.log", FENCED, debug)
+    segment = written(tmp_path / "00000000000000000000.log", NEW.replace("new", "a message"))
+    collector = written(tmp_path / "kafkaServer-gc.log", NEW.replace("new", "a pause"))
+    with process(server, controller, segment, collector, stdout=output) as pid:
+        told = ask(output, pid)
+    assert told["lines"] == [NEW, FENCED, LAST, "\tat some.Place(Place.java:1)"]
+
+
+def test_a_log_that_another_node_writes_too_is_read_of_neither(tmp_path: Path) -> None:
+    output, shared = written(tmp_path / "broker.out", NEW), written(tmp_path / "controller.log", FENCED)
+    java = tmp_path / "java"
+    java.symlink_to("/bin/sleep")
+    with process(shared, stdout=output) as pid:
+        assert ask(output, pid)["lines"] == [NEW, FENCED]
+        with shared.open("a") as file:
+            other = subprocess.Popen([java, "60"], pass_fds=[file.fileno()])
+        try:
+            assert ask(output, pid)["lines"] == [NEW]
+        finally:
+            other.kill()
+            other.wait()
+
+
+def test_of_a_dead_process_what_was_rotated_away_is_read_too(tmp_path: Path) -> None:
+    output = tmp_path / "broker.out"
+    assert ask(output, None)["lines"] == []
+    written(Path(f"{output}.1"), OLD)
+    os.utime(f"{output}.1", (1, 1))
+    written(Path(f"{output}.2.gz"), "no text")
+    assert ask(output, None)["lines"] == [OLD]
+    written(output, NEW)
+    told = ask(output, None)
+    assert (told["lines"], told["changed_at"]) == ([OLD, NEW], None)
+    written(output)
+    os.utime(output, (0, 0))
+    assert ask(output, None)["lines"] == [OLD]
+
+
+def test_no_secret_of_another_file_is_read(tmp_path: Path) -> None:
+    """Only logs, by their names, and what is open for writing."""
+    output, other = written(tmp_path / "broker.out", NEW), written(tmp_path / "jaas.conf", "password=s3cret")
+    with process(other, stdout=output) as pid:
+        assert ask(output, pid)["lines"] == [NEW]
+
+
+def test_the_systems_errors_are_told_in_english_whatever_the_host_calls_them() -> None:
+    german = {
+        "Auf dem Gerät ist kein Speicherplatz mehr verfügbar": "No space left on device",
+        "Keine Berechtigung": "Permission denied",
+    }
+    said = ["java.io.IOException: Auf dem Gerät ist kein Speicherplatz mehr verfügbar", "INFO Keine Berechtigung.", NEW]
+    assert read_output.in_english(said, german) == [
+        "java.io.IOException: No space left on device",
+        "INFO Permission denied.",
+        NEW,
+    ]
+
+
+def test_what_is_english_or_not_installed_is_left_as_it_is(output: Path) -> None:
+    written(output, "java.io.IOException: No space left on device")
+    for name in ("C", "C.UTF-8", "xx_XX.UTF-8"):
+        assert ask(output, None, LC_ALL=name)["lines"] == ["java.io.IOException: No space left on device"]
+
+
+def test_a_volume_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place, real = tmp_path / "not" / "there.pid", os.statvfs(tmp_path)
+
+    def sizes(**changed: int) -> None:
+        fields = {name: getattr(real, name) for name in dir(real) if name.startswith("f_")}
+        fields |= {"f_blocks": 10, "f_bavail": 10**6, "f_bfree": 10**6, "f_files": 9, "f_favail": 9, "f_flag": 0}
+        monkeypatch.setattr(os, "statvfs", lambda _: type("Sizes", (), fields | changed))
+
+    sizes()
+    assert not read_output.is_full(place)
+    for changed in ({"f_bavail": 0, "f_bfree": 0}, {"f_favail": 0}):
+        sizes(**changed)
+        assert read_output.is_full(place)
+        sizes(**changed, f_flag=os.ST_RDONLY)
+        assert not read_output.is_full(place)
