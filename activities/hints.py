@@ -126,6 +126,7 @@ class Hinting:
             unheard=unheard,
             set_dynamically=set_dynamically,
             signs=machines.signs,
+            places=machines.places,
             holders=taken,
             own_signs=own_signs,
             changes=machines.changes | besides,

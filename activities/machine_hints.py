@@ -5,19 +5,20 @@ One after the other: the programs that say what has changed would take from the 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
 
 from activities.in_time import in_time
 from activities.machine_notes import MachineNotes, data_of, servers_of
-from activities.node_survey import watch_ourselves, watch_process, watch_server
+from activities.node_survey import start_place, watch_ourselves, watch_process, watch_server
 from activities.observe import Ports
 from activities.ports.nodes import ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.machine_notes import MachineChanges
 from domain.observation import Observation
 from domain.records import ClusterRecord
+from domain.start_place import StartPlace
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
 
@@ -30,13 +31,14 @@ LEFT_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class MachinesSeen:
-    """`signs`: by name, of processes that run. `changes`: by name, also of what is down."""
+    """`signs`: by name, of processes that run. `places`: by name, of what is down. `changes`: by name, of both."""
 
     signs: dict[str, VitalSigns] = field(default_factory=dict)
+    places: dict[str, StartPlace] = field(default_factory=dict)
     changes: dict[str, MachineChanges] = field(default_factory=dict)
 
     def __or__(self, other: "MachinesSeen") -> "MachinesSeen":
-        return MachinesSeen(self.signs | other.signs, self.changes | other.changes)
+        return MachinesSeen(self.signs | other.signs, self.places | other.places, self.changes | other.changes)
 
 
 class MachineHints:
@@ -58,8 +60,11 @@ class MachineHints:
 
         async def look(node_id: int, *, runs: bool) -> MachinesSeen:
             name, view = cluster.spec.node_name(node_id), observation.node(node_id)
-            watched = self._watch(cluster, observation, node_id) if runs else None
-            return await _look(name, watched, partial(self._notes.of_node, migration_id, cluster, view), silent)
+            changed = partial(self._notes.of_node, migration_id, cluster, view)
+            if runs:
+                return await _look(name, self._watch(cluster, observation, node_id), changed, silent)
+            seen, place = await asyncio.gather(_look(name, None, changed, silent), self._place(cluster, node_id, silent))
+            return replace(seen, places={name: place} if place else {})
 
         ids = list(dict.fromkeys(running))
         looks = [look(i, runs=True) for i in ids] + [look(i, runs=False) for i in dict.fromkeys(down) if i not in ids]
@@ -103,6 +108,11 @@ class MachineHints:
         changed = self._notes.of_metadata(migration_id, cluster)
         return await in_time("what has changed in ZooKeeper", changed, silent, None)
 
+    async def _place(self, cluster: ClusterRecord, node_id: int, silent: list[str]) -> StartPlace | None:
+        node, name = cluster.spec.node(node_id), cluster.spec.node_name(node_id)
+        asked = start_place(self._ports.drivers.driver(node), node)
+        return await in_time(f"in what {name} would be started", asked, silent, None)
+
     async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
         node, process = cluster.spec.node(node_id), observation.node(node_id).process
         assert process is not None  # noqa: S101 - only who runs is watched
@@ -120,7 +130,7 @@ async def _look(
     if watched is not None:
         signs = await in_time(f"machine of {name}", watched, silent, None, WATCH_SECONDS - LEFT_SECONDS)
     changes = await in_time(f"what has changed on the machine of {name}", changed(), silent, None, until - _now())
-    return MachinesSeen({name: signs} if signs else {}, {name: changes} if changes else {})
+    return MachinesSeen(signs={name: signs} if signs else {}, changes={name: changes} if changes else {})
 
 
 def _all_of(found: Iterable[MachinesSeen]) -> MachinesSeen:

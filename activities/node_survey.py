@@ -21,11 +21,13 @@ from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
-from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration, StartUnit
+from domain.start_place import StartPlace
+from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 PROGRAM = (Path(__file__).parent / "on_node" / "look_at_node.py").read_text(encoding="utf-8")
+START_PROGRAM = (Path(__file__).parent / "on_node" / "look_at_start.py").read_text(encoding="utf-8")
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
@@ -85,17 +87,24 @@ async def look_at_node(
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
-    return NodeLook.model_validate(answer)
+    return NodeLook.model_validate(answer | {"unit": (await start_place(driver, node)).unit})
 
 
 def _topic_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0]
 
 
-async def start_unit(driver: NodeDriver) -> StartUnit | None:
-    """In whose control group what is started there would be. Raises `CannotLook`, `Transient`."""
-    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"unit": True})]))
-    return StartUnit.model_validate(answer["unit"]) if answer["unit"] is not None else None
+async def start_place(driver: NodeDriver, node: NodeSpec) -> StartPlace:
+    """In what its process would be that is started from there. Raises `CannotLook`, `Transient`."""
+    asked = {"folders": folders_of(node)}
+    return StartPlace.model_validate_json(await run_program(driver, ["python3", "-c", START_PROGRAM, json.dumps(asked)]))
+
+
+def folders_of(node: NodeSpec) -> list[str]:
+    """Which it writes into."""
+    service, logs = node.driver.service, node.environment.get("LOG_DIR")
+    files = [str(Path(path).parent) for path in (service.output_file, service.pid_file)]
+    return list(dict.fromkeys([*node.log_dirs, *files, *([logs] if logs else [])]))
 
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from activities.forgotten_topics import forgotten_topics
-from activities.node_survey import CannotLook, start_unit
+from activities.node_survey import CannotLook, start_place
 from activities.observe import Ports, installed_jars
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
@@ -21,7 +21,7 @@ from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import ending_with
+from domain.zk_to_kraft.checks.outliving import ending_with, unwritable
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -161,13 +161,15 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
 async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: MigrationPolicy, ports: Ports) -> str | None:
     """Where that cannot be told, the preflight has asked people about it."""
     try:
-        unit = await start_unit(ports.drivers.driver(node))
+        place = await start_place(ports.drivers.driver(node), node)
     except CannotLook:
         return None
-    found = ending_with(unit) if unit is not None and unit.kill_mode else None
-    if found is None or not blockers_in([found], policy):
+    unit = place.unit
+    found = [ending_with(unit) if unit is not None and unit.kill_mode else None, unwritable(place)]
+    refused = blockers_in([one for one in found if one is not None], policy)
+    if not refused:
         return None
-    return f"{cluster.spec.node_name(node.id)}: {found.observed}. Nothing was stopped: {found.fix}"
+    return f"{cluster.spec.node_name(node.id)}: {refused[0].observed}. Nothing was stopped: {refused[0].fix}"
 
 
 async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from domain.canaries import Leftovers
 from domain.observed import ObservedPart, Suspect, Unanswered
+from domain.start_place import StartUnit
 
 SURVEYED_PROPERTIES = frozenset(
     {
@@ -57,14 +58,6 @@ class Reached(ObservedPart):
     protocol: str
     problem: str | None
     certificate_until: datetime | None = None
-
-
-class StartUnit(ObservedPart):
-    """A unit of systemd's, or of a user's. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where nobody tells."""
-
-    name: str
-    is_users: bool = False
-    kill_mode: str
 
 
 class NodeLook(ObservedPart):

@@ -84,17 +84,21 @@ def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> Vi
 
 @dataclass(frozen=True)
 class Sign:
-    """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing."""
+    """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing. `is_cure`: what an entry
+    would have one do besides is beside the point.
+    """
 
     observed: str
     fix: str
     is_slight: bool = False
+    is_cure: bool = False
 
 
 def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None) -> Blocker:
     """An entry with what keeps whom it is about from its work, and the cure of that first. `most`: characters that are told."""
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
-    fix = " ".join(filter(None, [*(sign.fix for sign in signs), entry.fix]))
+    own = "" if any(sign.is_cure for sign in signs) else entry.fix
+    fix = " ".join(filter(None, [*(sign.fix for sign in signs), own]))
     return entry.model_copy(update={"observed": observed[:most], "fix": fix})
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from activities.on_node.look_at_node import own_unit
+from activities.on_node.look_at_start import own_unit
 from domain.policy import AcceptedFinding
 
 ENDS_WITH_IT = AcceptedFinding(code="PF43", object="*", by="the playground", reason="its nodes are to end with it")

@@ -16,7 +16,6 @@ import os
 import re
 import socket
 import ssl
-import subprocess
 import sys
 import time
 import zipfile
@@ -48,7 +47,6 @@ UNACCEPTED = frozenset({ESTABLISHED, "08"})
 """And CLOSE_WAIT: who has given up."""
 MANY_UNACCEPTED = 5
 """Connections that wait at a port, look for look: a program that is well accepts them as they come."""
-CONTROL_GROUPS, SYSTEMD_SECONDS, PROPERTY = "/proc/self/cgroup", 3, "KillMode="
 ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
@@ -72,38 +70,8 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
         "topic_ids": topic_ids,
         "absent_classes": absent(request["classes"], request["kafka_home"], request["class_path"]),
         "is_port_taken": is_taken(*request["own_port"]) if request["own_port"] else None,
-        "unit": unit(),
         "reached": reached,
     }
-
-
-def own_unit() -> tuple[str, bool] | None:
-    """The service of systemd that this program is in, as whatever is started from here is; and whether it is a user's. Sessions
-    are scopes."""
-    paths = re.findall(r"^(?:0:|\d+:name=systemd):(/\S*)$", text(CONTROL_GROUPS) or "", re.MULTILINE)
-    units = [name for path in paths for name in path.split("/") if name.endswith((".service", ".scope"))]
-    if not units or not units[-1].endswith(".service"):
-        return None
-    return units[-1], any(name.startswith("user@") for name in units[:-1])
-
-
-def unit() -> dict[str, Any] | None:
-    """With whom a stop of it ends."""
-    found = own_unit()
-    if found is None:
-        return None
-    name, is_users = found
-    command = ["systemctl", *(["--user"] if is_users else []), "show", "--property=KillMode", name]
-    environment = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}"} if is_users else None
-    said = ""
-    try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS, env=environment
-        )
-        said = done.stdout.decode(errors="replace").strip()
-    except (OSError, subprocess.SubprocessError):
-        pass  # told as not known
-    return {"name": name, "is_users": is_users, "kill_mode": said[len(PROPERTY) :] if said.startswith(PROPERTY) else ""}
 
 
 def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
@@ -600,8 +568,6 @@ def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, An
 def answer(asked: dict[str, Any]) -> dict[str, Any]:
     if "ports" in asked:
         return {"holders": [found for found in map(holder, asked["ports"]) if found]}
-    if "unit" in asked:
-        return {"unit": unit()}
     if "watch_port" in asked:
         return watch_server(asked["watch_port"], asked["log_dirs"], asked["is_shut"])
     return watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked)

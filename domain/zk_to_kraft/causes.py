@@ -14,6 +14,7 @@ from domain.node_output import NodeOutput
 from domain.observation import NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
+from domain.start_place import StartPlace
 from domain.vital_signs import PortHolder, VitalSigns
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.said import complaint_in, trouble_with
@@ -90,7 +91,8 @@ class Hints:
     set in ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
-    `signs`: by name, of processes in trouble, what their machines say;
+    `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
+    that are started from there;
     `holders`: by name, of who could not bind its ports, who has them;
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
     what is different on its machine since it was noted. `threads`: by name of a node that starts, ends or is silent for long,
@@ -115,6 +117,7 @@ class Hints:
     crowded: tuple[str, ...] = ()
     busiest: tuple[str, ...] = ()
     signs: Mapping[str, VitalSigns] = field(default_factory=dict)
+    places: Mapping[str, StartPlace] = field(default_factory=dict)
     holders: Mapping[str, tuple[PortHolder, ...]] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)

@@ -62,11 +62,14 @@ SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App inf
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process has ended, for people. `expected`: empty where there is nothing to say but that it runs."""
+    """How a process has ended, for people. `expected`: empty where there is nothing to say but that it runs. `kind`: the name
+    of what is known of it; empty where nothing is.
+    """
 
     observed: str
     expected: str
     fix: str
+    kind: str = ""
 
 
 STOPPED = Ending(
@@ -74,6 +77,7 @@ STOPPED = Ending(
     "",
     "Start it. If nobody of yours has stopped it, find out who does: `systemctl status`, `last`, configuration management; "
     "SIGHUP comes from a session that was closed.",
+    "stopped",
 )
 KILLED = Ending(
     "Its output ends amid ordinary lines, with no error and no shutdown: it was killed",
@@ -81,6 +85,7 @@ KILLED = Ending(
     "Look whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`, the limit of its container or unit): then "
     "lower -Xmx or give it more; or whether the host went down; else somebody has sent kill -9. Then start it: it recovers "
     "its logs first.",
+    "killed",
 )
 CURT = Ending(
     "Its log has nothing below a warning, so that it does not tell a stop in order from a kill",
@@ -112,6 +117,7 @@ NOT_BEGUN = Ending(
     "It was started, and its start command ended before Kafka began in it",
     "a start command that ends only when Kafka does",
     f"{BY_HAND} Then start it; every other node with that start command will fail likewise.",
+    "not-begun",
 )
 UNKNOWN = "Its last errors name no known cause"
 PLUGIN_FIX = (
@@ -145,7 +151,7 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
             return Ending(f"It printed: {found.quote}", DATA_FILE_GONE.expected, DATA_FILE_GONE.fix)
         besides = [one for one in _errors(_at_the_end(said)) if found.told.is_vague and _death(one) is None]
         more = f". Besides: {shown(besides)}" if besides else ""
-        return Ending(f"It printed: {found.quote}{more}", found.told.expected, found.told.fix)
+        return Ending(f"It printed: {found.quote}{more}", found.told.expected, found.told.fix, found.told.name)
     errors = _errors(_at_the_end(said))
     if errors and (place := foreign_place(of_this_process(lines))):
         return Ending(f"{UNKNOWN}: {shown(errors)}. That came from {place}", "plug-ins that start with this file", PLUGIN_FIX)
@@ -165,7 +171,7 @@ def ending_of_started(new: Sequence[str], log_dirs: Sequence[str] = ()) -> Endin
     found = death_in(new)
     whole = [one for one in said if found is not None and found.quote in one.text]
     told = f"It printed: {shown(whole[-1:]) or (found.quote if found else shown(said))}" if said else "It printed nothing"
-    ending = NOT_BEGUN if found is None else Ending("", found.told.expected, found.told.fix)
+    ending = NOT_BEGUN if found is None else Ending("", found.told.expected, found.told.fix, found.told.name)
     return replace(ending, observed=f"{NOT_BEGUN.observed}. {told}")
 
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
+from domain.vital_signs import signed
 from domain.zk_to_kraft.causes import (
     DOWN_MODES,
     MAX_NAMED,
@@ -19,6 +20,7 @@ from domain.zk_to_kraft.causes import (
     leaders_word,
     some,
 )
+from domain.zk_to_kraft.death_signs import signs_at_death
 from domain.zk_to_kraft.deaths import CURT, CUT_OFF, KILLED, SILENT, Ending, death_in, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import (
@@ -131,7 +133,9 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     fix = f"{fix} Then start it." if fix else ending.fix
-    return cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+    found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+    signs = signs_at_death(ending.kind, looked.hints.places.get(name), is_ours=_is_started_by_us(view))
+    return Cause(signed(found.blocker, list(signs)), found.explains)
 
 
 OF_THE_ENSEMBLE = frozenset({"zookeeper-unreachable", TURNED_AWAY.name})
@@ -144,6 +148,12 @@ def _turned_away(looked: Looked) -> tuple[str, str]:
         if looked.hints.servers.get(address) is Serving.YES and (found := turned_away_by(lines)) is not None:
             return f". The log of zookeeper {address}, which serves, says: {found.quote}", found.told.fix
     return "", ""
+
+
+def _is_started_by_us(view: NodeView) -> bool:
+    """Of the last process: by a step, and by nobody since."""
+    mark, last = view.mark, view.process.last_identity if view.process is not None else None
+    return mark is not None and last is not None and last != mark.before_identity and mark.proven_identity in {None, last}
 
 
 def _ending(looked: Looked, view: NodeView) -> Ending:

@@ -21,6 +21,8 @@ class FakeMachine:
         """What it says of its process, besides that all is well (`VitalSigns`)."""
         self.unit: dict[str, object] | None = None
         """Of systemd, in which what is started there would be (`StartUnit`)."""
+        self.place: dict[str, object] = {}
+        """What else is said of what is started there (`StartPlace`)."""
         self.facts: dict[str, dict[str, str]] = {
             "sysctl": {"vm.max_map_count": "262144"},
             "limit": {"Max open files": "100000"},

@@ -1,5 +1,5 @@
-"""The programs that are sent to a node, on a simulated machine: `look_at_node`, `note_machine` and `ask_threads` of
-`activities.on_node`.
+"""The programs that are sent to a node, on a simulated machine: `look_at_node`, `look_at_start`, `note_machine` and
+`ask_threads` of `activities.on_node`.
 
 The same answers, from its files in memory, and from what it is said to be.
 """
@@ -50,12 +50,20 @@ def is_look(arguments: Sequence[str]) -> bool:
     return _is(arguments, "look_at_node.py")
 
 
+def is_look_at_start(arguments: Sequence[str]) -> bool:
+    return _is(arguments, "look_at_start.py")
+
+
 def is_note(arguments: Sequence[str]) -> bool:
     return _is(arguments, "note_machine.py")
 
 
 def is_question_of_threads(arguments: Sequence[str]) -> bool:
     return _is(arguments, "ask_threads.py")
+
+
+def start(machine: FakeMachine) -> Completed:
+    return Completed(0, json.dumps({"unit": machine.unit, "read_only": [], "budgets": []} | machine.place), "")
 
 
 def threads(machine: FakeMachine) -> Completed:
@@ -83,8 +91,6 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
     if "ports" in request:
         return Completed(0, json.dumps({"holders": []}), "")
-    if "unit" in request:
-        return Completed(0, json.dumps({"unit": machine.unit}), "")
     is_running = is_running and request["pid"] is not None
     partitions = {path: _id(machine, path) for path in _partitions(machine, request["log_dirs"])}
     answer = {
@@ -100,7 +106,6 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
         "without_id": [path for path, found in partitions.items() if found is None],
         "topic_ids": {path: found for path, found in partitions.items() if found is not None},
         "absent_classes": [],
-        "unit": machine.unit,
         "is_port_taken": False if request["own_port"] else None,
         "reached": [_reached(wanted, unreachable) for wanted in request["reach"]],
     }

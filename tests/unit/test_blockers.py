@@ -25,6 +25,7 @@ from domain.observation import (
 )
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
+from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, MemberFiles, Serving, Unwritten, settled
@@ -1494,3 +1495,16 @@ def test_a_write_that_was_refused_is_told_until_another_controller_has_written_i
         ("dual-write-not-current", f"controller-{LEADER}")
     ]
     assert found(DUAL, hints=Hints(logs={LEADER: (refused, step, later)})) == []
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_sandbox_that_a_node_has_inherited_is_no_disk_to_be_replaced(*, is_ours: bool) -> None:
+    """Where a step of ours has started it, and nobody else since."""
+    seen = dead(DUAL, 2, "java.nio.file.FileSystemException: /data/.lock: Read-only file system")
+    process = seen.node(2).process
+    assert process is not None
+    seen = rolling(seen, 2, "another" if is_ours else process.last_identity)
+    unit = StartUnit(name="k.service", kill_mode="process", inherits=("ProtectSystem=strict",))
+    (entry,) = found(seen, hints=Hints(places={"broker-2": StartPlace(unit=unit, read_only=("/data",))}))
+    assert ("in which /data can only be read" in entry.observed) is is_ours
+    assert ("replace the disk" in entry.fix) is not is_ours

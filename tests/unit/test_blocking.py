@@ -116,6 +116,15 @@ async def test_the_hold_is_looked_through() -> None:
     assert "No space left on device" in seen.blockers[0].observed
 
 
+async def test_of_one_that_is_down_it_is_told_which_budget_is_used_up() -> None:
+    cluster = await in_dual_write()
+    cluster.nodes[2].die("java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory")
+    cluster.nodes[2].machine.place = {"budgets": [["machine-tasks", "", 32768, 32768]]}
+    (entry,) = (await found(cluster)).blockers
+    assert entry.observed.endswith("its machine has 32768 processes and threads, of at most 32768")
+    assert entry.fix.startswith("Raise kernel.threads-max and kernel.pid_max")
+
+
 async def noted(cluster: FakeCluster) -> Ledger:
     """The ledger, with notes of all nodes as they are."""
     ledger = Ledger(cluster, Progress(state=MigrationState.RUNNING))

@@ -11,7 +11,8 @@ from domain.decisions import Finding, Refuse, Severity, Step, Wait, WaitReason
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, StartUnit
+from domain.start_place import StartUnit
+from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib

@@ -200,6 +200,21 @@ async def test_a_node_that_would_end_with_keeperless_activities_runs_on() -> Non
     assert (await rolled(cluster, scene)).blocked is None
 
 
+async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_activities_runs_on() -> None:
+    """ProtectSystem=strict of that unit: the node was started outside, and can write there."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    machine = cluster.nodes[node.id].machine
+    machine.unit = {"name": "k.service", "kill_mode": "process", "inherits": ["ProtectSystem=strict"]}
+    machine.place = {"read_only": ["/var/log/kafka"]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert "the mounts of k.service (ProtectSystem=strict), in which /var/log/kafka can only be read" in (outcome.blocked or "")
+    assert "Nothing was stopped: `systemctl edit k.service`" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+
+
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
     scene = await scene_of_a_roll()
     cluster = scene.copy()

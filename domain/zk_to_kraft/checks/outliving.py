@@ -1,9 +1,9 @@
-"""PF43: a node that is started lives on when keeperless-activities does not."""
+"""PF43: a node that is started lives on when keeperless-activities does not, and can write what it wrote before."""
 
 from collections.abc import Iterator
 
 from domain.decisions import Finding, Severity
-from domain.survey import StartUnit
+from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF43"
@@ -11,7 +11,9 @@ EXPECTED = "nodes outlive it: KillMode=process"
 
 
 def ending_with(unit: StartUnit) -> Finding | None:
-    """Where a stop of that unit would end what was started in it, or nobody tells."""
+    """Where a stop of that unit, or a logout, would end what was started in it, or nobody tells."""
+    if unit.ends_at_logout:
+        return _ending_at_logout(unit)
     if unit.kill_mode in {"process", "none"}:
         return None
     told = f"KillMode={unit.kill_mode}" if unit.kill_mode else "whose KillMode `systemctl show` does not tell"
@@ -24,6 +26,42 @@ def ending_with(unit: StartUnit) -> Finding | None:
         expected=EXPECTED,
         fix=f"`{systemctl} edit {unit.name}`: KillMode=process below [Service]; `{systemctl} daemon-reload`. It holds for what "
         "runs, nothing has to be restarted.",
+    )
+
+
+def _ending_at_logout(unit: StartUnit) -> Finding:
+    why = "and its user does not linger" if unit.is_users else "and logind has KillUserProcesses=yes"
+    cure = "`loginctl enable-linger USER` for its user, or run it" if unit.is_users else "Run it"
+    return Finding(
+        code=CODE,
+        object="keeperless-activities",
+        observed=f"what it starts is in {unit.name}, {why}: a logout ends those nodes too",
+        expected="nodes outlive it, and whoever has logged in",
+        fix=f"{cure} as a service of the system, with KillMode=process. A node that was started before has to be started anew "
+        "there, unless its user lingers.",
+    )
+
+
+def unwritable(place: StartPlace) -> Finding | None:
+    """Where what it starts could not write its files, though others can."""
+    if place.unit is None or not place.read_only:
+        return None
+    inherits = f" ({', '.join(place.unit.inherits)})" if place.unit.inherits else ""
+    return Finding(
+        code=CODE,
+        object="keeperless-activities",
+        observed=f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} "
+        "can only be read",
+        expected="nodes that it starts can write what they wrote before",
+        fix=out_of_the_sandbox(place.unit),
+    )
+
+
+def out_of_the_sandbox(unit: StartUnit) -> str:
+    systemctl = "systemctl --user" if unit.is_users else "systemctl"
+    return (
+        f"`{systemctl} edit {unit.name}`: take out what Kafka cannot live with (ReadWritePaths= opens single directories); "
+        f"`{systemctl} daemon-reload`, and restart {unit.name}, for what runs keeps what it was started with."
     )
 
 
@@ -46,8 +84,11 @@ CHECKS = (
         code=CODE,
         holds="nodes that keeperless-activities starts are not ended with it",
         because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
-        "restart of ours would stop every node that was restarted so far, at once",
-        source="the control group of what is run on the node, `systemctl show --property=KillMode`",
+        "restart of ours would stop every node that was restarted so far, at once. So does a logout where processes of users "
+        "do not outlive it",
+        source="the control group of what is run on the node, `systemctl show --property=KillMode`; of a user's unit whether "
+        "that user lingers, of a session KillUserProcesses of logind. Before each stop also whether the node's directories can "
+        "be written from inside that unit: what is started there inherits its sandbox",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

@@ -1,0 +1,175 @@
+"""Runs on a node's machine: says in what a process would be that is started from there, and what is used up of all that it may
+have. Writes nothing.
+
+    python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"]}'
+
+The answer is one JSON object on standard output. Python 3.7 or later, one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from typing import Any, Iterator, Tuple
+
+Budget = Tuple[str, str, int, int]
+"""Its kind, where it holds, what is used, and the most."""
+
+CONTROL_GROUPS, SYSTEMD_SECONDS = "/proc/self/cgroup", 3
+SANDBOX = (
+    *("ProtectSystem", "ProtectHome", "ReadOnlyPaths", "InaccessiblePaths", "NoExecPaths", "TemporaryFileSystem"),
+    *(
+        "PrivateTmp",
+        "PrivateDevices",
+        "PrivateNetwork",
+        "PrivateUsers",
+        "ProtectProc",
+        "ProcSubset",
+        "RootDirectory",
+        "RootImage",
+    ),
+    *("MemoryDenyWriteExecute", "NoNewPrivileges", "RestrictAddressFamilies", "SystemCallFilter", "IPAddressDeny"),
+    *("SocketBindDeny", "MemoryMax", "MemoryHigh", "CPUQuotaPerSecUSec"),
+)
+"""Properties of a unit (systemd.exec(5), systemd.resource-control(5)) that keep what was started in it from something."""
+UNSET = frozenset({"", "no", "~", "default", "all", "infinity", "[not set]", str(2**64 - 1)})
+MOST_SHOWN = 60
+KIB = 1024
+UNLIMITED = 2**60
+"""Bytes: what version 1 of the control groups says is near 2**63."""
+
+
+def place(request: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "unit": unit(),
+        "read_only": [path for path in request["folders"] if is_read_only(path)],
+        "budgets": [found for found in budgets() if found[3] > 0],
+    }
+
+
+def own_unit() -> tuple[str, bool] | None:
+    """The service or scope of systemd that this program is in, as whatever is started from here is; and whether it is one of a
+    user's manager."""
+    paths = re.findall(r"^(?:0:|\d+:name=systemd):(/\S*)$", text(CONTROL_GROUPS) or "", re.MULTILINE)
+    units = [name for path in paths for name in path.split("/") if name.endswith((".service", ".scope"))]
+    return (units[-1], any(name.startswith("user@") for name in units[:-1])) if units else None
+
+
+def unit() -> dict[str, Any] | None:
+    """With whom a stop of it ends, and what it keeps from whatever is in it. Scopes count where a logout ends them."""
+    found = own_unit()
+    if found is None:
+        return None
+    name, is_users = found
+    is_scope = name.endswith(".scope")
+    ends_at_logout = does_not_linger() if is_users else is_scope and are_sessions_killed()
+    if is_scope and not ends_at_logout:
+        return None
+    asked = "--property=" + ",".join(("KillMode", *SANDBOX))
+    told = said("systemctl", *(["--user"] if is_users else []), "show", asked, name, is_users=is_users)
+    properties = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
+    return {
+        "name": name,
+        "is_users": is_users,
+        "kill_mode": "process" if is_scope else properties.get("KillMode", "").strip(),
+        "ends_at_logout": ends_at_logout,
+        "inherits": [f"{one}={properties[one][:MOST_SHOWN]}" for one in SANDBOX if properties.get(one, "") not in UNSET],
+    }
+
+
+def does_not_linger() -> bool:
+    return "Linger=no" in said("loginctl", "show-user", "--property=Linger", str(os.getuid()))
+
+
+def are_sessions_killed() -> bool:
+    """KillUserProcesses= of logind.conf(5)."""
+    logind = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+    return said("busctl", "get-property", *logind, "KillUserProcesses").strip() == "b true"
+
+
+def said(*command: str, is_users: bool = False) -> str:
+    """What it prints; nothing, where it cannot be asked."""
+    environment = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.geteuid()}"} if is_users else None
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=SYSTEMD_SECONDS, env=environment
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace")
+
+
+def is_read_only(path: str) -> bool:
+    """By the mounts that this program sees. Where it is not there yet: of the nearest one above."""
+    while not os.path.exists(path) and path != "/":  # noqa: PTH110
+        path = os.path.dirname(path) or "/"  # noqa: PTH120
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def budgets() -> Iterator[Budget]:
+    yield from of_groups()
+    if os.geteuid():  # root is not counted
+        yield "user-tasks", "", tasks_of(os.geteuid()), limit(resource.RLIMIT_NPROC)
+    everywhere = re.search(r"/(\d+) ", text("/proc/loadavg") or "")
+    most = [number(f"/proc/sys/kernel/{name}") for name in ("threads-max", "pid_max")]
+    yield "machine-tasks", "", int(everywhere.group(1)) if everywhere else 0, min(most)
+    yield "address-space", "", 0, limit(resource.RLIMIT_AS)
+    sizes = {
+        name: int(size) * KIB for name, size in re.findall(r"^(\w+):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE)
+    }
+    total = sizes.get("MemTotal", 0)
+    yield "machine-memory", "", total - sizes.get("MemAvailable", total), total
+    if number("/proc/sys/vm/overcommit_memory") == 2:
+        yield "commit", "", sizes.get("Committed_AS", 0), sizes.get("CommitLimit", 0)
+
+
+def limit(kind: int) -> int:
+    soft = resource.getrlimit(kind)[0]
+    return 0 if soft == resource.RLIM_INFINITY else soft
+
+
+def of_groups() -> Iterator[Budget]:
+    """Of its control groups and those above them, of both versions. What of a file is kept in memory can be given up."""
+    for line in (text(CONTROL_GROUPS) or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        root, path = f"/sys/fs/cgroup/{controllers}".rstrip("/"), path.rstrip("/")
+        while path:
+            group, at = f"{root}{path}", path
+            path = path.rpartition("/")[0]
+            yield "tasks", at, number(f"{group}/pids.current"), number(f"{group}/pids.max")
+            used = number(f"{group}/memory.current") or number(f"{group}/memory.usage_in_bytes")
+            most = number(f"{group}/memory.max") or number(f"{group}/memory.limit_in_bytes")
+            cached = re.search(r"^(?:file|total_cache) (\d+)", text(f"{group}/memory.stat") or "", re.MULTILINE)
+            yield "memory", at, used - (int(cached.group(1)) if cached else 0), most if most < UNLIMITED else 0
+
+
+def number(path: str) -> int:
+    """0 where there is none, as where it says `max`."""
+    found = (text(path) or "").strip()
+    return int(found) if found.isdigit() else 0
+
+
+def tasks_of(user: int) -> int:
+    statuses = (text(f"/proc/{pid}/status") or "" for pid in os.listdir("/proc") if pid.isdigit())  # noqa: PTH208
+    own = (status for status in statuses if re.search(rf"^Uid:\s+{user}\s", status, re.MULTILINE))
+    return sum(int(found) for status in own for found in re.findall(r"^Threads:\s+(\d+)", status, re.MULTILINE))
+
+
+def text(path: str) -> str | None:
+    """A file's content, or `None` where there is none or it may not be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    json.dump(place(json.loads(sys.argv[1])), sys.stdout)

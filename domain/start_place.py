@@ -1,0 +1,31 @@
+"""`StartPlace`: in what a process is that keeperless-activities starts on a node's machine, and what is used up there.
+
+A sandbox of systemd's outlives KillMode=process: whatever is started in a unit has its mounts, its filters and its limits until
+it ends, though the unit's own files are changed or it is restarted.
+"""
+
+from domain.observed import ObservedPart
+
+
+class StartUnit(ObservedPart):
+    """A unit of systemd's, or of a user's. `kill_mode`: whom a stop of it ends (systemd.kill(5)); empty where nobody tells.
+
+    `ends_at_logout`: so does the last logout of its user. `inherits`: its settings that keep from something whatever is started
+    in it, as `ProtectSystem=strict`.
+    """
+
+    name: str
+    is_users: bool = False
+    kill_mode: str
+    ends_at_logout: bool = False
+    inherits: tuple[str, ...] = ()
+
+
+class StartPlace(ObservedPart):
+    """`unit`: `None` where that is none of systemd's. `read_only`: of the directories that the node writes into, those that can
+    only be read in the mounts of whatever is started there. `budgets`: by kind and where each holds, what is used and the most.
+    """
+
+    unit: StartUnit | None
+    read_only: tuple[str, ...] = ()
+    budgets: tuple[tuple[str, str, int, int], ...] = ()

@@ -1,0 +1,94 @@
+"""What a node's machine says of a process that has ended, told with how it ended: what it was started inside, and which of the
+budgets is used up that it needs. Pure.
+"""
+
+from collections.abc import Iterator
+
+from domain.start_place import StartPlace
+from domain.vital_signs import Sign
+from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable
+from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
+
+OF_A_SANDBOX = frozenset({"", "killed", "not-begun", *(told.name for told in (*MACHINE_DEATHS, *FILES))})
+"""Kinds of endings that a sandbox may be behind."""
+OF_FILES = frozenset(
+    {"disk-failed", "log-dirs-failed", "java-log-file", "no-permission", "missing-file", "file-unusable", "not-begun"}
+)
+OF_MEMORY = frozenset({"killed", "host-out-of-memory", "java-cannot-start", "java-failed", "not-begun"})
+OF_THREADS = frozenset({"out-of-threads", "not-begun"})
+SPENT = 0.9
+"""Of a budget. It is looked at after the process that used it has ended."""
+MIB = 1024**2
+
+TASKS = {
+    "tasks": (
+        "control group {where} has {used} processes and threads, of at most {most}",
+        "Raise TasksMax= of its unit (pids.max).",
+    ),
+    "user-tasks": (
+        "its user has {used} processes and threads, of at most {most} (ulimit -u)",
+        "Raise nproc of that user (/etc/security/limits.d, LimitNPROC= of the unit that starts it).",
+    ),
+    "machine-tasks": (
+        "its machine has {used} processes and threads, of at most {most}",
+        "Raise kernel.threads-max and kernel.pid_max (sysctl), or end what has so many (ps -eLf).",
+    ),
+}
+MEMORY = {
+    "address-space": (
+        "what is started there may have {most} MiB of addresses (ulimit -v)",
+        "Take that limit away (as in /etc/security/limits.d, LimitAS= of the unit): a JVM reserves far more than it uses.",
+    ),
+    "commit": (
+        "the kernel promises no more memory than it has (vm.overcommit_memory is 2): {used} of {most} MiB are given away",
+        "Raise vm.overcommit_ratio, or set vm.overcommit_memory to 0, where nothing else on that machine needs it: until then "
+        "it does not help that `free` shows room.",
+    ),
+    "memory": (
+        "control group {where} uses {used} of the {most} MiB that all in it may have together",
+        "Raise MemoryMax= of its unit (memory.max), or lower -Xmx.",
+    ),
+    "machine-memory": ("{used} of {most} MiB of its machine's memory are in use", ""),
+}
+"""By kind of a budget, in words and with what to do."""
+BY_DECREE = frozenset({"address-space", "commit"})
+"""Told wherever there is one: they forbid what would be there."""
+OF_A_MACHINE = frozenset({"machine-tasks", "machine-memory", "commit"})
+
+
+def signs_at_death(kind: str, place: StartPlace | None, *, is_ours: bool) -> Iterator[Sign]:
+    """`kind`: of the ending. `is_ours`: a step of ours has started it, so that it was in the place."""
+    if place is None:
+        return
+    if is_ours and kind in OF_A_SANDBOX:
+        yield from _of_sandbox(kind, place)
+    for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):
+        if kind in kinds:
+            yield from _of_budgets(place, budgets, is_ours=is_ours, is_telling=kind != "not-begun")
+
+
+def _of_sandbox(kind: str, place: StartPlace) -> Iterator[Sign]:
+    unit, found = place.unit, unwritable(place) if kind in OF_FILES else None
+    if found is not None:
+        yield Sign(
+            f"It was started by keeperless-activities: {found.observed}", f"{found.fix} Then start the node.", is_cure=True
+        )
+    elif unit is not None and unit.inherits:
+        yield Sign(
+            f"It was started inside {unit.name}, and has inherited from it: {', '.join(unit.inherits)}",
+            f"Where one of these forbids what failed, and nothing outside does: {out_of_the_sandbox(unit)}",
+        )
+
+
+def _of_budgets(place: StartPlace, texts: dict[str, tuple[str, str]], *, is_ours: bool, is_telling: bool) -> Iterator[Sign]:
+    """`is_telling`: what is not used up is of interest, too."""
+    for kind, where, used, most in place.budgets:
+        if kind not in texts or (kind not in OF_A_MACHINE and not is_ours):
+            continue
+        is_spent = used >= SPENT * most
+        if not is_spent and not (is_telling and kind in {*BY_DECREE, "machine-memory"}):
+            continue
+        words, fix = texts[kind]
+        unit = MIB if texts is MEMORY else 1
+        told = words.format(where=where, used=used // unit, most=most // unit)
+        yield Sign(told, fix)

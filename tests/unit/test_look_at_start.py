@@ -1,0 +1,213 @@
+"""In what a process would be that is started on a node's machine, and what people are told of that when it has died."""
+
+import ast
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.on_node import look_at_start
+from domain.start_place import StartPlace, StartUnit
+from domain.zk_to_kraft.death_signs import signs_at_death
+
+PROGRAM = Path(look_at_start.__file__)
+SANDBOXED = StartUnit(
+    name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")
+)
+MIB = 1024**2
+
+
+def test_it_runs_on_old_machines() -> None:
+    """Python 3.7, nothing that does not come with it, and short enough for a command line."""
+    tree = ast.parse(PROGRAM.read_text(), feature_version=(3, 7))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert imported <= sys.stdlib_module_names
+    assert len(PROGRAM.read_bytes()) < 32_768
+
+
+def test_what_would_be_started_here() -> None:
+    """As a node does: from the command line, without this repository; with a limit that is handed on."""
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        PROGRAM.read_text(),
+        json.dumps({"folders": ["/", "/proc/sys/kernel", "/nowhere/x"]}),
+    ]
+    most = 8 * 1024 * MIB
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd="/",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    found = StartPlace.model_validate_json(done.stdout)
+    assert "/nowhere/x" not in found.read_only
+    budgets = {kind: (used, limit) for kind, _, used, limit in found.budgets}
+    assert budgets["address-space"] == (0, most)
+    assert 0 < budgets["machine-memory"][0] < budgets["machine-memory"][1]
+    assert 0 < budgets["machine-tasks"][0] <= budgets["machine-tasks"][1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"), [(os.ST_RDONLY, ["/var/lib/kafka", "/nowhere/below"]), (0, [])], ids=["read-only", "writable"]
+)
+def test_directories_that_can_only_be_read_from_here(flags: int, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that is not there yet it is the nearest above."""
+    told = os.statvfs_result((4096, 4096, 1, 1, 1, 1, 1, 1, flags, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: told)
+    assert look_at_start.place({"folders": ["/var/lib/kafka", "/nowhere/below"]})["read_only"] == found
+
+
+def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        look_at_start.CONTROL_GROUPS: "0::/system.slice/k.service\n4:memory:/\n",
+        "/sys/fs/cgroup/system.slice/k.service/pids.current": "511\n",
+        "/sys/fs/cgroup/system.slice/k.service/pids.max": "512\n",
+        "/sys/fs/cgroup/system.slice/k.service/memory.current": "3000\n",
+        "/sys/fs/cgroup/system.slice/k.service/memory.max": "4000\n",
+        "/sys/fs/cgroup/system.slice/k.service/memory.stat": "anon 1000\nfile 1900\n",
+        "/sys/fs/cgroup/system.slice/pids.max": "max\n",
+        "/proc/loadavg": "0.1 0.2 0.3 2/300 4711\n",
+        "/proc/sys/kernel/threads-max": "100000\n",
+        "/proc/sys/kernel/pid_max": "32768\n",
+        "/proc/sys/vm/overcommit_memory": "2\n",
+        "/proc/meminfo": "MemTotal: 100 kB\nMemAvailable: 60 kB\nCommitLimit: 50 kB\nCommitted_AS: 49 kB\n",
+    }
+    monkeypatch.setattr(look_at_start, "text", files.get)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert look_at_start.place({"folders": []})["budgets"] == [
+        ("tasks", "/system.slice/k.service", 511, 512),
+        ("memory", "/system.slice/k.service", 1100, 4000),
+        ("machine-tasks", "", 300, 32768),
+        ("machine-memory", "", 40 * 1024, 100 * 1024),
+        ("commit", "", 49 * 1024, 50 * 1024),
+    ]
+
+
+def told(kind: str, *, is_ours: bool = True, **place: Any) -> tuple[str, str]:
+    signs = list(signs_at_death(kind, StartPlace(unit=place.pop("unit", None), **place), is_ours=is_ours))
+    return ". ".join(sign.observed for sign in signs), " ".join(sign.fix for sign in signs)
+
+
+def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
+    (sign,) = signs_at_death("disk-failed", StartPlace(unit=SANDBOXED, read_only=("/var/lib/kafka",)), is_ours=True)
+    assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka can only be read" in sign.observed
+    assert "ReadWritePaths=" in sign.fix
+    assert "restart keeperless-activities.service" in sign.fix
+    assert sign.is_cure
+
+
+def test_what_a_node_has_inherited_is_told_where_that_may_be_what_failed() -> None:
+    observed, fix = told("host-out-of-memory", unit=SANDBOXED)
+    assert observed.startswith("It was started inside keeperless-activities.service, and has inherited from it: ProtectSystem=")
+    assert fix.startswith("Where one of these forbids what failed, and nothing outside does: ")
+    assert told("bad-configuration", unit=SANDBOXED) == ("", "")
+    assert told("stopped", unit=SANDBOXED) == ("", "")
+    assert told("disk-failed", unit=SANDBOXED, is_ours=False, read_only=("/data",)) == ("", "")
+    assert told("disk-failed", read_only=("/data",)) == ("", ""), "no unit of systemd: its disk, for everybody"
+    assert told("disk-failed", unit=StartUnit(name="k.service", kill_mode="process")) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "observed", "fix"),
+    [
+        ("out-of-threads", ("tasks", "/k.service", 490, 512),
+         "control group /k.service has 490 processes and threads, of at most 512", "Raise TasksMax="),
+        ("out-of-threads", ("tasks", "/k.service", 100, 512), "", ""),
+        ("out-of-threads", ("user-tasks", "", 1000, 1024), "its user has 1000 processes", "Raise nproc"),
+        ("out-of-threads", ("machine-tasks", "", 32768, 32768), "its machine has 32768 processes", "Raise kernel.threads-max"),
+        ("not-begun", ("tasks", "/k.service", 512, 512), "control group /k.service has 512", "Raise TasksMax="),
+        ("not-begun", ("machine-memory", "", 50 * MIB, 100 * MIB), "", ""),
+        ("host-out-of-memory", ("machine-memory", "", 50 * MIB, 100 * MIB), "50 of 100 MiB of its machine's memory", ""),
+        ("host-out-of-memory", ("commit", "", 40 * MIB, 50 * MIB), "the kernel promises no more memory", "Raise vm.overcommit"),
+        ("host-out-of-memory", ("address-space", "", 0, 50 * MIB), "what is started there may have 50 MiB", "Take that limit"),
+        ("killed", ("memory", "/k.service", 99 * MIB, 100 * MIB), "control group /k.service uses 99 of", "Raise MemoryMax="),
+        ("disk-failed", ("tasks", "/k.service", 512, 512), "", ""),
+    ],
+)  # fmt: skip
+def test_the_budget_that_is_used_up(kind: str, budget: tuple[str, str, int, int], observed: str, fix: str) -> None:
+    found = told(kind, budgets=(budget,))
+    assert found[0].startswith(observed)
+    assert found[1].startswith(fix)
+    assert bool(found[0]) is bool(observed)
+
+
+def test_of_a_node_that_others_have_started_only_what_holds_for_the_whole_machine_is_told() -> None:
+    budgets = (("tasks", "/k.service", 512, 512), ("machine-tasks", "", 32768, 32768))
+    assert told("out-of-threads", is_ours=False, budgets=budgets)[0].startswith("its machine has 32768")
+
+
+@pytest.mark.parametrize(
+    ("groups", "script", "unit"),
+    [
+        ("0::/system.slice/keeperless-activities.service\n", "echo KillMode=process", {"kill_mode": "process"}),
+        (
+            "1:name=systemd:/system.slice/keeperless-activities.service\n5:cpu:/\n",
+            "echo KillMode=mixed",
+            {"kill_mode": "mixed"},
+        ),
+        ("0::/system.slice/keeperless-activities.service/inner\n", "exit 1", {"kill_mode": ""}),
+        ("0::/system.slice/keeperless-activities.service\n", "", {"kill_mode": ""}),
+        (
+            "0::/user.slice/user-0.slice/user@0.service/app.slice/keeperless-activities.service\n",
+            "echo KillMode=$1$XDG_RUNTIME_DIR",
+            {"kill_mode": f"--user/run/user/{os.geteuid()}", "is_users": True},
+        ),
+        ("0::/user.slice/user-0.slice/session-3.scope\n", "echo KillMode=process", None),
+        ("0::/user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope\n", "echo KillMode=process", None),
+        ("0::/\n", "echo KillMode=process", None),
+    ],
+)
+def test_whom_a_stop_of_our_unit_would_end(
+    groups: str, script: str, unit: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "cgroup"
+    own.write_text(groups)
+    if script:
+        systemctl = tmp_path / "systemctl"
+        systemctl.write_text(f"#!/bin/sh\n{script}\n")
+        systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(look_at_start, "CONTROL_GROUPS", str(own))
+    assert look_at_start.unit() == (
+        None
+        if unit is None
+        else {"name": "keeperless-activities.service", "is_users": False, "ends_at_logout": False, "inherits": [], **unit}
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "programs", "ends"),
+    [
+        ("user.slice/user-0.slice/session-3.scope", {"busctl": "echo b true"}, True),
+        ("user.slice/user-0.slice/session-3.scope", {"busctl": "echo b false"}, None),
+        ("user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope", {"loginctl": "echo Linger=no"}, True),
+        ("user.slice/user-0.slice/user@0.service/app.slice/k.service", {"loginctl": "echo Linger=no"}, True),
+        ("user.slice/user-0.slice/user@0.service/app.slice/k.service", {"loginctl": "echo Linger=yes"}, False),
+        ("system.slice/k.service", {"loginctl": "echo Linger=no", "busctl": "echo b true"}, False),
+    ],
+)
+def test_whom_a_logout_would_end(
+    groups: str, programs: dict[str, str], ends: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup").write_text(f"0::/{groups}\n")
+    for name, script in {
+        "systemctl": "echo KillMode=process; echo ProtectHome=no; echo ProtectSystem=full",
+        **programs,
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(look_at_start, "CONTROL_GROUPS", str(tmp_path / "cgroup"))
+    found = look_at_start.unit()
+    assert (found and found["ends_at_logout"]) == ends
+    assert found is None or found["inherits"] == ["ProtectSystem=full"]
