@@ -29,6 +29,12 @@ LEFT_SECONDS = 1.5
 """Of these, at the least, for the second."""
 
 
+UNHEARD = (
+    "what the kernel of the machine of {} has said: only root may read it there (kernel.dmesg_restrict), and who is in "
+    "group adm or systemd-journal"
+)
+
+
 @dataclass(frozen=True)
 class MachinesSeen:
     """`signs`: by name, of processes that run. `places`: by name, of what is down. `changes`: by name, of both."""
@@ -64,6 +70,7 @@ class MachineHints:
             if runs:
                 return await _look(name, self._watch(cluster, observation, node_id), changed, silent)
             seen, place = await asyncio.gather(_look(name, None, changed, silent), self._place(cluster, node_id, silent))
+            silent.extend(UNHEARD.format(name) for changes in seen.changes.values() if changes.is_unheard)
             return replace(seen, places={name: place} if place else {})
 
         ids = list(dict.fromkeys(running))
@@ -130,7 +137,7 @@ async def _look(
     if watched is not None:
         signs = await in_time(f"machine of {name}", watched, silent, None, WATCH_SECONDS - LEFT_SECONDS)
     changes = await in_time(f"what has changed on the machine of {name}", changed(), silent, None, until - _now())
-    return MachinesSeen(signs={name: signs} if signs else {}, changes={name: changes} if changes else {})
+    return MachinesSeen(signs={name: signs} if signs else {}, changes={name: changes} if changes is not None else {})
 
 
 def _all_of(found: Iterable[MachinesSeen]) -> MachinesSeen:

@@ -181,7 +181,7 @@ async def _told(machine: NodeDriver | MemberMachine, request: Mapping[str, objec
 
 
 def _between(before: MachineNote, told: Mapping[str, Any]) -> MachineChanges:
-    kernel = [(float(seconds), str(line)) for seconds, line in told["kernel"]]
+    kernel = [(float(seconds), str(line)) for seconds, line in told["kernel"]] if told["kernel"] is not None else None
     return changes_between(before, told["facts"], kernel, datetime.now(UTC))
 
 

@@ -30,13 +30,19 @@ class MachineNote(ObservedPart):
 
 
 class MachineChanges(ObservedPart):
-    """What is different since then, the likeliest to matter first, and how many `more` are; and what its kernel has said."""
+    """What is different since then, the likeliest to matter first, and how many `more` are; and what its kernel has said.
+
+    `killed`: how many processes that kernel has killed for want of memory since, and where, in words; told of who was killed.
+    `is_unheard`: what it says may not be read there.
+    """
 
     since: datetime
     where: str = "on its machine"
     changes: tuple[str, ...] = ()
     more: int = 0
     said: tuple[str, ...] = ()
+    killed: str = ""
+    is_unheard: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.changes or self.said)
@@ -99,6 +105,9 @@ KINDS = {
 }
 """In the order of how likely each is to matter."""
 
+KILLS, BOOT = "kill", "boot id"
+"""Facts: how many processes were killed for want of memory, by control group, and by "" on the machine; which boot it is."""
+
 IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
@@ -117,7 +126,7 @@ OF_A_MACHINE = frozenset(
 """The same for every process of a machine that is in the same network."""
 
 
-def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float, str]], now: datetime) -> MachineChanges:
+def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float, str]] | None, now: datetime) -> MachineChanges:
     """`kernel`: lines, and the seconds since each. A kind that one of both has not got could not be looked at."""
     told: list[str] = []
     more = 0
@@ -135,14 +144,30 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         where="there" if before.about == ZOOKEEPER else "on its machine",
         changes=tuple(told[:MOST_TOLD]),
         more=more + len(told[MOST_TOLD:]),
-        said=tuple(line for seconds, line in kernel if seconds <= recent)[-MOST_TOLD // 2 :],
+        said=tuple(line for seconds, line in kernel or () if seconds <= recent)[-MOST_TOLD // 2 :],
+        killed=_killed(before.facts, facts),
+        is_unheard=kernel is None,
     )
+
+
+def _killed(before: Facts, now: Facts) -> str:
+    """By the innermost of its control groups that has counted one; else by the machine, in the same boot."""
+    if before.get("machine", {}).get(BOOT) != now.get("machine", {}).get(BOOT):
+        return ""
+    was, counts = before.get(KILLS, {}), now.get(KILLS, {})
+    grown = {place: int(counts[place]) - int(was[place]) for place in counts if place in was}
+    places = [place for place, more in grown.items() if more > 0]
+    if not places:
+        return ""
+    place = max(places, key=len)
+    processes = f"{grown[place]} process{'es' if grown[place] > 1 else ''}"
+    return f"{processes} of control group {place}" if place else f"{processes} of its machine"
 
 
 def is_same_place(before: Facts, facts: Facts) -> bool:
     """Whether who looked then and who looks now are on one machine since its start, in one network, with the same rights."""
     place, now = ({**found.get("machine", {}), **found.get("namespace", {})} for found in (before, facts))
-    return all(name in place and place[name] == now.get(name) for name in ("boot id", "net", "pid", "uid"))
+    return all(name in place and place[name] == now.get(name) for name in (BOOT, "net", "pid", "uid"))
 
 
 def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:

@@ -6,8 +6,8 @@
 the file that a server of ZooKeeper was started with, for when none runs. `places`: directories with what it is started from;
 `files`: the same one by one; `data`: what is written all the time, of which only owners and rights are looked at. The answer
 is one JSON object on standard output: `facts`, by their kind and name, and of `kernel` what it has printed of trouble, each
-with the seconds since. A kind that could not be looked at, or not in time, is not there; an empty one has nothing in it. No
-value of a secret is. Python 3.7 or later, one file.
+with the seconds since, or null. A kind that could not be looked at, or not in time, is not there; an empty one has nothing in
+it. No value of a secret is. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -166,6 +166,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "machine": lambda: dict(settings()),
         "service": services,
         "program": programs,
+        "kill": lambda: dict(kills(process)),
         "setting": lambda: server_settings(process if pid else "", request),
     }
     if pid:
@@ -182,18 +183,18 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
     return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
 
 
-def in_time(kinds: dict[str, Callable[[], Found]]) -> tuple[dict[str, dict[str, str]], list[Any]]:
+def in_time(kinds: dict[str, Callable[[], Found]]) -> tuple[dict[str, dict[str, str]], Any]:
     """What was found of each before the deadline, printable and not endless. Who hangs is left behind."""
     found: dict[str, dict[str, str]] = {}
     kernel: list[Any] = []
 
     def read(kind: str) -> None:
-        if kind == "kernel":
-            kernel.extend(kernel_log())
-            return
         try:
+            if kind == "kernel":
+                kernel.append(kernel_log())
+                return
             facts = kinds[kind]()
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError, LookupError):
             return  # vanished, or not what proc(5) says: not known
         if facts is not None:
             found[kind] = {printable(name): printable(value) for name, value in list(facts.items())[:MOST_FACTS]}
@@ -204,7 +205,7 @@ def in_time(kinds: dict[str, Callable[[], Found]]) -> tuple[dict[str, dict[str, 
         thread.start()
     for thread in threads:
         thread.join(max(until - time.monotonic(), 0.0))
-    return dict(found), list(kernel)
+    return dict(found), kernel[0] if kernel else None
 
 
 def printable(words: str) -> str:
@@ -379,23 +380,35 @@ def settings_in(path: str) -> Pairs:
             yield found.group(1), found.group(2).strip()
 
 
-def group_limits(process: str) -> Found:
-    """Of its control groups and those above them, of both versions."""
-    told = text(f"{process}/cgroup")
-    found: dict[str, str] = {}
-    for line in (told or "").splitlines():
+def groups_of(process: str) -> Pairs:
+    """Its control groups and those above them, of both versions: where each lies, and its name."""
+    for line in (text(f"{process}/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         root = f"/sys/fs/cgroup/{controllers.replace('name=', '')}".rstrip("/")
         path = path.rstrip("/")
         while True:
-            for name in names(f"{root}{path}"):
-                if GROUP_LIMITS.match(name):
-                    value = text(f"{root}{path}/{name}") or ""
-                    found[f"{SESSION.sub('session.scope', path)}/{name}"] = " ".join(value.split())
+            yield f"{root}{path}", SESSION.sub("session.scope", path)
             if not path:
                 break
             path = path.rpartition("/")[0]
-    return None if told is None else found
+
+
+def group_limits(process: str) -> Found:
+    found: dict[str, str] = {}
+    for folder, shown in groups_of(process):
+        for name in names(folder):
+            if GROUP_LIMITS.match(name):
+                found[f"{shown}/{name}"] = " ".join((text(f"{folder}/{name}") or "").split())
+    return None if text(f"{process}/cgroup") is None else found
+
+
+def kills(process: str) -> Pairs:
+    """How many the kernel has killed for memory: in each of its control groups with those below, and on the machine."""
+    places = [(f"{folder}/memory.{file}", shown) for folder, shown in groups_of(process) for file in ("events", "oom_control")]
+    for path, shown in (*places, ("/proc/vmstat", "")):
+        found = re.search(r"^oom_kill (\d+)", text(path) or "", re.MULTILINE)
+        if found:
+            yield shown, found.group(1)
 
 
 def files(request: dict[str, Any]) -> Pairs:
@@ -654,14 +667,28 @@ def owner_of(pid: str) -> str:
         return "?"
 
 
-def kernel_log() -> list[tuple[float, str]]:
-    """Warnings and worse, and what else tells of trouble, the newest last: seconds since, and the line (dev-kmsg)."""
+def kernel_log() -> list[tuple[float, str]] | None:
+    """Warnings and worse, and what else tells of trouble, the newest last: seconds since, and the line. `None` where we may
+    read neither the kernel's log nor the journal's copy."""
+    told = of_kernel()
+    told = of_journal() if told is None else told
+    found: dict[str, tuple[float, str]] = {}
+    for seconds, level, words in told or ():
+        line = printable(words)
+        if not PACKET.search(line) and (level <= WARNING or TROUBLE.search(line)):
+            alike = re.sub(r"\d+", "0", line)
+            found.pop(alike, None)
+            found[alike] = (round(max(seconds, 0.0), 1), line)
+    return None if told is None else list(found.values())[-20:]
+
+
+def of_kernel() -> list[tuple[float, int, str]] | None:
+    """Seconds since, how grave, and the words (dev-kmsg)."""
     try:
         handle = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
-        return []
-    now = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
-    found: dict[str, tuple[float, str]] = {}
+        return None
+    now, found = time.clock_gettime(time.CLOCK_MONOTONIC_RAW), []
     try:
         while True:
             try:
@@ -672,15 +699,18 @@ def kernel_log() -> list[tuple[float, str]]:
                 break
             head, _, words = record.partition(";")
             fields = head.split(",")
-            line = printable(words.splitlines()[0]) if words else ""
-            is_kernels = int(fields[0]) >> 3 == 0 and not PACKET.search(line)
-            if is_kernels and (int(fields[0]) & 7 <= WARNING or TROUBLE.search(line)):
-                alike = re.sub(r"\d+", "0", line)
-                found.pop(alike, None)
-                found[alike] = (round(max(now - int(fields[2]) / 1e6, 0.0), 1), line)
+            if words and int(fields[0]) >> 3 == 0:
+                found.append((now - int(fields[2]) / 1e6, int(fields[0]) & 7, words.splitlines()[0]))
     finally:
         os.close(handle)
-    return list(found.values())[-20:]
+    return found
+
+
+def of_journal() -> list[tuple[float, int, str]] | None:
+    """Where that is for root alone (kernel.dmesg_restrict). Who may not read the journal is shown an empty one."""
+    told = [json.loads(line) for line in (run("journalctl", "-kbq", "-n500", "-ojson") or "").splitlines()]
+    now = time.time()
+    return [(now - int(r["__REALTIME_TIMESTAMP"]) / 1e6, int(r["PRIORITY"]), str(r["MESSAGE"])) for r in told] or None
 
 
 if __name__ == "__main__":

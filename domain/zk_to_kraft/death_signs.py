@@ -4,6 +4,7 @@ budgets is used up that it needs. Pure.
 
 from collections.abc import Iterator
 
+from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace
 from domain.vital_signs import Sign
 from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable
@@ -56,8 +57,18 @@ BY_DECREE = frozenset({"address-space", "commit"})
 OF_A_MACHINE = frozenset({"machine-tasks", "machine-memory", "commit"})
 
 
-def signs_at_death(kind: str, place: StartPlace | None, *, is_ours: bool) -> Iterator[Sign]:
+KILLED_FOR_MEMORY = (
+    "`journalctl -k` there says which process the kernel has killed for memory. Where it was this one, lower -Xmx, or give it "
+    "more: MemoryMax= of its unit (memory.max), which all in that control group share, or the machine. Else somebody has sent "
+    "kill -9. Then start it: it recovers its logs first."
+)
+
+
+def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges | None, *, is_ours: bool) -> Iterator[Sign]:
     """`kind`: of the ending. `is_ours`: a step of ours has started it, so that it was in the place."""
+    if kind == "killed" and changes is not None and changes.killed:
+        told = f"The kernel has killed {changes.killed} for want of memory since {changes.since:%d %b %H:%M:%S} UTC"
+        yield Sign(told, KILLED_FOR_MEMORY, is_cure=True)
     if place is None:
         return
     if is_ours and kind in OF_A_SANDBOX:

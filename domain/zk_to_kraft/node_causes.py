@@ -134,7 +134,8 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     fix = f"{fix} Then start it." if fix else ending.fix
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
-    signs = signs_at_death(ending.kind, looked.hints.places.get(name), is_ours=_is_started_by_us(view))
+    seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
+    signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
     return Cause(signed(found.blocker, list(signs)), found.explains)
 
 

@@ -27,7 +27,7 @@ class FakeMachine:
             "sysctl": {"vm.max_map_count": "262144"},
             "limit": {"Max open files": "100000"},
         }
-        self.kernel: list[tuple[float, str]] = []
+        self.kernel: list[tuple[float, str]] | None = []
         """How it is set, and what its kernel has said (`activities.on_node.note_machine`)."""
         self.threads: dict[str, dict[str, object]] | None = None
         """By name the state and the stack of those of its process (`activities.on_node.ask_threads`)."""

@@ -149,6 +149,19 @@ async def test_what_has_changed_on_the_machine_of_a_node_in_trouble_is_told() ->
     assert seen.blockers[0].fix.endswith("what nobody meant is to be put back as it was.")
 
 
+async def test_where_nobody_may_read_what_a_kernel_says_that_is_told() -> None:
+    """And what it has killed for memory is counted for everybody."""
+    cluster = await in_dual_write()
+    machine = cluster.nodes[2].machine
+    machine.facts["kill"] = {"": "0"}
+    ledger = await noted(cluster)
+    cluster.nodes[2].die("[2026-03-01 12:00:00,000] INFO Rolled new log segment (kafka.log.LocalLog)")
+    machine.kernel, machine.facts["kill"] = None, {"": "1"}
+    seen = await found(cluster, ledger=ledger)
+    assert "The kernel has killed 1 process of its machine for want of memory since" in seen.blockers[0].observed
+    assert any(words.startswith("what the kernel of the machine of broker-2 has said: only root") for words in seen.unlooked)
+
+
 async def test_where_nothing_is_in_the_way_a_change_is_no_entry() -> None:
     cluster = await in_dual_write()
     ledger = await noted(cluster)

@@ -6,12 +6,14 @@ import os
 import resource
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from activities.on_node import look_at_start
+from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.death_signs import signs_at_death
 
@@ -94,12 +96,12 @@ def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it
 
 
 def told(kind: str, *, is_ours: bool = True, **place: Any) -> tuple[str, str]:
-    signs = list(signs_at_death(kind, StartPlace(unit=place.pop("unit", None), **place), is_ours=is_ours))
+    signs = list(signs_at_death(kind, StartPlace(unit=place.pop("unit", None), **place), None, is_ours=is_ours))
     return ". ".join(sign.observed for sign in signs), " ".join(sign.fix for sign in signs)
 
 
 def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
-    (sign,) = signs_at_death("disk-failed", StartPlace(unit=SANDBOXED, read_only=("/var/lib/kafka",)), is_ours=True)
+    (sign,) = signs_at_death("disk-failed", StartPlace(unit=SANDBOXED, read_only=("/var/lib/kafka",)), None, is_ours=True)
     assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka can only be read" in sign.observed
     assert "ReadWritePaths=" in sign.fix
     assert "restart keeperless-activities.service" in sign.fix
@@ -139,6 +141,18 @@ def test_the_budget_that_is_used_up(kind: str, budget: tuple[str, str, int, int]
     assert found[0].startswith(observed)
     assert found[1].startswith(fix)
     assert bool(found[0]) is bool(observed)
+
+
+def test_who_was_killed_while_the_kernel_killed_for_memory_is_told_so() -> None:
+    changes = MachineChanges(since=datetime(2026, 3, 1, tzinfo=UTC), killed="1 process of control group /k.service")
+    (sign,) = signs_at_death("killed", None, changes, is_ours=True)
+    assert sign.observed == (
+        "The kernel has killed 1 process of control group /k.service for want of memory since 01 Mar 00:00:00 UTC"
+    )
+    assert "MemoryMax=" in sign.fix
+    assert sign.is_cure
+    assert not list(signs_at_death("stopped", None, changes, is_ours=True))
+    assert not list(signs_at_death("killed", None, changes.model_copy(update={"killed": ""}), is_ours=True))
 
 
 def test_of_a_node_that_others_have_started_only_what_holds_for_the_whole_machine_is_told() -> None:

@@ -120,6 +120,27 @@ def test_what_the_kernel_said_before_the_note_or_long_ago_is_another_story() -> 
     assert changes_between(note, {}, kernel, NOON + timedelta(days=1)).said == kernel_lines(kernel[1:])
 
 
+BOOTED = {"boot id": "b1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "machine", "killed"),
+    [
+        ({"": "3", "/a": "0"}, {"": "4", "/a": "1", "/b": "9"}, BOOTED, "1 process of control group /a"),
+        ({"": "3", "/a": "0"}, {"": "5", "/a": "0"}, BOOTED, "2 processes of its machine"),
+        ({"": "3", "/a": "1"}, {"": "3", "/a": "1"}, BOOTED, ""),
+        ({"": "3"}, {"": "5"}, {"boot id": "b2"}, ""),
+        ({}, {"": "5"}, BOOTED, ""),
+    ],
+)
+def test_what_the_kernel_has_killed_for_memory(
+    before: dict[str, str], now: dict[str, str], machine: dict[str, str], killed: str
+) -> None:
+    note = MachineNote(about="broker-1", at=NOON, identity=None, facts={"kill": before, "machine": BOOTED})
+    found = changes_between(note, {"kill": now, "machine": machine}, None, NOON + timedelta(minutes=1))
+    assert (found.killed, found.is_unheard) == (killed, True)
+
+
 def kernel_lines(kernel: list[tuple[float, str]]) -> tuple[str, ...]:
     return tuple(line for _, line in kernel)
 

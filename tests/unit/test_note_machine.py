@@ -389,6 +389,41 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
     }
 
 
+def test_how_many_were_killed_for_memory_is_counted_by_group_and_for_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody may read that, of both versions."""
+    files = {
+        "/proc/7/cgroup": "0::/system.slice/k.service\n4:memory:/docker/1\n",
+        "/sys/fs/cgroup/system.slice/k.service/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 0\n",
+        "/sys/fs/cgroup/memory/docker/1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+        "/proc/vmstat": "pgfault 1\noom_kill 5\n",
+    }
+    monkeypatch.setattr(note_machine, "text", files.get)
+    assert dict(note_machine.kills("/proc/7")) == {"/system.slice/k.service": "1", "/docker/1": "3", "": "5"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (
+            '{"__REALTIME_TIMESTAMP": "1000000", "PRIORITY": "3", "MESSAGE": "Out of memory: Killed process 4711 (java)"}\n'
+            '{"__REALTIME_TIMESTAMP": "2000000", "PRIORITY": "6", "MESSAGE": "eth0: link is up"}\n',
+            ["Out of memory: Killed process 4711 (java)"],
+        ),
+        ('{"__REALTIME_TIMESTAMP": "2000000", "PRIORITY": "6", "MESSAGE": "eth0: link is up"}\n', []),
+        ("", None),
+        (None, None),
+    ],
+    ids=["trouble", "none", "may not read it", "no journal"],
+)
+def test_where_only_root_reads_the_kernels_log_the_journal_has_it(
+    printed: str | None, told: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(note_machine, "of_kernel", lambda: None)
+    monkeypatch.setattr(note_machine, "run", lambda *_: printed)
+    found = note_machine.kernel_log()
+    assert (found and [line for _, line in found]) == told
+
+
 LOOP = "import os, time; print('begun', flush=True); time.sleep(600)"
 
 
