@@ -14,6 +14,7 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from activities.on_node.look_at_node import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
@@ -109,7 +110,9 @@ def folders_of(node: NodeSpec) -> list[str]:
 
 async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
     """Takes a second. Raises `CannotLook`, `Transient`."""
-    asked = {"watch": pid, "log_dirs": node.log_dirs}
+    url = urlsplit(node.metrics.url)
+    port = url.port or {"http": 80, "https": 443}[url.scheme]
+    asked = {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port}
     answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time())
 

@@ -21,6 +21,12 @@ MOST_OPEN = 0.95
 MOST_AWAITING, LEAST_ON_CPU = 0.5, 0.07
 """Threads that wait for a CPU, and the share of those that could run which do. On a machine with a load of ten for each CPU it
 is a tenth."""
+MOST_BUSY, SLOW_REQUEST = 0.95, 50.0
+"""Of the time, and milliseconds. A disk that is only busy may take as much as it is asked for; one that is only slow, now and
+then, too."""
+MOST_PRESSURE = 0.4
+MANY_ASKERS = 3
+"""Connections to a metrics endpoint: one is kept open by whoever collects metrics."""
 MOST_TRACKED = 0.99
 """Of the limit; 0 is none."""
 
@@ -39,7 +45,10 @@ class VitalSigns(ObservedPart):
     data that nothing can be written into. `frozen`: the control group that let it not run, at one moment at the least.
     `tracer`: the process that traces it, with its command. `unaccepted`: its ports at which connections wait to be
     accepted, how many, and from which host most come. `elsewhere`: of a server of ZooKeeper that nobody finds at its port,
-    its process, and the addresses at which it listens instead.
+    its process, and the addresses at which it listens instead. `disks`: by directory of its data the disk that it lies on, the
+    share of the time in which that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the
+    share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
+    is connected to its metrics endpoint, and how often.
     """
 
     skew: float
@@ -63,6 +72,10 @@ class VitalSigns(ObservedPart):
     tracer: str | None
     unaccepted: tuple[tuple[int, int, str], ...]
     elsewhere: tuple[int, tuple[str, ...]] | None
+    disks: tuple[tuple[str, str, float, float], ...]
+    disk_pressure: float | None
+    memory_pressure: float | None
+    askers: tuple[tuple[str, int], ...]
 
 
 class PortHolder(ObservedPart):
@@ -182,7 +195,39 @@ def _of_limits(signs: VitalSigns) -> Iterator[Sign]:
         )
 
 
+def of_askers(signs: VitalSigns) -> Iterator[Sign]:
+    """Of a node whose metrics endpoint has not answered in time."""
+    if sum(count for _, count in signs.askers) >= MANY_ASKERS:
+        who = ", ".join(f"{host} ({count})" for host, count in signs.askers)
+        yield Sign(
+            f"its metrics endpoint has connections open from {who}: others ask it, and may wait likewise",
+            "Its metrics are collected anew for everybody who asks, and with thousands of partitions that takes long: let "
+            "fewer ask, and less often (scrape_interval), or leave out what nobody needs (includeObjectNames), not Kafka's own "
+            "gauges.",
+        )
+
+
+def _of_disks(signs: VitalSigns) -> Iterator[Sign]:
+    """Not what is behind everything that they do: who starts has much to read."""
+    slow = [one for one in signs.disks if one[2] >= MOST_BUSY and one[3] >= SLOW_REQUEST]
+    is_pressed = signs.disk_pressure is not None and signs.disk_pressure >= MOST_PRESSURE
+    waits = f"programs wait for disks {signs.disk_pressure or 0:.0%} of the time"
+    told = [
+        f"{path} lies on {disk}, which works {busy:.0%} of the time, {ms:.0f} ms for each request"
+        for path, disk, busy, ms in slow
+    ]
+    if told or (is_pressed and not signs.disks):
+        yield Sign(
+            "; ".join([*told[:2], *([waits] if is_pressed else [])]),
+            "Its disk is slower than what is asked of it: look who reads and writes there (`iotop`, `pidstat -d 1`: a backup, "
+            "a scan, a RAID that is rebuilt), whether a volume of a cloud has used up its credits or its throughput, and at "
+            "io.max of its control group. A restart would have more to read.",
+            is_slight=True,
+        )
+
+
 def _of_load(signs: VitalSigns) -> Iterator[Sign]:
+    yield from _of_disks(signs)
     if (signs.throttled or 0) >= MOST_THROTTLED:
         yield Sign(
             f"a quota of CPU time keeps it waiting {signs.throttled:.0%} of the time",
@@ -207,4 +252,9 @@ def _of_load(signs: VitalSigns) -> Iterator[Sign]:
             f"{left:.0%} of its machine's memory is left, and it waits {signs.major_faults or 0:.0f} times a second for "
             "memory of its own to be read from a disk",
             "The machine has too little memory: look what uses it (free -m, top), and whether it swaps.",
+        )
+    elif (signs.memory_pressure or 0) >= MOST_PRESSURE:
+        yield Sign(
+            f"programs of its control group, or of its machine, wait for memory {signs.memory_pressure:.0%} of the time",
+            "Give them more: MemoryHigh= and MemoryMax= of its unit (memory.high, memory.max), or the machine; or lower -Xmx.",
         )

@@ -1,7 +1,7 @@
 """Runs on a node's machine: says what only the machine itself knows. Writes nothing.
 
     python3 -c PROGRAM '{"log_dirs": […], "archive": "/etc/kafka", "kafka_home": "/opt/kafka", "pid": 4711, …}'
-    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […]}'
+    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […], "metrics_port": 7071}'
     python3 -c PROGRAM '{"ports": [9092]}'
 
 The first before a migration, the second of a process that is in trouble, for a second (proc(5), cgroups(7)), the third where
@@ -74,8 +74,9 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
+def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
     process, glances = f"/proc/{pid}", []
+    devices = devices_of(log_dirs)
     for number in range(LOOKS):
         time.sleep(SECONDS_BETWEEN if number else 0)
         glances.append(glance(process))
@@ -99,6 +100,8 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
     unsent = set.intersection(*(one["unsent"] for one in glances))
     unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
     most, own = (limits(pid)[name] for name in ("most_open_files", "open_files"))
+    since = devices_of(log_dirs)
+    io, memory = (pressure(process, what) for what in ("io", "memory"))
     return {
         "clock": time.time(),
         "stuck_threads": len(stuck),
@@ -121,6 +124,10 @@ def watch(pid: int, log_dirs: list[str]) -> dict[str, Any]:
         "tracer": tracer(process),
         "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
         "elsewhere": None,
+        "disks": [[path, one[0], *pace(one, since[path], seconds)] for path, one in devices.items() if path in since],
+        "disk_pressure": io,
+        "memory_pressure": memory,
+        "askers": askers(process, metrics_port) if metrics_port else [],
     }
 
 
@@ -145,6 +152,45 @@ def glance(process: str) -> dict[str, Any]:
         "frozen": frozen(process),
         "unaccepted": accepts_not(lines, inodes),
     }
+
+
+def devices_of(paths: list[str]) -> dict[str, tuple[str, int, int, int]]:
+    """By directory the disk that it lies on: its name, requests that it has done, milliseconds that they took and that it was
+    at work (iostats.rst). File systems with devices of their own making tell none."""
+    lines = {tuple(line.split()[:2]): line.split()[2:] for line in (text("/proc/diskstats") or "").splitlines()}
+    found = {}
+    for path in paths:
+        try:
+            device = os.stat(path).st_dev  # noqa: PTH116
+        except OSError:
+            continue
+        fields = lines.get((str(os.major(device)), str(os.minor(device))))
+        if fields:
+            name, reads, _, _, reading, writes, _, _, writing, _, working = fields[:11]
+            found[path] = (name, int(reads) + int(writes), int(reading) + int(writing), int(working))
+    return found
+
+
+def pace(first: tuple[str, int, int, int], last: tuple[str, int, int, int], seconds: float) -> tuple[float, float]:
+    """The share of the time in which a disk worked, and milliseconds for each request: of one that has done none, all of it."""
+    requests, took, worked = last[1] - first[1], last[2] - first[2], last[3] - first[3]
+    return min(worked / 1e3 / seconds, 1.0), took / requests if requests else float(worked)
+
+
+def pressure(process: str, what: str) -> float | None:
+    """The share of the last ten seconds in which all waited for it that had something to do: in its control group, or where
+    that is none of version 2, on the machine (psi.rst)."""
+    group = re.search(r"^0::/(.+)$", text(f"{process}/cgroup") or "", re.MULTILINE)
+    told = text(f"/sys/fs/cgroup/{group.group(1)}/{what}.pressure") if group else None
+    found = re.search(r"^full avg10=([\d.]+)", told or text(f"/proc/pressure/{what}") or "", re.MULTILINE)
+    return float(found.group(1)) / 100 if found else None
+
+
+def askers(process: str, port: int) -> list[tuple[str, int]]:
+    """Who is connected to a port of it, and how often."""
+    lines, inodes = tcp_lines(process), inodes_of(process)
+    own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes and port_of(fields[1]) == port)
+    return Counter(address(fields[2]).rpartition(":")[0] for fields in own).most_common(4)
 
 
 def is_stuck(process: str, tid: str, state: str) -> bool:
@@ -570,7 +616,9 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         return {"holders": [found for found in map(holder, asked["ports"]) if found]}
     if "watch_port" in asked:
         return watch_server(asked["watch_port"], asked["log_dirs"], asked["is_shut"])
-    return watch(asked["watch"], asked["log_dirs"]) if "watch" in asked else look(asked)
+    if "watch" in asked:
+        return watch(asked["watch"], asked["log_dirs"], asked.get("metrics_port", 0))
+    return look(asked)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
 from domain.standing import MACHINE
-from domain.vital_signs import Sign, bad_signs, signed
+from domain.vital_signs import Sign, bad_signs, of_askers, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
 from domain.zk_to_kraft.taken_ports import signs_of_holders
@@ -22,8 +22,11 @@ LISTENERS = ("advertised.listeners", "listeners")
 
 def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
-    names = dict(_addresses(looked))
-    signs = {name: (*moved(found), *bad_signs(found, names)) for name, found in looked.hints.signs.items()}
+    names, unanswered = dict(_addresses(looked)), {part.what for part in looked.observation.unanswered}
+    signs = {
+        name: (*moved(found), *bad_signs(found, names), *(of_askers(found) if f"metrics of {name}" in unanswered else ()))
+        for name, found in looked.hints.signs.items()
+    }
     told = {found.blocker.object for found in causes}
     grave = {name for name, found in signs.items() if not all(sign.is_slight for sign in found)}
     nodes = {looked.name(node.id): node.id for node in looked.situation.nodes}

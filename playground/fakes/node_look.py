@@ -43,6 +43,10 @@ HEALTHY: dict[str, object] = {
     "tracer": None,
     "unaccepted": [],
     "elsewhere": None,
+    "disks": [["/data", "sdb", 0.1, 2.0]],
+    "disk_pressure": 0.0,
+    "memory_pressure": None,
+    "askers": [],
 }
 
 

@@ -350,5 +350,9 @@ def signs_of(**changes: object) -> VitalSigns:
         tracer=None,
         unaccepted=(),
         elsewhere=None,
+        disks=(),
+        disk_pressure=None,
+        memory_pressure=None,
+        askers=(),
     )
     return well.model_copy(update=changes)

@@ -1196,6 +1196,14 @@ def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:
     assert "waits in its machine's queues" in entry.observed
 
 
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_who_else_asks_a_metrics_endpoint_is_told_where_it_does_not_answer(*, is_silent: bool) -> None:
+    part = Unanswered(what="metrics of broker-2" if is_silent else "files of broker-2", why="no answer in 3 s")
+    seen = silent(BEFORE, 2).model_copy(update={"unanswered": (part,)})
+    (entry,) = found(seen, hints=Hints(signs={"broker-2": signs_of(askers=(("10.1.2.3", 7),))}))
+    assert ("10.1.2.3 (7)" in entry.observed) is is_silent
+
+
 def test_what_keeps_a_server_of_zookeeper_is_told_with_it() -> None:
     seen = without(BEFORE, "zookeeper")
     of_servers = dict.fromkeys(SERVERS, Serving.NO)

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from activities.on_node import look_at_node
-from domain.vital_signs import VitalSigns, bad_signs
+from domain.vital_signs import VitalSigns, bad_signs, of_askers
 from tests.unit.conftest import signs_of
 
 PROGRAM = Path(look_at_node.__file__)
@@ -109,7 +109,8 @@ def watch(pid: int) -> dict[str, Any]:
 def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[str]:
     """What is said of the process itself, whatever else is wrong with the machine of this test."""
     about_machine = {"memory_available": 0.5, "major_faults": 0.0, "throttled": 0.0, "skew": 0.0, "read_only": ()}
-    about_machine |= {"awaiting_cpu": 0.0, "tasks": None, "tracked": None}
+    about_machine |= {"awaiting_cpu": 0.0, "tasks": None, "tracked": None, "disks": (), "disk_pressure": None}
+    about_machine |= {"memory_pressure": None}
     signs = VitalSigns.model_validate({**answer, **about_machine})
     return [sign.observed for sign in bad_signs(signs, names or {})]
 
@@ -422,6 +423,15 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"on_cpu": 1.0, "awaiting_cpu": 16.0}, ""),
         ({"on_cpu": 0.05, "awaiting_cpu": 0.95, "throttled": 0.9}, "a quota of CPU time"),
         ({"unsent": ("10.9.9.9:4711",)}, ""),
+        (
+            {"disks": (("/data", "nvme1n1", 1.0, 180.4),), "disk_pressure": 0.63},
+            "/data lies on nvme1n1, which works 100% of the time, 180 ms for each request; programs wait for disks 63% of the",
+        ),
+        ({"disks": (("/data", "nvme1n1", 1.0, 3.0), ("/d2", "sdb", 0.5, 90.0)), "disk_pressure": 0.9}, ""),
+        ({"disk_pressure": 0.63}, "programs wait for disks 63% of the time"),
+        ({"disk_pressure": 0.2, "memory_pressure": 0.1}, ""),
+        ({"memory_pressure": 0.55}, "programs of its control group, or of its machine, wait for memory 55% of the time"),
+        ({"askers": (("10.1.2.3", 9),)}, ""),
         ({"on_cpu": 0.001, "awaiting_cpu": 0.05}, ""),
         (
             {"unsent": ("10.0.0.1:9", "10.0.0.2:4711", "10.0.0.2:4712")},
@@ -434,6 +444,58 @@ def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
     signs = list(bad_signs(signs_of(**changes), {"10.0.0.2:9092": "broker-2"}))
     assert len(signs) == bool(words)
     assert all(sign.observed.startswith(words) and sign.fix for sign in signs)
+
+
+@pytest.mark.parametrize(
+    ("last", "pace"),
+    [((8, 110, 2000, 1170), (0.975, 100.0)), ((8, 100, 1000, 1200), (1.0, 1200.0)), ((8, 100, 1000, 0), (0.0, 0.0))],
+    ids=["slow", "no request is done", "idle"],
+)
+def test_how_fast_a_disk_is(last: tuple[int, ...], pace: tuple[float, float]) -> None:
+    """As the kernel counts, in 1.2 s."""
+    first, then = ("sdb", 100, 1000, 0), ("sdb", *last[1:])
+    assert look_at_node.pace(first, then, 1.2) == pytest.approx(pace)
+
+
+def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = tmp_path.stat().st_dev
+    place = f"{os.major(device)} {os.minor(device)}"
+    files = {
+        "/proc/diskstats": f"   7 0 loop0 0 0 0 0 0 0 0 0 0 0 0\n {place} sdb 5 0 80 40 7 1 90 60 2 300 100 0 0 0 0\n",
+        "/proc/7/cgroup": "4:memory:/\n0::/k.service\n",
+        "/sys/fs/cgroup/k.service/io.pressure": "some avg10=80.00 avg60=9.1\nfull avg10=63.10 avg60=8.0 avg300=2.0 total=1\n",
+        "/proc/pressure/memory": "some avg10=0.00\nfull avg10=2.50 avg60=0.00\n",
+    }
+    monkeypatch.setattr(look_at_node, "text", files.get)
+    assert look_at_node.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
+    assert look_at_node.pressure("/proc/7", "io") == pytest.approx(0.631)
+    assert look_at_node.pressure("/proc/7", "memory") == pytest.approx(0.025)
+    assert look_at_node.pressure("/proc/7", "cpu") is None
+
+
+ASKED = """
+import socket, time
+kept = socket.create_server(("127.0.0.1", 0))
+print("begun", flush=True)
+taken = [kept.accept() for _ in range(3)]
+time.sleep(60)
+"""
+
+
+def test_who_asks_the_metrics_endpoint(started: list["subprocess.Popen[str]"]) -> None:
+    pid = start(started, ASKED)
+    (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
+        until = time.monotonic() + 30
+        while time.monotonic() < until and look_at_node.askers(f"/proc/{pid}", listener.port) != [("127.0.0.1", 3)]:
+            time.sleep(0.01)
+        found = VitalSigns.model_validate({**ask(watch=pid, log_dirs=[], metrics_port=listener.port), "skew": 0.0})
+    assert found.askers == (("127.0.0.1", 3),)
+    (sign,) = of_askers(found)
+    assert sign.observed.startswith("its metrics endpoint has connections open from 127.0.0.1 (3)")
+    assert not list(of_askers(signs_of(askers=(("10.1.2.3", 2),)))), "one that is kept open is no crowd"
 
 
 SERVER = """
