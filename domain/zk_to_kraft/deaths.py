@@ -13,7 +13,7 @@ What is told with a warning or less it has lived on with, and so has it with an 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
@@ -63,13 +63,14 @@ SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App inf
 @dataclass(frozen=True)
 class Ending:
     """How a process has ended, for people. `expected`: empty where there is nothing to say but that it runs. `kind`: the name
-    of what is known of it; empty where nothing is.
+    of what is known of it; empty where nothing is. `at`: when it was told to end, by the clock of its log.
     """
 
     observed: str
     expected: str
     fix: str
     kind: str = ""
+    at: datetime | None = None
 
 
 STOPPED = Ending(
@@ -144,7 +145,9 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
         since = _since_the_end(said)
         also = f". Below that was printed: {shown(since)}" if since else ""
         fix = f"{STOPPED.fix} Where it does not come up: {BY_HAND}" if since else STOPPED.fix
-        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", fix=fix)
+        signal = _last(said, SIGNAL)
+        at = said[signal].at if signal >= 0 else None
+        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", fix=fix, at=at)
     found = death_in(lines)
     if found is not None:
         if _is_of_data(found, log_dirs):

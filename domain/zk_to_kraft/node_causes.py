@@ -20,6 +20,7 @@ from domain.zk_to_kraft.causes import (
     leaders_word,
     some,
 )
+from domain.zk_to_kraft.common_ends import ended_together
 from domain.zk_to_kraft.death_signs import signs_at_death
 from domain.zk_to_kraft.deaths import CURT, CUT_OFF, KILLED, SILENT, Ending, death_in, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
@@ -82,13 +83,16 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
     """Node by node. One that a step of ours works on has none while it is excused, but that it stands still, or does not end.
     Its file is the step's own affair.
     """
+    together = dict(ended_together(looked, _endings(looked)))
+    yield from together.values()
     for node in looked.situation.nodes:
         view = looked.observation.node(node.id)
         if (held := _held(looked, view)) is not None:
             yield from held
             continue
         if node.mode in DOWN_MODES:
-            yield _down(looked, view)
+            if not any(node.id in ids for ids in together):
+                yield _down(looked, view)
         elif node.mode in UNKNOWN_MODES:
             yield silent(looked, view)
         elif missing := not_shown(looked, view):
@@ -121,6 +125,12 @@ def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
     if view.process is not None and view.process.is_paused:
         return (silent(looked, view),)
     return (ending(looked, view),) if looked.is_ending(view) else ()
+
+
+def _endings(looked: Looked) -> dict[int, Ending]:
+    """Of nodes that are down and in nobody's hands."""
+    down = (node.id for node in looked.situation.nodes if node.mode in {BrokerMode.DOWN, ControllerMode.DOWN})
+    return {i: _ending(looked, looked.observation.node(i)) for i in down if looked.name(i) not in looked.in_hand}
 
 
 def _down(looked: Looked, view: NodeView) -> Cause:

@@ -1516,3 +1516,27 @@ def test_a_sandbox_that_a_node_has_inherited_is_no_disk_to_be_replaced(*, is_our
     (entry,) = found(seen, hints=Hints(places={"broker-2": StartPlace(unit=unit, read_only=("/data",))}))
     assert ("in which /data can only be read" in entry.observed) is is_ours
     assert ("replace the disk" in entry.fix) is not is_ours
+
+
+def signalled(at: str) -> tuple[str, ...]:
+    return (
+        f"[2026-11-20 {at},373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)",
+        f"[2026-11-20 {at},900] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",
+    )
+
+
+def test_nodes_of_one_machine_that_one_hand_has_ended_are_one_entry() -> None:
+    seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:44"))
+    (entry,) = found(seen)
+    assert keys([entry]) == [("node-down", "broker-1, broker-2")]
+    assert "all 2 got a signal at 03:00:43" in entry.observed
+    assert entry.fix.startswith("Find what has ended all of them")
+
+
+def test_nodes_that_have_ended_at_other_times_or_otherwise_are_an_entry_each() -> None:
+    each = [("node-down", "broker-1"), ("node-down", "broker-2")]
+    for last in (signalled("03:09:43"), ("java.io.IOException: No space left on device",)):
+        seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *last)
+        assert keys(found(seen)) == each
+    seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:43"), "exec: java: not found")
+    assert keys(found(seen)) == each, "where a start has failed below that, what it printed is told"
