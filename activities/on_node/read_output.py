@@ -29,7 +29,7 @@ Block = Tuple[str, List[str]]
 """A time, and the lines that were said then."""
 
 MOST_BYTES = 256 * 1024
-MOST_FURTHER = 4
+MOST_FURTHER, SECONDS_FOR_OTHERS = 4, 0.5
 LOG = re.compile(r"\.(?:log|out)(?:[.-]\d[\d.:T_-]*)?(?: \(deleted\))?$")
 NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|state-change|cleaner|authorizer|audit|access)[^/]*$")
 """Partitions' data, a JVM's own, and what is loud and tells of no trouble."""
@@ -72,9 +72,11 @@ def opened_by(pid: int, path: Path) -> dict[Inode, Source] | None:
         return None
     found: dict[Inode, Source] = {}
     for number in numbers:
-        opened, target = Path(f"/proc/{pid}/fd/{number}"), target_of(pid, number)
-        is_output = number in {1, 2} or target == str(path)
-        inode = inode_of(opened) if is_output or (LOG.search(target) and not NO_LOG.search(target)) else None
+        target = target_of(pid, number)
+        if number not in {1, 2} and target != str(path) and (not LOG.search(target) or NO_LOG.search(target)):
+            continue
+        opened = Path(f"/proc/{pid}/fd/{number}")
+        inode = inode_of(opened)
         if inode is not None and is_written(pid, number):
             found.setdefault(inode, (opened, target))
     return found
@@ -111,15 +113,17 @@ def sources_of(pid: int, path: Path, opened: dict[Inode, Source]) -> tuple[list[
     elif own not in opened:
         elsewhere = output[1] if output else target_of(pid, 1)
     others = [source for source in opened.values() if source is not first]
-    shared = opened_by_others(pid, {target for _, target in others})
-    further = [source for source in others if source[0].name in {"1", "2"} or inode_of(source[0]) not in shared]
+    named = {target for opened, target in others if opened.name not in {"1", "2"}}
+    shared = opened_by_others(pid, named)
+    further = [source for source in others if source[1] not in shared]
     further.sort(key=lambda source: -source[0].stat().st_mtime)
     return [*([first] if first else []), *further[:MOST_FURTHER]], elsewhere
 
 
-def opened_by_others(pid: int, targets: set[str]) -> set[Inode | None]:
-    """Of these what another Java program writes too: nobody can tell whose line is whose."""
-    found: set[Inode | None] = set()
+def opened_by_others(pid: int, targets: set[str]) -> set[str]:
+    """Of these what another Java program writes too: nobody can tell whose line is whose. All, where that takes too long."""
+    found: set[str] = set()
+    until = time.monotonic() + SECONDS_FOR_OTHERS
     for other in Path("/proc").iterdir() if targets else ():
         if not other.name.isdigit() or int(other.name) == pid or content(f"{other}/comm").strip() != b"java":
             continue
@@ -127,8 +131,11 @@ def opened_by_others(pid: int, targets: set[str]) -> set[Inode | None]:
             numbers = [int(opened.name) for opened in (other / "fd").iterdir()]
         except OSError:
             continue
-        found.update(inode_of(other / f"fd/{n}") for n in numbers if target_of(int(other.name), n) in targets)
-    return found
+        for number in numbers:
+            if time.monotonic() > until:
+                return targets
+            found.add(target_of(int(other.name), number))
+    return targets & found
 
 
 def is_newer(path: Path, pid: int) -> bool:

@@ -181,7 +181,8 @@ class Looked:
         process = view.process
         if _is_to_end(view) or (process is not None and not process.is_running):
             return False
-        return self._is_over(process.started_at if process is not None and _is_restarted(view) else self.step_since)
+        began = process.started_at if process is not None and _is_restarted(view) else None
+        return self._is_over(began or self.step_since)
 
     def _is_over(self, begun: datetime | None) -> bool:
         return begun is not None and is_over(begun, self.observation.ended_at, SLOW)

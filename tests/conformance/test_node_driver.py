@@ -1,6 +1,7 @@
 """`NodeDriver`: what every implementation does. `local` runs real processes; `fake` is the simulated cluster's."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -14,7 +15,7 @@ import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
-from activities.adapters.nodes.scripts import SIGNAL
+from activities.adapters.nodes.scripts import SIGNAL, START
 from activities.ports.nodes import Completed, FileContent, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.errors import Permanent, Transient
@@ -437,6 +438,43 @@ async def test_without_python_the_output_file_is_read(local: LocalNodes, monkeyp
     await driver.start()
     await eventually(lambda: driver.output_tail(1), lambda seen: seen == ("line=19",))
     assert (await driver.output(1)).changed_at is None
+
+
+@pytest.mark.parametrize("told", [None, b"cpu  1 2\nprocesses 5\n"])
+async def test_a_machine_whose_proc_does_not_say_when_it_was_booted_is_looked_at(
+    local: LocalNodes, monkeypatch: pytest.MonkeyPatch, told: bytes | None
+) -> None:
+    read = LocalMachine.read_file
+
+    async def hidden(self: LocalMachine, path: str) -> FileContent | None:
+        if path == "/proc/stat":
+            return FileContent(told, 0o444, 0, 0) if told is not None else None
+        return await read(self, path)
+
+    driver = local.serving()
+    await driver.start()
+    known = (await driver.process()).started_at
+    monkeypatch.setattr(LocalMachine, "read_file", hidden)
+    process = await driver.process()
+    assert known is not None
+    assert process.started_at is not None
+    assert abs(process.started_at - known) < timedelta(seconds=5)
+
+
+async def test_a_start_that_finds_no_room_says_so(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell says no more than `I/O error`."""
+    run, driver = LocalMachine.run, local.serving()
+
+    async def full(self: LocalMachine, arguments: Sequence[str], *rest: Any) -> Completed:
+        if arguments[0] == "python3":
+            said = {"lines": [], "changed_at": None, "elsewhere": "", "full": ["/run/node.pid"]}
+            return Completed(0, json.dumps(said), "")
+        failed = Completed(1, "", "start: 6: echo: echo: I/O error")
+        return failed if START in arguments else await run(self, arguments, *rest)
+
+    monkeypatch.setattr(LocalMachine, "run", full)
+    with pytest.raises(Permanent, match=r"I/O error; no room is left for /run/node\.pid"):
+        await driver.start()
 
 
 async def test_a_zombie_is_not_alive(local: LocalNodes) -> None:

@@ -36,6 +36,7 @@ def test_who_is_alive(state: str, is_alive: bool) -> None:
 
 def test_the_start_time() -> None:
     boot = parse_boot_time(b"cpu  1 2\nbtime 1700000000\nprocesses 5\n")
+    assert boot is not None
     assert boot == datetime.fromtimestamp(1_700_000_000, tz=UTC)
     assert started_at(Stat(1, True, 250).identity, boot) == boot + timedelta(seconds=2.5)
     assert {started_at(unknown, boot) for unknown in (None, "", "1", "1@unknown")} == {None}
@@ -63,3 +64,9 @@ def test_a_relative_argument_depends_on_the_working_directory() -> None:
     assert names_file_from(line, "/etc/other", PATH)
     assert not names_file_from(line, "/srv/other", PATH)
     assert not may_name_file(b"java\0kafka.Kafka\0/srv/kafka/server.properties", PATH)
+
+
+def test_a_machine_that_does_not_say_when_it_was_booted() -> None:
+    """As lxcfs does, and ProcSubset=pid of a unit, under which the file is not there."""
+    assert {parse_boot_time(content) for content in (b"", b"cpu  1 2\nprocesses 5\n")} == {None}
+    assert started_at("1@250", None) is None

@@ -36,11 +36,14 @@ from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_
 from activities.adapters.nodes.transport import Transport
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
-from domain.errors import Permanent, Transient
+from domain.errors import KeeperlessError, Permanent, Transient
 from domain.node_output import NodeOutput
 from domain.observation import Process
 
 PROGRAM = (Path(__file__).parents[2] / "on_node" / "read_output.py").read_text(encoding="utf-8")
+
+BOOT_TIME = "import time; print(time.time() - time.clock_gettime(7))"
+"""7: CLOCK_BOOTTIME."""
 
 CALL_LIMIT = timedelta(seconds=30)
 """For our own small scripts; they end in milliseconds, and wait up to ten seconds for another start."""
@@ -81,7 +84,7 @@ class PidFileProcess:
     async def process(self) -> Process:
         pid, remembered = await self._pid(), await self._remembered()
         running = await self._running(pid)
-        boot = parse_boot_time(await self._proc("stat") or b"")
+        boot = parse_boot_time(await self._proc("stat") or b"") or await self._boot_time_by_clock()
         if running is None:
             last = _last(pid, remembered)
             began = await self._unless_of_another_boot(started_at(last, boot))
@@ -109,7 +112,8 @@ class PidFileProcess:
         if done.exit_code == START_BUSY:
             raise Transient(f"{service.pid_file}: another start holds the lock for 10 s; try again")
         if done.exit_code != 0:
-            raise Permanent(f"{service.pid_file}: cannot start the process: {(done.errors or done.output).strip()[-500:]}")
+            why = (done.errors or done.output).strip()[-500:]
+            raise Permanent(f"{service.pid_file}: cannot start the process: {why}{await self._without_room()}")
 
     async def stop(self, identity: str, deadline: timedelta) -> None:
         await self._end("TERM", identity, deadline)
@@ -153,6 +157,14 @@ class PidFileProcess:
             raise Transient(f"{self._service.output_file}: cannot be read: {done.errors.strip()[-500:]}")
         return tuple(done.output.splitlines()[-lines:]) if lines > 0 else ()
 
+    async def _without_room(self) -> str:
+        """A shell does not tell what a volume that is full has told it."""
+        try:
+            full = (await self.output(0)).full
+        except KeeperlessError:
+            return ""
+        return f"; no room is left for {', '.join(full)}" if full else ""
+
     def _command(self) -> tuple[str, ...]:
         path = self._node.properties_file
         command = tuple(part.replace("{properties}", path) for part in self._service.start_command)
@@ -174,6 +186,14 @@ class PidFileProcess:
 
     async def _remembered(self) -> str | None:
         return (await self._text(self._identity_file)).strip() or None
+
+    async def _boot_time_by_clock(self) -> datetime | None:
+        """Where `/proc` does not tell: lxcfs, a unit with ProcSubset=pid."""
+        try:
+            done = await self._transport.run(("python3", "-c", BOOT_TIME), {}, CALL_LIMIT)
+            return datetime.fromtimestamp(float(done.output), tz=UTC)
+        except (Permanent, ValueError):
+            return None
 
     async def _unless_of_another_boot(self, began: datetime | None) -> datetime | None:
         """Its start ticks count from the boot that it ran in: by those of another it began after its identity was written."""

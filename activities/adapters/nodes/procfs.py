@@ -29,10 +29,12 @@ class Stat:
         return f"{self.pid}@{self.start_ticks}"
 
 
-def started_at(identity: str | None, boot: datetime) -> datetime | None:
+def started_at(identity: str | None, boot: datetime | None) -> datetime | None:
     """When a process of this boot was started, by its identity; `None` where that does not tell."""
     ticks = (identity or "").partition("@")[2]
-    return datetime.fromtimestamp(boot.timestamp() + int(ticks) / TICKS_PER_SECOND, tz=UTC) if ticks.isdigit() else None
+    if boot is None or not ticks.isdigit():
+        return None
+    return datetime.fromtimestamp(boot.timestamp() + int(ticks) / TICKS_PER_SECOND, tz=UTC)
 
 
 def parse_stat(content: bytes) -> Stat:
@@ -43,10 +45,10 @@ def parse_stat(content: bytes) -> Stat:
     return Stat(int(pid), state not in GONE, int(fields[19]), state in PAUSED)
 
 
-def parse_boot_time(content: bytes) -> datetime:
-    """`btime` of `/proc/stat`. It can move by a second while the clock is being set."""
-    seconds = next(line.split()[1] for line in content.splitlines() if line.startswith(b"btime "))
-    return datetime.fromtimestamp(int(seconds), tz=UTC)
+def parse_boot_time(content: bytes) -> datetime | None:
+    """`btime` of `/proc/stat`, where it has one. It can move by a second while the clock is being set."""
+    found = re.search(rb"^btime (\d+)", content, re.MULTILINE)
+    return datetime.fromtimestamp(int(found[1]), tz=UTC) if found else None
 
 
 def names_file(command_line: bytes, path: str) -> bool:
