@@ -29,7 +29,7 @@ def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> di
 
 
 @contextmanager
-def process(*opened: Path, stdout: Path | None = None) -> Iterator[int]:
+def process(*opened: Path, stdout: Path | None = None, environment: dict[str, str] | None = None) -> Iterator[int]:
     """Who has these files open to write."""
     files = [path.open("a") for path in opened]
     out = stdout.open("a") if stdout is not None else None
@@ -38,6 +38,7 @@ def process(*opened: Path, stdout: Path | None = None) -> Iterator[int]:
         stdout=out or subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=[file.fileno() for file in files],
+        env=environment,
     )
     try:
         yield started.pid
@@ -157,6 +158,18 @@ def test_the_systems_errors_are_told_in_english_whatever_the_host_calls_them() -
         "INFO Permission denied.",
         NEW,
     ]
+
+
+def test_the_language_of_errors_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    german, english = "Datei oder Verzeichnis nicht gefunden", "No such file or directory"
+    monkeypatch.setenv("LANGUAGE", "")
+    monkeypatch.setattr(read_output, "errors_in", lambda name: {2: german if name == "de_DE.UTF-8" else english})
+    assert read_output.translations({"LANG": "de_DE.UTF-8", "LC_ALL": ""}) == {german: english}
+    assert read_output.translations({"LANG": "C", "LC_MESSAGES": "de_DE.UTF-8"}) == {german: english}
+    assert read_output.translations({"LANG": "de_DE.UTF-8", "LC_ALL": "C"}) == {}
+    assert read_output.translations({}) == {}
+    with process(environment={"LANG": "de_DE.UTF-8"}) as pid:
+        assert read_output.environment(pid)["LANG"] == "de_DE.UTF-8"
 
 
 def test_what_is_english_or_not_installed_is_left_as_it_is(output: Path) -> None:

@@ -61,6 +61,7 @@ CLOCK_SECONDS = 2
 
 UNKNOWN_START = "unknown"
 
+IN_ENGLISH = {"LC_ALL": "C"}
 LANGUAGE = ("LANG", "LC_")
 """Variables of a node's environment by which the system's errors are called."""
 
@@ -246,7 +247,7 @@ class PidFileProcess:
 
     async def _send(self, signal: Signal, running: Stat) -> None:
         arguments = (str(running.pid), str(running.start_ticks), signal)
-        done = await self._transport.run(("sh", "-c", SIGNAL, "stop", *arguments), {}, CALL_LIMIT)
+        done = await self._transport.run(("sh", "-c", SIGNAL, "stop", *arguments), IN_ENGLISH, CALL_LIMIT)
         if done.exit_code != 0 and await self._stat(running.pid) == running:
             why = done.errors.strip()[-500:]
             raise Permanent(f"process {running.identity}: SIG{signal} cannot be sent: {why}{MAY_NOT if REFUSED in why else ''}")
