@@ -29,7 +29,7 @@ def signs_of_output(output: NodeOutput, output_file: str) -> Iterator[Sign]:
         )
     if output.elsewhere:
         yield Sign(
-            f"its process prints to {output.elsewhere}, and not to {output_file}, whose words are of an earlier one and were "
-            "left out here",
+            f"its process prints to {output.elsewhere}, and not to {output_file}: what stands there is of an earlier one, and "
+            "is left out",
             "",
         )

@@ -1,6 +1,6 @@
 """Runs on a node's machine: reads what its process prints, wherever it prints it. Writes nothing.
 
-    python3 -c PROGRAM '{"pid": 4711, "output_file": "/var/log/broker.out", "lines": 2000, "places": ["/run/broker.pid", …]}'
+    python3 -c PROGRAM '{"id": 1, "pid": 4711, "output_file": "/var/log/broker.out", "lines": 2000, "places": […]}'
 
 Of a process that runs the files count that it has open (proc(5)), also those that were renamed or deleted since: its standard
 output, and logs such as Kafka's controller.log, whose lines are nowhere else. Of one that does not, the output file, with what
@@ -52,8 +52,10 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     else:
         sources, elsewhere = sources_of(pid, path, opened)
     said = blocks(with_rotated(*sources[0])) if sources else []
-    for further, _ in sources[1:]:
-        said = merged(said, blocks(tail(further)))
+    shared = opened_by_others(pid, {name for opened, name in sources[1:] if opened.name not in {"1", "2"}})
+    for further, name in sources[1:]:
+        found = blocks(tail(further))
+        said = merged(said, said_by(asked["id"], found) if name in shared else found)
     lines = [line for _, block in said for line in block][-asked["lines"] :] if asked["lines"] else []
     changed_at = max((further.stat().st_mtime for further, _ in sources), default=None) if opened is not None else None
     return {
@@ -113,15 +115,12 @@ def sources_of(pid: int, path: Path, opened: dict[Inode, Source]) -> tuple[list[
     elif own not in opened:
         elsewhere = output[1] if output else target_of(pid, 1)
     others = [source for source in opened.values() if source is not first]
-    named = {target for opened, target in others if opened.name not in {"1", "2"}}
-    shared = opened_by_others(pid, named)
-    further = [source for source in others if source[1] not in shared]
-    further.sort(key=lambda source: -source[0].stat().st_mtime)
-    return [*([first] if first else []), *further[:MOST_FURTHER]], elsewhere
+    others.sort(key=lambda source: -source[0].stat().st_mtime)
+    return [*([first] if first else []), *others[:MOST_FURTHER]], elsewhere
 
 
 def opened_by_others(pid: int, targets: set[str]) -> set[str]:
-    """Of these what another Java program writes too: nobody can tell whose line is whose. All, where that takes too long."""
+    """Of these what another Java program writes too, as several nodes of one kafka_home do. All, where that takes too long."""
     found: set[str] = set()
     until = time.monotonic() + SECONDS_FOR_OTHERS
     for other in Path("/proc").iterdir() if targets else ():
@@ -193,6 +192,12 @@ def blocks(text: str) -> list[Block]:
         else:
             found[-1][1].append(line)
     return found
+
+
+def said_by(node_id: int, found: list[Block]) -> list[Block]:
+    """Of a log of several nodes the lines that begin with whose they are."""
+    own = re.compile(rf"{STAMP.pattern} [A-Z]+ \[[^\]]*\bid={node_id}\b")
+    return [one for one in found if own.match(one[1][0])]
 
 
 def merged(said: list[Block], further: list[Block]) -> list[Block]:

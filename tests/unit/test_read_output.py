@@ -21,7 +21,7 @@ LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
 
 
 def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
-    asked = {"pid": pid, "output_file": str(path), "lines": lines, "places": [str(path)]}
+    asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "places": [str(path)]}
     command = [sys.executable, "-c", PROGRAM.read_text("utf-8"), json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
@@ -110,16 +110,19 @@ def test_logs_that_a_process_has_open_are_read_in_the_order_of_their_times(tmp_p
     assert told["lines"] == [NEW, FENCED, LAST, "\tat some.Place(Place.java:1)"]
 
 
-def test_a_log_that_another_node_writes_too_is_read_of_neither(tmp_path: Path) -> None:
-    output, shared = written(tmp_path / "broker.out", NEW), written(tmp_path / "controller.log", FENCED)
+def test_of_a_log_that_another_node_writes_too_its_own_lines_are_read(tmp_path: Path) -> None:
+    """Controllers of one installation all have its controller.log."""
+    own = FENCED.replace("Fencing", "[QuorumController id=3001] Fencing")
+    others = [FENCED.replace("Fencing", f"[{whose}] Fencing") for whose in ("QuorumController id=3002", "Topic valid=3001")]
+    output, shared = written(tmp_path / "broker.out", NEW), written(tmp_path / "controller.log", FENCED, own, *others)
     java = tmp_path / "java"
     java.symlink_to("/bin/sleep")
     with process(shared, stdout=output) as pid:
-        assert ask(output, pid)["lines"] == [NEW, FENCED]
+        assert ask(output, pid)["lines"] == [NEW, FENCED, own, *others]
         with shared.open("a") as file:
             other = subprocess.Popen([java, "60"], pass_fds=[file.fileno()])
         try:
-            assert ask(output, pid)["lines"] == [NEW]
+            assert ask(output, pid)["lines"] == [NEW, own]
         finally:
             other.kill()
             other.wait()

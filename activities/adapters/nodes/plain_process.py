@@ -135,6 +135,7 @@ class PidFileProcess:
     async def output(self, lines: int) -> NodeOutput:
         running = await self._running(await self._pid())
         asked = {
+            "id": self._node.id,
             "pid": running.pid if running is not None else None,
             "output_file": self._service.output_file,
             "lines": lines,
