@@ -96,7 +96,8 @@ class SharedPartitions(ObservedPart):
 class KafkaView(ObservedPart):
     """What brokers say through the Kafka protocol.
 
-    `under_replicated`: partitions with replicas out of sync. `offline`: without a leader.
+    `under_replicated`: partitions with replicas out of sync. `offline`: without a leader; `last_in_sync`: of these, the brokers
+    of which one can lead again.
     `needs`: for each broker the partitions that would fall below `min.insync.replicas` if it stopped now.
     `shared`: every pair of brokers that share a partition; `None`: nobody looked. `racks`: of the brokers that have one.
     """
@@ -110,6 +111,7 @@ class KafkaView(ObservedPart):
     needs: dict[int, tuple[str, ...]]
     shared: tuple[SharedPartitions, ...] | None = None
     racks: dict[int, str] = Field(default_factory=dict)
+    last_in_sync: dict[str, tuple[int, ...]] = Field(default_factory=dict)
 
 
 class MigrationGauge(IntEnum):

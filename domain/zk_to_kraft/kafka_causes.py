@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from domain.decisions import WaitReason
 from domain.observed import Unanswered
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.lag_causes import lag_causes
+from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
@@ -37,16 +37,8 @@ def kafka_causes(looked: Looked) -> Iterator[Cause]:
         return
     yield from _unlisted(looked)
     yield from lag_causes(looked, frozenset(unheard))
-    if looked.observation.kafka.offline and not looked.absent_brokers:
-        offline = looked.observation.kafka.offline
-        yield cause(
-            looked,
-            WaitReason.PARTITIONS_NOT_IN_SYNC,
-            some(offline),
-            observed=f"{len(offline)} partitions have no leader",
-            expected="every partition has a leader",
-            fix="Bring back a broker that has their data; if all are up, elect leaders with kafka-leader-election.sh.",
-        )
+    if not looked.absent_brokers:
+        yield from leaderless_causes(looked)
 
 
 def _unheard(looked: Looked) -> dict[int, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from domain.zk_to_kraft.log_lines import (
     FETCHER_DIED,
     LOG_DIR_FAILED,
     Found,
+    found_in,
 )
 from domain.zk_to_kraft.situation import partitions_needing, quorum_leader
 from domain.zk_to_kraft.sparing import restart_of
@@ -23,6 +24,10 @@ UNTHROTTLE = (
     "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
     "leader.replication.throttled.rate,follower.replication.throttled.rate (--entity-default for <default>). Where a "
     "reassignment set it, kafka-reassign-partitions.sh --verify removes it once that has ended."
+)
+ELECT = (
+    "Bring back a broker that has their data: those that were in sync last. If all are up, elect leaders with "
+    "kafka-leader-election.sh."
 )
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
 """What a follower does not get over by itself."""
@@ -49,6 +54,35 @@ def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
             expected="every replica in sync before a node restarts",
             fix=fix,
         )
+
+
+def leaderless_causes(looked: Looked) -> Iterator[Cause]:
+    """One entry for each set of brokers of which one has to lead again: those whose log says why they do not, first."""
+    kafka = looked.observation.kafka
+    if kafka is None:
+        return
+    by_brokers: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for partition in kafka.offline:
+        by_brokers[kafka.last_in_sync.get(partition, ())].append(partition)
+    for brokers, partitions in by_brokers.items():
+        whose = f"; in sync last: {some([looked.broker_name(broker_id) for broker_id in brokers])}" if brokers else ""
+        about, words, fix = _why_leaderless(looked, brokers)
+        yield cause(
+            looked,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            about or some(partitions),
+            observed=f"{len(partitions)} partitions have no leader: {some(partitions)}{whose}{words}",
+            expected="every partition has a leader",
+            fix=fix,
+        )
+
+
+def _why_leaderless(looked: Looked, brokers: Sequence[int]) -> tuple[str, str, str]:
+    for broker_id in brokers:
+        for said in found_in(looked.hints.logs.get(broker_id, ()), (LOG_DIR_FAILED,)):
+            name = looked.broker_name(broker_id)
+            return name, f". The log of {name} says: {said.quote}", _fix(looked, broker_id, said)
+    return "", complaints(looked, *brokers), ELECT
 
 
 def _lagging(looked: Looked, unheard: Collection[int]) -> dict[tuple[int, ...], list[PartitionFault]]:

@@ -63,6 +63,7 @@ def kafka_view(
             for broker in sorted(brokers)
         },
         shared=shared_partitions((name, replicas) for name, replicas, _ in partitions),
+        last_in_sync={name: tuple(sorted(replicas)) for name, replicas, _ in partitions if not set(replicas) & set(brokers)},
     )
 
 

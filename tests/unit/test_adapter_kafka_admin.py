@@ -52,6 +52,7 @@ def test_a_broker_that_is_not_listed_is_neither_in_sync_nor_leading() -> None:
         PartitionFault(partition=f"orders-{n}", missing=(2,), leader=1 if n == 0 else None) for n in range(3)
     )
     assert view.offline == ("orders-1", "orders-2")
+    assert view.last_in_sync == {"orders-1": (1, 2), "orders-2": (2,)}
     assert view.needs == {1: ("orders-0", "orders-1"), 3: ("orders-0",)}
 
 

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import pytest
 
+from activities.hints import worth_reading
 from domain.blocker import Blocker
 from domain.decisions import NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict
@@ -1540,3 +1541,16 @@ def test_nodes_that_have_ended_at_other_times_or_otherwise_are_an_entry_each() -
         assert keys(found(seen)) == each
     seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:43"), "exec: java: not found")
     assert keys(found(seen)) == each, "where a start has failed below that, what it printed is told"
+
+
+def test_partitions_without_a_leader_are_told_with_whose_directory_has_failed() -> None:
+    lines = (f"{SAID} WARN [ReplicaManager broker=2] Stopping serving replicas in dir /d2 with uuid Some(x) because the log",)
+    seen = with_kafka(DUAL, offline=("orders-3", "orders-4"), last_in_sync={"orders-3": (2,), "orders-4": (3,)})
+    failed, other = found(seen, hints=Hints(logs={2: lines}))
+    assert failed.object == "broker-2"
+    assert "orders-3" in failed.observed
+    assert "/d2" in failed.observed
+    assert "Mend that directory" in failed.fix
+    assert other.object == "orders-4"
+    assert "in sync last: broker-3" in other.observed
+    assert {2, 3} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))

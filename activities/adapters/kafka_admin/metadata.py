@@ -42,13 +42,14 @@ def displaced(metadata: MetadataResponse) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition as one metadata answer has it. `in_sync`: members of the ISR that are alive; `leader`: likewise."""
+    """A partition as one metadata answer has it. `in_sync`: members of `isr` that are alive; `leader`: likewise."""
 
     name: str
     replicas: frozenset[int]
     in_sync: frozenset[int]
     leader: int | None
     min_isr: int
+    isr: frozenset[int] = frozenset()
 
     def needs(self, broker: int) -> bool:
         """Whether it would fall below what it can hold if this broker stopped now.
@@ -78,6 +79,7 @@ def view_of(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> KafkaView
         needs={broker: tuple(p.name for p in partitions if p.needs(broker)) for broker in sorted(alive)},
         shared=shared_partitions((p.name, p.replicas) for p in partitions),
         racks={broker.node_id: broker.rack for broker in metadata.brokers if broker.rack},
+        last_in_sync={p.name: tuple(sorted(p.isr or p.replicas)) for p in partitions if p.leader is None},
     )
 
 
@@ -94,4 +96,5 @@ def _partitions(metadata: MetadataResponse, min_isr: Mapping[str, int]) -> Itera
                 in_sync=alive.intersection(partition.isr_nodes),
                 leader=partition.leader_id if partition.leader_id in alive else None,
                 min_isr=min_isr[topic.name],
+                isr=frozenset(partition.isr_nodes),
             )
