@@ -256,7 +256,7 @@ nodes write there too. Of a dead one it is the output file, with the newest file
 compressed. What the system's errors are called in the language of the host is read as English. Without `python3` on the node
 only the output file is read. Of lines that are known what is known is quoted, and the exception below one; where none is, the
 last error or warning, without values in it, for it may be the reason. It is told where a node's output goes elsewhere, and
-where its volume is full.
+where its volume is full. Lines may be in Kafka's layout, in another that begins with a date and a level, or JSON.
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
 without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a

@@ -42,12 +42,14 @@ REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 PLAIN = re.compile(
     r"(KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?|Not(?:After|Before): [A-Z][\w :]{1,40}|"
     r"Invalid username or password|(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|"
+    r"\[[A-Z]\w{2,40}(?: [\w-]{1,60})?(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]|"
     r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
     r"No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
-    r"(?<=unknown user): [a-z_][\w-]{0,31}$|\b(?:\d{1,3}\.){3}\d{1,3}:\d{1,5}\b|(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
+    r"(?<=unknown user): [a-z_][\w-]{0,31}$|(?<![\w=@:/.-])(?:[\w.-]{1,80}/)?\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b|"
+    r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
 )
-"""Words that hold no secret, and paths. Those in small letters only, for what is encoded has others as well; what the system
-says that has failed; addresses and times."""
+"""Words that hold no secret: of ZooKeeper and of certificates, who speaks, what the system says that has failed, addresses,
+times, and paths. These in small letters only: what is encoded has others as well."""
 SPEAKER = re.compile(
     r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
     r"(?:['‘][\w./+-]{1,60}['’]: )?"

@@ -50,6 +50,28 @@ def test_values_are_not_shown() -> None:
     assert "hunter" not in told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[RaftManager id=3001] Connection to node 2 could not be made",
+        "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] It failed",
+        "[NodeToControllerChannelManager id=1 name=registration] It failed",
+        "[Partition orders-3 broker=1] It failed",
+        "Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection",
+    ],
+)
+def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
+    assert words in complaint_in([WARN.replace("Clouds gather", words)])
+
+
+@pytest.mark.parametrize(
+    "words", ["[Login pin=1234]", "[Login secret=hunter2]", "password=10.0.0.1:9092", "me:hunter2@10.0.0.1:1"]
+)
+def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) -> None:
+    told = complaint_in([WARN.replace("Clouds gather", words)])
+    assert not any(secret in told for secret in ("1234", "hunter2", "9092"))
+
+
 def entries(seen: Observation, logs: dict[int, tuple[str, ...]]) -> dict[str, str]:
     looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(logs=logs))
     return {entry.object: entry.observed for entry in blockers_of(looked)[0]}
