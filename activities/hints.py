@@ -342,8 +342,8 @@ def _is_behind(situation: Situation) -> bool:
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
     """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
-    unready, behind, not registered, or in our hands, of brokers between which replicas lag, and of some where Kafka as a whole
-    does not answer, or none of them becomes the controller."""
+    unready, behind, not registered, unable to apply metadata, or in our hands, of brokers between which replicas lag, and of
+    some where Kafka as a whole does not answer, or none of them becomes the controller."""
     leader = quorum_leader(observation, spec)
     made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
     return list(

@@ -17,17 +17,9 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
-from domain.zk_to_kraft.log_lines import (
-    MAX_QUOTE,
-    PEER_UNREACHABLE,
-    REFUSALS,
-    START_OF_PROCESS,
-    Found,
-    first_of,
-    found_in,
-    of_this_process,
-)
+from domain.zk_to_kraft.log_lines import MAX_QUOTE, PEER_UNREACHABLE, START_OF_PROCESS, Found, first_of, of_this_process
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
+from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 from domain.zk_to_kraft.unconnected import of_the_dead, unconnected_in
@@ -205,7 +197,7 @@ def death_in(lines: Sequence[str]) -> Found | None:
 
 def _lived_on_with(lines: Sequence[str], *, is_refused: bool) -> list[Found]:
     """What it was told, and what kept it from its peers, until it gave up."""
-    answers = found_in(lines, REFUSALS)[:1] if is_refused else ()
+    answers = refusals_in(lines)[:1] if is_refused else ()
     cut_off = unconnected_in(_at_the_end(_own(lines)))
     is_told = any(found.told is not PEER_UNREACHABLE for found in answers)
     return list(answers) if is_told or cut_off is None else [of_the_dead(cut_off)]

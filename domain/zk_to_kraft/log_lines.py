@@ -557,9 +557,12 @@ def _quoted(words: str) -> str:
 
 
 def stamp_of(line: str) -> datetime | None:
-    """When it was said; `None` where the line has no time."""
+    """When it was said; `None` where the line has no time, or one that there is not."""
     match = STAMP.match(line)
-    return datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S") if match else None  # noqa: DTZ007 - compared with its like only
+    try:
+        return datetime.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
 
 
 def times_of(lines: Sequence[str]) -> list[datetime | None]:

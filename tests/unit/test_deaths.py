@@ -504,6 +504,9 @@ def test_a_broker_that_was_never_registered_says_what_the_controllers_answered()
     assert named(BEGUN, refused, ORDINARY, gone, FATAL) == "registration-unsupported-version"
     assert answer in told(BEGUN, refused, gone)
     assert "it was killed" in told(BEGUN, refused, ORDINARY), "it went on after that"
+    handshake = "[2026-11-20 03:00:05,000] ERROR Unable to register broker 1 because of an authentication exception. (x)"
+    trace = ("o.a.k.SslAuthenticationException: SSL handshake failed", DYING["certificate-out-of-date"])
+    assert "Renew it" in ending_of((BEGUN, handshake, *trace, gone)).fix
 
 
 CONNECTING = "[2026-11-20 03:00:12,000] WARN Error connecting to node kafka-c1:9093 (id: 3001 rack: null) (x.NetworkClient)"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import RUNNING, Told, current, epochs_lately, found_in, loading_in, waiting_in
+from domain.zk_to_kraft.log_lines import RUNNING, Told, current, epochs_lately, found_in, loading_in, stamp_of, waiting_in
 from domain.zk_to_kraft.said import with_thrown
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
@@ -134,6 +134,10 @@ def test_lines_without_a_stamp_stay_as_long_as_the_line_before() -> None:
     later = "[2026-11-20 03:05:00,000] INFO all is well"
     assert current((*lines, later)) == (later,)
     assert current(("no time at all", later)) == ("no time at all", later)
+
+
+def test_a_time_that_there_is_not_is_none() -> None:
+    assert stamp_of("[2026-11-20 03:00:60,000] INFO a leap second") is None
 
 
 def test_what_comes_after_a_clock_was_set_back_is_news_and_what_was_long_before_is_not() -> None:
