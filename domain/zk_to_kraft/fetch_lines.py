@@ -41,6 +41,8 @@ WHY_STOPPED = re.compile(
 )
 ADDED = re.compile(r"Added fetcher to broker \d+ for partitions ")
 FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(\d+), fetcherId=\d+\]")
+CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) for sending state change requests")
+"""What a controller says to end BROKER_UNREACHED (RequestSendThread)."""
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
@@ -76,8 +78,13 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
 
 
 def said_by_controller(lines: Sequence[str], broker_id: int) -> Found | None:
-    """Of the active controller's log: that it does not get through to a broker, which so hears of no new leader."""
-    found = _last_of(current(lines), (BROKER_UNREACHED,), (str(broker_id),))
+    """Of the active controller's log: that it does not get through to a broker, which so hears of no new leader.
+
+    While one restarts that is nothing; it says so once it is connected again.
+    """
+    told = current(lines)
+    connected = [n for n, line in enumerate(told) if (match := CONNECTED.search(line)) and match[1] == str(broker_id)]
+    found = _last_of(told[connected[-1] + 1 :] if connected else told, (BROKER_UNREACHED,), (str(broker_id),))
     return None if found is None else _with_reason(found)
 
 

@@ -1442,6 +1442,14 @@ def test_what_zookeeper_has_answered_the_driver_is_told_though_it_says_so_in_pas
     assert "NoNode" in entry.fix
 
 
+def test_a_change_that_was_lost_is_told_although_every_gauge_looks_well() -> None:
+    (entry,) = found(DUAL, hints=Hints(logs={LEADER: FAILED}))
+    assert entry.object == f"controller-{LEADER}"
+    assert "ZooKeeper lacks that change" in entry.observed
+    claiming = (FAILED[0].replace("MetadataChangeEvent", "BecomeZkControllerEvent"), FAILED[1])
+    assert found(DUAL, hints=Hints(logs={LEADER: claiming})) == []
+
+
 def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
     hints = Hints(logs={LEADER: FAILED}, unwritten=Unwritten(("300 config",), (), 50, 1.0))
     (entry,) = found(BEHIND, hints=hints)

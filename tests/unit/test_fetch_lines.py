@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.fetch_lines import said_by_follower, said_by_leader
+from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
 from domain.zk_to_kraft.log_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
@@ -149,3 +149,14 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
 def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told | None) -> None:
     found = said_by_leader(at(line), ["orders-3"])
     assert (found.told if found is not None else None) is told
+
+
+def test_a_controller_that_is_connected_again_is_over_it() -> None:
+    """A broker that restarts is not reached meanwhile."""
+    unreached = "WARN Controller 9's connection to broker b2:1 (id: 2 rack: null) was unsuccessful"
+    connected = "INFO Controller 9 connected to b{}:1 (id: {} rack: null) for sending state change requests"
+    assert said_by_controller(at(unreached), 2) is not None
+    assert said_by_controller(at(unreached), 1) is None
+    assert said_by_controller(at(unreached, connected.format(2, 2)), 2) is None
+    assert said_by_controller(at(unreached, connected.format(1, 1)), 2) is not None
+    assert said_by_controller(at(connected.format(2, 2), unreached), 2) is not None
