@@ -21,7 +21,7 @@ from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import ending_with, unwritable
+from domain.zk_to_kraft.checks.outliving import ending_with, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -165,7 +165,7 @@ async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: Migr
     except CannotLook:
         return None
     unit = place.unit
-    found = [ending_with(unit) if unit is not None and unit.kill_mode else None, unwritable(place)]
+    found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
     refused = blockers_in([one for one in found if one is not None], policy)
     if not refused:
         return None

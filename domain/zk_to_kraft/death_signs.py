@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace
 from domain.vital_signs import Sign
-from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable
+from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable, without_code
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
 
 OF_A_SANDBOX = frozenset({"", "killed", "not-begun", *(told.name for told in (*MACHINE_DEATHS, *FILES))})
@@ -16,6 +16,7 @@ OF_FILES = frozenset(
     {"disk-failed", "log-dirs-failed", "java-log-file", "no-permission", "missing-file", "file-unusable", "not-begun"}
 )
 OF_MEMORY = frozenset({"killed", "host-out-of-memory", "java-cannot-start", "java-failed", "not-begun"})
+OF_CODE = frozenset({"host-out-of-memory", "java-cannot-start", "java-failed", "java-crashed"})
 OF_THREADS = frozenset({"out-of-threads", "not-begun"})
 SPENT = 0.9
 """Of a budget. It is looked at after the process that used it has ended."""
@@ -80,6 +81,8 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
 
 def _of_sandbox(kind: str, place: StartPlace) -> Iterator[Sign]:
     unit, found = place.unit, unwritable(place) if kind in OF_FILES else None
+    if unit is not None and kind in OF_CODE:
+        found = without_code(unit)
     if found is not None:
         yield Sign(
             f"It was started by keeperless-activities: {found.observed}", f"{found.fix} Then start the node.", is_cure=True

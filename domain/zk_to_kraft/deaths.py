@@ -68,16 +68,16 @@ class Ending:
 STOPPED = Ending(
     "It was stopped in order",
     "",
-    "Start it. If nobody of yours has stopped it, find out who does: `systemctl status`, `last`, configuration management; "
-    "SIGHUP comes from a session that was closed.",
+    "Start it. If nobody of yours has stopped it, find out who does: `systemctl status`, `last`, configuration management, a "
+    "guard of memory (`journalctl -u earlyoom`); SIGHUP comes from a session that was closed.",
     "stopped",
 )
 KILLED = Ending(
     "Its output ends amid ordinary lines, with no error and no shutdown: it was killed",
     "nobody kills it, and its host has memory for it",
-    "Look whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`, the limit of its container or unit): then "
-    "lower -Xmx or give it more; or whether the host went down; else somebody has sent kill -9. Then start it: it recovers "
-    "its logs first.",
+    "Look whether the kernel or systemd-oomd has killed it for memory (`dmesg -T`, `journalctl -k`, `journalctl -u "
+    "systemd-oomd`, the limit of its container or unit): then lower -Xmx or give it more; or whether the host went down; else "
+    "somebody has sent kill -9. Then start it: it recovers its logs first.",
     "killed",
 )
 CURT = Ending(

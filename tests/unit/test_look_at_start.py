@@ -108,6 +108,14 @@ def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
     assert sign.is_cure
 
 
+def test_a_unit_in_which_no_jvm_starts() -> None:
+    """As its code cache is made: `os::commit_memory(…) failed; error='Operation not permitted' (errno=1)`."""
+    unit = StartUnit(name="k.service", kill_mode="process", inherits=("MemoryDenyWriteExecute=yes",))
+    (sign,) = signs_at_death("host-out-of-memory", StartPlace(unit=unit), None, is_ours=True)
+    assert "inherits MemoryDenyWriteExecute=yes of k.service, under which no JVM starts" in sign.observed
+    assert sign.is_cure
+
+
 def test_what_a_node_has_inherited_is_told_where_that_may_be_what_failed() -> None:
     observed, fix = told("host-out-of-memory", unit=SANDBOXED)
     assert observed.startswith("It was started inside keeperless-activities.service, and has inherited from it: ProtectSystem=")

@@ -174,6 +174,18 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF43",
         B,
     ),
+    "a worker in whose unit no JVM starts": (
+        with_look(
+            HEALTHY, (1,), unit=StartUnit(name="k.service", kill_mode="process", inherits=("MemoryDenyWriteExecute=yes",))
+        ),
+        "PF43",
+        B,
+    ),
+    "a worker that a logout takes its nodes with": (
+        with_look(HEALTHY, (1,), unit=StartUnit(name="k.service", is_users=True, kill_mode="process", ends_at_logout=True)),
+        "PF43",
+        B,
+    ),
     "a worker of which nobody knows it": (
         with_look(HEALTHY, (3,), unit=StartUnit(name="keeperless-activities.service", kill_mode="")),
         "PF43",

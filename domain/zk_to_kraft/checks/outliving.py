@@ -8,6 +8,7 @@ from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF43"
 EXPECTED = "nodes outlive it: KillMode=process"
+NO_CODE = "MemoryDenyWriteExecute=yes"
 
 
 def ending_with(unit: StartUnit) -> Finding | None:
@@ -47,13 +48,22 @@ def unwritable(place: StartPlace) -> Finding | None:
     if place.unit is None or not place.read_only:
         return None
     inherits = f" ({', '.join(place.unit.inherits)})" if place.unit.inherits else ""
+    observed = (
+        f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} can only "
+    )
+    return _of_sandbox(place.unit, f"{observed}be read", "nodes that it starts can write what they wrote before")
+
+
+def without_code(unit: StartUnit) -> Finding | None:
+    """A JVM makes the code that it runs (systemd.exec(5))."""
+    if NO_CODE not in unit.inherits:
+        return None
+    return _of_sandbox(unit, f"what it starts inherits {NO_CODE} of {unit.name}, under which no JVM starts", "nodes that start")
+
+
+def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
     return Finding(
-        code=CODE,
-        object="keeperless-activities",
-        observed=f"what it starts inherits the mounts of {place.unit.name}{inherits}, in which {', '.join(place.read_only)} "
-        "can only be read",
-        expected="nodes that it starts can write what they wrote before",
-        fix=out_of_the_sandbox(place.unit),
+        code=CODE, object="keeperless-activities", observed=observed, expected=expected, fix=out_of_the_sandbox(unit)
     )
 
 
@@ -76,13 +86,14 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
             )
             yield unverifiable(CODE, name, seen.survey.why_missing(f"look at {name}"), EXPECTED, fix, Severity.BLOCKER)
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
-    yield from filter(None, map(ending_with, units))
+    for unit in units:
+        yield from filter(None, (ending_with(unit), without_code(unit)))
 
 
 CHECKS = (
     Check(
         code=CODE,
-        holds="nodes that keeperless-activities starts are not ended with it",
+        holds="nodes that keeperless-activities starts are not ended with it, and can start in its unit",
         because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
         "restart of ours would stop every node that was restarted so far, at once. So does a logout where processes of users "
         "do not outlive it",
