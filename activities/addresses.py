@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from activities.in_time import in_time
 from activities.poison import BROKER_CONFIGS
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import Znode, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS
-from domain.cluster import NodeSpec, addresses_of, host_and_port
+from domain.cluster import ClusterSpec, NodeSpec, addresses_of, host_and_port, host_of, servers_in
 from domain.observation import NodeView
 
 ADVERTISED = "advertised.listeners"
@@ -47,19 +48,39 @@ def written_addresses(node: NodeSpec, view: NodeView) -> Addresses:
     return {name: _of_host(address, node.host) for name, address in found.items()}
 
 
-async def unheard_addresses(addresses: Mapping[int, Addresses], listeners: Listeners) -> dict[int, tuple[str, ...]]:
+async def unheard_addresses(
+    addresses: Mapping[int, Addresses], listeners: Listeners, silent: list[str]
+) -> dict[int, tuple[str, ...]]:
     """By broker id those that accept no connection from us, while another broker's listener of the same name does.
 
     A listener that accepts us nowhere may be none for us: nothing is said of it.
     """
     places = [(broker_id, name, address) for broker_id, known in addresses.items() for name, address in known.items()]
-    answers = await asyncio.gather(*(listeners.is_answering(*host_and_port(address)) for _, _, address in places))
+    answers = await asyncio.gather(*(knock(listeners, address, silent) for _, _, address in places))
     heard = {name for (_, name, _), answers_us in zip(places, answers, strict=True) if answers_us}
     found: dict[int, tuple[str, ...]] = {}
     for (broker_id, name, address), answers_us in zip(places, answers, strict=True):
         if not answers_us and name in heard:
             found[broker_id] = (*found.get(broker_id, ()), address)
     return found
+
+
+async def knock(listeners: Listeners, address: str, silent: list[str]) -> bool:
+    """Whether anybody accepts connections there. Where we cannot even ask, nothing is said against him."""
+    return await in_time(f"a knock at {address}", listeners.is_answering(*host_and_port(address)), silent, default=True)
+
+
+async def unresolved_names(spec: ClusterSpec, listeners: Listeners) -> dict[str, str]:
+    """Of all that the specification has, with the reason."""
+    addresses = [
+        *(node.metrics.url for node in spec.nodes),
+        *(f"{controller.host}:{controller.port}" for controller in spec.controllers),
+        *spec.kafka.bootstrap_servers,
+        *servers_in(spec.zookeeper.connect),
+    ]
+    names = sorted({host_of(address) for address in addresses})
+    answers = await asyncio.gather(*(listeners.why_unresolved(name) for name in names))
+    return {name: why for name, why in zip(names, answers, strict=True) if why is not None}
 
 
 def _known(broker_ids: Sequence[int], found: Sequence[Addresses]) -> dict[int, Addresses]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from activities.addresses import Given, given_addresses, unheard_addresses, written_addresses
+from activities.addresses import Given, given_addresses, knock, unheard_addresses, unresolved_names, written_addresses
 from activities.busy_clients import busy_clients
 from activities.forgotten_topics import forgotten_topics
 from activities.in_time import all_within, in_time
@@ -104,6 +104,7 @@ class Hinting:
                 self._machines.of_servers(*theirs, servers, silent),
                 self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
                 self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
+                unresolved_names(cluster.spec, self._listeners),
             )
             inside = asyncio.gather(
                 member_files(self._members, cluster.spec.zookeeper, servers, silent),
@@ -111,7 +112,7 @@ class Hinting:
             )
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
         outputs, server_logs, taken = said
-        seen, ours, of_servers, metadata, deaf = seen_there
+        seen, ours, of_servers, metadata, deaf, unresolved = seen_there
         shut, (unheard, set_dynamically), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
@@ -123,6 +124,7 @@ class Hinting:
             server_logs=server_logs,
             server_files=server_files,
             shut=shut,
+            unresolved=unresolved,
             unheard=unheard,
             set_dynamically=set_dynamically,
             signs=machines.signs,
@@ -202,7 +204,7 @@ class Hinting:
     ) -> tuple[frozenset[str], tuple[Addresses, Addresses], MachinesSeen]:
         """Who is not reached at what is his (`_shut`, `_addresses`), and what their machines say."""
         shut, (unheard, set_dynamically) = await asyncio.gather(
-            self._shut(cluster, observation, situation), self._addresses(cluster, observation, situation, silent)
+            self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
         )
         deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
         asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
@@ -224,12 +226,14 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await throttles(tree)
 
-    async def _shut(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> frozenset[str]:
+    async def _shut(
+        self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
+    ) -> frozenset[str]:
         """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
         running = {c.id for c in situation.controllers if c.mode in ACTIVE}
         asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
         asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
-        answers = await asyncio.gather(*(self._listeners.is_answering(*host_and_port(address)) for address in asked))
+        answers = await asyncio.gather(*(knock(self._listeners, address, silent) for address in asked))
         return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
 
     async def _addresses(
@@ -251,7 +255,7 @@ class Hinting:
             for broker_id in running
         }
         set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        return await unheard_addresses(addresses, self._listeners), set_there
+        return await unheard_addresses(addresses, self._listeners, silent), set_there
 
     async def _given(self, cluster: ClusterRecord, broker_ids: list[int]) -> Given:
         async with session(self._ports.zookeepers, cluster) as tree:

@@ -17,9 +17,9 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
-from domain.cluster import NodeSpec, Role
-from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Permanent
-from domain.observation import NodeView, Observation, Unanswered, ZooKeeperView
+from domain.cluster import NodeSpec, Role, shown
+from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient
+from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.configuration import part_name
@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
 """Kafka's core jar: Scala's version, then Kafka's."""
+
+INSTALLATION_SECONDS = 5.0
+"""To list one folder, which may lie on a network's file system."""
 
 DEFAULT_POLICY = MigrationPolicy()
 
@@ -98,6 +101,7 @@ def _unanswered(what: str, error: KeeperlessError) -> Unanswered:
         is_refused=isinstance(error, Permanent | NotLetIn),
         broker_id=apart.broker_id if apart is not None else None,
         address=apart.address if apart is not None else None,
+        obstacle=error.obstacle if isinstance(error, Transient) else None,
     )
 
 
@@ -143,14 +147,19 @@ async def _look_at_node(
         if process is None or is_unowned:
             return view
     if process.is_running:
-        metrics = await _answer(f"metrics of {name}", ports.metrics.read(node.metrics), unanswered)
+        metrics = await _answer(f"metrics of {name}", _gauges(ports, node), unanswered, seconds)
         if metrics is not None and metrics.kafka_version is None:
-            version = await _answer(f"installation of {name}", _installed_version(driver, node.kafka_home), unanswered)
+            version = await _answer(
+                f"installation of {name}",
+                _installed_version(driver, node.kafka_home),
+                unanswered,
+                seconds or INSTALLATION_SECONDS,
+            )
             metrics = metrics.model_copy(update={"kafka_version": version})
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:
         return view
-    lines = await _answer(f"output of {name}", last_words(driver), unanswered)
+    lines = await _answer(f"output of {name}", last_words(driver), unanswered, seconds)
     return view.model_copy(update={"last_output": lines or ()})
 
 
@@ -158,10 +167,19 @@ async def _is_serving(ports: Ports, node: NodeSpec, role: Role) -> bool:
     """Whether its endpoint answers with gauges of its role although no process is known: its pid file is lost or another's, it
     was started by other hands, or its processes cannot be seen from here. Silence is what a dead node has."""
     try:
-        metrics = await ports.metrics.read(node.metrics)
+        metrics = await _gauges(ports, node)
     except KeeperlessError:
         return False
     return (metrics.broker_state if role is Role.BROKER else metrics.active_controller_count) is not None
+
+
+async def _gauges(ports: Ports, node: NodeSpec) -> NodeMetrics:
+    """Its own: the address of another's tells nothing of it."""
+    metrics = await ports.metrics.read(node.metrics)
+    if metrics.node_id not in {None, node.id}:
+        told = f"{shown(node.metrics.url)}: these are the gauges of node {metrics.node_id}"
+        raise Transient(told, obstacle=Obstacle.ANOTHERS)
+    return metrics
 
 
 async def _is_configuration_paused(driver: NodeDriver, node: NodeSpec) -> bool | None:

@@ -5,13 +5,24 @@ import time
 
 from activities.fence import each
 from activities.ports.kafka import Listeners
-from domain.cluster import ClusterSpec
+from domain.cluster import ClusterSpec, ControllerSpec
+from domain.errors import Obstacle, Transient
 
 
 async def answering(spec: ClusterSpec, listeners: Listeners) -> list[tuple[int, str]]:
     """Controllers at whose address somebody answers, by id and name."""
-    answers = await each(listeners.is_answering(c.host, c.port) for c in spec.controllers)
+    answers = await each(_is_answering(c, listeners) for c in spec.controllers)
     return [(c.id, spec.node_name(c.id)) for c, is_there in zip(spec.controllers, answers, strict=True) if is_there]
+
+
+async def _is_answering(controller: ControllerSpec, listeners: Listeners) -> bool:
+    """A name that nobody resolves any more, as of a host that is lost, keeps nobody from the way back."""
+    try:
+        return await listeners.is_answering(controller.host, controller.port)
+    except Transient as error:
+        if error.obstacle is not Obstacle.UNRESOLVED:
+            raise
+        return False
 
 
 async def still_answering(spec: ClusterSpec, listeners: Listeners, settle: float, poll: float) -> list[str]:

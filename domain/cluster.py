@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -154,6 +155,17 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Of `host:port`. An IPv6 address loses its brackets."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def host_of(address: str) -> str:
+    """Of `host:port`, or of a URL; in small letters, as names are alike in both."""
+    return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+
+
+def shown(url: str) -> str:
+    """Without the user and password that one may have written into it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 LISTENER = re.compile(r"\s*([^:/,\s]+)://([^,\s]*:\d+)")

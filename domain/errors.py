@@ -14,13 +14,36 @@ Messages carry the object, what was observed, what was expected, and what to do,
 `activities.failures` is the one place that turns these into Temporal failures.
 """
 
+from enum import StrEnum
+
+
+class Obstacle(StrEnum):
+    """Why an address does not answer as it should, where that is known: whose affair it is."""
+
+    UNRESOLVED = "unresolved"
+    """Its name is not resolved by whoever asks."""
+    OURS = "ours"
+    """Whoever asks lacks what a connection takes."""
+    TLS = "tls"
+    """A connection, and no TLS on it: a certificate, or a protocol."""
+    FORBIDDEN = "forbidden"
+    """An answer: no."""
+    ANOTHERS = "anothers"
+    """An answer that whoever is asked would not give."""
+    LATE = "late"
+    """A connection, and no answer on it in time."""
+
 
 class KeeperlessError(Exception):
     """Root of all errors that Keeperless raises on purpose."""
 
 
 class Transient(KeeperlessError):
-    """Something did not answer, or is not ready yet. Trying again is right and safe."""
+    """Something did not answer, or is not ready yet. Trying again is right and safe. `obstacle`: why, where it is known."""
+
+    def __init__(self, *words: object, obstacle: Obstacle | None = None) -> None:
+        super().__init__(*words)
+        self.obstacle = obstacle
 
 
 class Absent(Transient):
@@ -34,8 +57,8 @@ class NotLetIn(Transient):
 class BrokerApart(Transient):
     """One broker keeps what was asked from being known. `address`: where it is said to listen, and nobody does; else `None`."""
 
-    def __init__(self, message: str, broker_id: int, address: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, broker_id: int, address: str | None = None, *, obstacle: Obstacle | None = None) -> None:
+        super().__init__(message, obstacle=obstacle)
         self.broker_id, self.address = broker_id, address
 
 

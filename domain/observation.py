@@ -130,7 +130,7 @@ class NodeMetrics(ObservedPart):
 
     The MBeans that exist tell the running mode: a ZooKeeper-mode broker has `broker_state` and gauge ZK, a hybrid one
     also has raft metrics, a KRaft broker has raft metrics and no gauge. `write_behind_lag` exists only in a controller
-    whose process runs with the migration flag.
+    whose process runs with the migration flag. `node_id`: whose gauges these are, where they say so.
     """
 
     broker_state: int | None = None
@@ -148,6 +148,7 @@ class NodeMetrics(ObservedPart):
     under_replicated_partitions: int | None = None
     metadata_error_count: int | None = None
     kafka_version: str | None = None
+    node_id: int | None = None
 
 
 class Process(ObservedPart):

@@ -2,6 +2,8 @@
 
 from pydantic import BaseModel, ConfigDict
 
+from domain.errors import Obstacle
+
 
 class ObservedPart(BaseModel):
     """Frozen, comparable, and tolerant of fields that an older observation has and we no longer know."""
@@ -13,7 +15,7 @@ class Unanswered(ObservedPart):
     """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret.
 
     `is_refused`: it never will, before somebody corrects what we were given. `broker_id`, `address`: the one broker because of
-    which it did not, and where nobody listens though that broker is said to.
+    which it did not, and where nobody listens though that broker is said to. `obstacle`: why, where that is known.
     """
 
     what: str
@@ -21,6 +23,7 @@ class Unanswered(ObservedPart):
     is_refused: bool = False
     broker_id: int | None = None
     address: str | None = None
+    obstacle: Obstacle | None = None
 
 
 class Suspect(ObservedPart):

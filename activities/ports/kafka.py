@@ -114,3 +114,6 @@ class Listeners(Protocol):
     async def is_answering(self, host: str, port: int) -> bool:
         """Whether anybody accepts connections there. False also when nothing comes back within a second or two. Raises
         `Transient` where this host cannot even ask."""
+
+    async def why_unresolved(self, host: str) -> str | None:
+        """Why this host does not resolve that name, in words, or not in time; `None` where it does."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from domain.blocker import Blocker, blocker
 from domain.clocks import is_over
-from domain.cluster import ClusterSpec, Role
+from domain.cluster import ClusterSpec, Role, host_of
 from domain.decisions import WaitReason
 from domain.machine_notes import MachineChanges
 from domain.node_output import NodeOutput
@@ -85,6 +85,7 @@ class Hints:
     somebody has said where they are; `server_files`: of all of these. `assigned`: by broker id that is not registered, the
     partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
+    `unresolved`: names that the machine of keeperless-activities does not resolve, and why.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
     us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
@@ -108,6 +109,7 @@ class Hints:
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()
     shut: frozenset[str] = frozenset()
+    unresolved: Mapping[str, str] = field(default_factory=dict)
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
@@ -153,6 +155,10 @@ class Looked:
     def broker_name(self, broker_id: int) -> str:
         """Also of one that the specification does not have."""
         return self.name(broker_id) if any(b.id == broker_id for b in self.spec.brokers) else f"broker {broker_id}"
+
+    def is_unresolved(self, address: str) -> bool:
+        """Of a URL, or of `host:port`: whether keeperless-activities cannot even tell where it is."""
+        return host_of(address) in self.hints.unresolved
 
     def properties(self, node_id: int) -> Mapping[str, str]:
         """Of a node's file as it lies there; empty where it could not be read."""

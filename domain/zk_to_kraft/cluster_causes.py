@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
+from domain.zk_to_kraft.address_causes import unresolved_cause
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.log_lines import FENCED, current, epochs_lately, first_of
 from domain.zk_to_kraft.member_causes import alone, emptied, is_emptied, member_cause
@@ -32,7 +33,8 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     explained_idle = 2 * len(gone) >= len(servers)
     busy = [address for address, serving in servers.items() if serving in {Serving.BUSY, Serving.STUCK}]
     for address in gone + busy + ([] if explained_idle else idle):
-        yield member_cause(looked, address, is_lost=is_lost)
+        is_named = servers[address] is not Serving.UNREACHED or not looked.is_unresolved(address)
+        yield member_cause(looked, address, is_lost=is_lost) if is_named else unresolved_cause(looked)
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
     if is_lost and not is_torn and not gone and not busy and (explained_idle or not idle):
         why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
@@ -262,7 +264,9 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
     for controller in looked.spec.controllers:
         name, address = looked.name(controller.id), f"{controller.host}:{controller.port}"
         is_running = modes[controller.id] in {ControllerMode.MIGRATING, ControllerMode.FINAL}
-        if is_running and address in looked.hints.shut and name not in excused:
+        if is_running and looked.is_unresolved(address) and name not in excused:
+            yield unresolved_cause(looked)
+        elif is_running and address in looked.hints.shut and name not in excused:
             yield cause(
                 looked,
                 WaitReason.CONTROLLERS_NOT_READY,

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
+from domain.errors import Obstacle
 from domain.observed import Unanswered
+from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, unresolved_cause
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
@@ -45,7 +47,7 @@ def _unheard(looked: Looked) -> dict[int, tuple[str, ...]]:
     """Brokers that serve, with the addresses at which nobody reaches them: by our knocking, and by what brokers hand out."""
     told = next((part for part in looked.observation.unanswered if part.what == "kafka"), NO_ANSWER)
     found = dict(looked.hints.unheard)
-    if told.broker_id is not None and told.address is not None:
+    if told.broker_id is not None and told.address is not None and told.obstacle is None:
         found[told.broker_id] = tuple(dict.fromkeys((*found.get(told.broker_id, ()), told.address)))
     return {i: addresses for i, addresses in found.items() if i not in looked.absent_brokers | looked.left_behind}
 
@@ -106,19 +108,28 @@ def _unset(looked: Looked, broker_id: int) -> str:
 def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cause]:
     """No broker that is gone explains a refusal; all else may be because of it."""
     told = next((part for part in looked.observation.unanswered if part.what == "kafka"), NO_ANSWER)
-    shut = [address for address in looked.spec.kafka.bootstrap_servers if address in looked.hints.shut]
+    asked = looked.spec.kafka.bootstrap_servers
+    shut = [address for address in asked if address in looked.hints.shut]
     if told.is_refused:
         yield _refused(looked, told)
+    elif told.obstacle is Obstacle.UNRESOLVED or all(looked.is_unresolved(address) for address in asked):
+        yield unresolved_cause(looked)
+    elif told.broker_id not in {None, *looked.absent_brokers} and told.obstacle in AT_ONE_BROKER:
+        yield _of_one(looked, told, AT_ONE_BROKER[told.obstacle])
     elif looked.absent_brokers or unheard:
         return
     elif shut:
         yield from (_unreached(looked, address) for address in shut)
     elif looked.left_behind or missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
-    elif told.broker_id is not None:
+    elif told.broker_id is not None and told.obstacle is None:
         yield from () if _are_two_in_charge(looked) else (_disagreement(looked, told, told.broker_id),)
     else:
         yield _late(looked, told)
+
+
+def _about(looked: Looked, told: Unanswered) -> str:
+    return looked.broker_name(told.broker_id) if told.broker_id is not None else "kafka"
 
 
 def _late(looked: Looked, told: Unanswered) -> Cause:
@@ -128,7 +139,7 @@ def _late(looked: Looked, told: Unanswered) -> Cause:
     return cause(
         looked,
         WaitReason.PART_UNKNOWN,
-        "kafka",
+        _about(looked, told),
         observed=told.why + (names or complaints(looked, *brokers)),
         expected=said[0][1].told.expected if said else "the brokers answer at kafka.bootstrap_servers",
         fix=said[0][1].told.fix if said else LATE,
@@ -143,7 +154,8 @@ def _refused(looked: Looked, told: Unanswered) -> Cause:
         "kafka client_properties",
         observed=told.why,
         expected="brokers let keeperless-activities in, and tell it everything",
-        fix=f"kafka.client_properties of the cluster's specification is {reference or 'not given'}. {REFUSED}",
+        fix=f"kafka.client_properties of the cluster's specification is {reference or 'not given'}. {REFUSED} To name "
+        f"another file: {HOW_TO_CORRECT}",
     )
 
 
@@ -156,8 +168,36 @@ def _unreached(looked: Looked, address: str) -> Cause:
         "broker can be asked",
         expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
         fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full, a link that is. Where "
-        "it is no broker's, correct kafka.bootstrap_servers in the cluster's specification. Replicas that are led there lag "
-        "until then, although the brokers that follow are well.",
+        "it is no broker's, kafka.bootstrap_servers is wrong: " + HOW_TO_CORRECT + " Replicas that are led there lag until "
+        "then, although the brokers that follow are well.",
+    )
+
+
+AT_ONE_BROKER = {
+    Obstacle.TLS: (
+        "keeperless-activities and every broker come to TLS with each other",
+        "Compare its key and trust store with those of a broker that lets us in (`openssl s_client -connect` its listener): a "
+        "certificate that was renewed is loaded with a restart. Correct its store, or, where the new authority is right, put "
+        "that into ssl.cafile of client_properties. Restart no other broker before: it would load the like.",
+    ),
+    Obstacle.FORBIDDEN: (
+        "every broker lets keeperless-activities in",
+        "Compare its listeners, SASL mechanisms, JAAS section and users with those of a broker that lets us in. What is in its "
+        "file is loaded with a restart: restart no other broker before.",
+    ),
+}
+"""What a broker may have that the others have not."""
+
+
+def _of_one(looked: Looked, told: Unanswered, known: tuple[str, str]) -> Cause:
+    expected, fix = known
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        _about(looked, told),
+        observed=told.why + (complaints(looked, told.broker_id) if told.broker_id is not None else ""),
+        expected=expected,
+        fix=fix,
     )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from domain.cluster import Role
+from domain.cluster import Role, shown
 from domain.decisions import WaitReason
+from domain.errors import Obstacle
 from domain.observation import NodeView
+from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.log_lines import (
     CLOCKS,
@@ -35,9 +37,10 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
     if view.is_unowned:
         return _unowned(looked, view)
-    name = looked.name(view.id)
+    name, endpoint = looked.name(view.id), looked.spec.node(view.id).metrics.url
     parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
     said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
+    obstacle = next((part.obstacle for part in parts if part.what.startswith("metrics of ")), None)
     new = said_since_started(looked, view)
     own = new if new is not None else looked.hints.logs.get(view.id, ())
     if view.process is not None and view.process.is_paused:
@@ -52,9 +55,14 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     elif view.process is None:
         observed = said
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
+    elif (own_cause := cause_of_ours(looked, obstacle, endpoint)) is not None:
+        return own_cause
     elif (told := silence_in(own)) is not None:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
         fix = told.told.fix
+    elif obstacle in ENDPOINTS:
+        verb, fix = ENDPOINTS[obstacle]
+        observed = f"its process runs, and its metrics endpoint {verb}. {said}"
     elif new is not None and not any(stamp_of(line) is not None for line in new):
         last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
         observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
@@ -66,11 +74,10 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     else:
         complaint = complaint_in(own)
         words = f". The last complaint in the log of {name}: {complaint}" if complaint else _last_word(looked, view.id)
-        observed = f"its process runs, and its metrics endpoint gives no answer. {said}{words}{_threads(looked, name)}"
-        fix = (
-            f"Look whether {name} hangs (its log, a heap that is full), whether the exporter's port is open from the host of "
-            "keeperless-activities, and whether the address in the cluster's specification is right."
-        )
+        is_late = obstacle is Obstacle.LATE
+        verb = "takes our connection, and gives no answer in time" if is_late else "gives no answer"
+        observed = f"its process runs, and its metrics endpoint {verb}. {said}{words}{_threads(looked, name)}"
+        fix = LATE if is_late else NOBODY_THERE
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
@@ -157,7 +164,7 @@ def not_shown(looked: Looked, view: NodeView) -> str:
 
 
 def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = WaitReason.NODE_NOT_READY) -> Cause:
-    name, url = looked.name(view.id), looked.spec.node(view.id).metrics.url
+    name, url = looked.name(view.id), shown(looked.spec.node(view.id).metrics.url)
     return cause(
         looked,
         code,
@@ -167,8 +174,8 @@ def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = 
         expected="Kafka's own gauges at the endpoint",
         fix="What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
         "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
-        "shows them. The JMX exporter reads its file anew by itself. Or the endpoint in the cluster's specification is "
-        "another program's.",
+        "shows them. The JMX exporter reads its file anew by itself. Or it is "
+        f"another program's. {CORRECT_ENDPOINT}",
     )
 
 

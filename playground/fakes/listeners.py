@@ -18,3 +18,6 @@ class FakeListeners:
             return True
         self.lingering -= 1
         return self.lingering >= 0
+
+    async def why_unresolved(self, host: str) -> str | None:
+        return None

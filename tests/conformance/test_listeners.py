@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from activities.adapters.listeners import TcpListeners
-from domain.errors import Transient
+from activities.strangers import answering
+from domain.errors import Obstacle, Transient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners
 
@@ -58,7 +59,21 @@ async def test_where_nothing_comes_back_nobody_answers() -> None:
         finally:
             for client in waiting:
                 client.close()
-    assert not await TcpListeners(seconds=0.5).is_answering("no-such-host.invalid", 9093)
+
+
+async def test_a_name_that_is_not_resolved_says_nothing_of_who_has_it() -> None:
+    listeners = TcpListeners()
+    with pytest.raises(Transient, match=r"no-such-host\.invalid is not resolved") as raised:
+        await listeners.is_answering("no-such-host.invalid", 9093)
+    assert raised.value.obstacle is Obstacle.UNRESOLVED
+    assert await listeners.why_unresolved("no-such-host.invalid")
+    assert [await listeners.why_unresolved(host) for host in ("localhost", "127.0.0.1", "::1")] == [None, None, None]
+
+
+async def test_a_lost_host_without_a_name_keeps_nobody_from_the_way_back() -> None:
+    spec = FakeCluster().spec
+    lost = spec.controllers[0].model_copy(update={"host": "no-such-host.invalid"})
+    assert await answering(spec.model_copy(update={"controllers": (lost,)}), TcpListeners()) == []
 
 
 async def test_a_host_that_cannot_ask_does_not_take_others_for_dead(server: tuple[subprocess.Popen[bytes], int]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from activities.observe import Ports, observe
+from domain.errors import Obstacle
 from domain.observation import NodeMetrics
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.situation import DualWrite, situation_of
@@ -103,3 +104,22 @@ async def test_files_that_give_no_answer_are_one_nodes_and_the_rest_is_seen() ->
     assert [(part.what, part.why) for part in seen.unanswered] == [("files of broker-2", "no answer within 0.05 s")]
     assert seen.node(2).disk is None
     assert seen.node(1).disk is not None
+
+
+class Anothers:
+    """An endpoint that was copied from another node's."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
+
+    async def read(self, endpoint: Any) -> NodeMetrics:
+        return (await self._cluster.read(endpoint)).model_copy(update={"node_id": 1})
+
+
+async def test_gauges_of_another_node_tell_nothing_of_this_one() -> None:
+    cluster = FakeCluster(fake_spec())
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, Anothers(cluster), FakeArtefacts())
+    seen = await observe(cluster.record(), ports)
+    assert (seen.node(1).metrics is None, seen.node(2).metrics is None) == (False, True)
+    part = next(part for part in seen.unanswered if part.what == "metrics of broker-2")
+    assert (part.obstacle, part.why.endswith("these are the gauges of node 1")) == (Obstacle.ANOTHERS, True)

@@ -1,14 +1,16 @@
 """What a metadata answer means, without any broker."""
 
+import ssl
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kafka.errors import InvalidReceiveError, KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 
 from activities.adapters import kafka_admin
 from activities.adapters.kafka_admin.connections import Client
 from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
-from domain.errors import BrokerApart, Transient
+from domain.errors import BrokerApart, Obstacle, Transient
 from domain.observation import PartitionFault
 from playground.fakes.spec import fake_spec
 
@@ -118,6 +120,52 @@ def test_a_broker_that_is_listed_and_does_not_listen_is_told_with_its_address(mo
     with pytest.raises(BrokerApart, match="does not listen") as raised:
         kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({1: [1, 2]})), listed)
     assert (raised.value.broker_id, raised.value.address) == (2, "10.0.0.2:9")
+
+
+def failed(error: KafkaError, cause: Exception | None = None) -> KafkaError:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "obstacle", "words"),
+    [
+        (
+            failed(KafkaConnectionError("TLS: certificate has expired"), ssl.SSLError("x")),
+            Obstacle.TLS,
+            "certificate has expired",
+        ),
+        (InvalidReceiveError(), Obstacle.TLS, "security.protocol"),
+        (SaslAuthenticationFailedError("Invalid username"), Obstacle.FORBIDDEN, "Invalid username"),
+        (KafkaConnectionError("Connection closed"), Obstacle.LATE, "closes our connection"),
+    ],
+)
+def test_what_one_broker_alone_does_to_us_names_that_broker(
+    monkeypatch: pytest.MonkeyPatch, error: KafkaError, obstacle: Obstacle, words: str
+) -> None:
+    monkeypatch.setattr(kafka_admin, "is_anybody_there", lambda _server: True)
+    listed: Any = SimpleNamespace(
+        cluster_id="abc", brokers=[SimpleNamespace(node_id=b, host="127.0.0.1", port=b) for b in (1, 2)]
+    )
+
+    def metadata(topics: list[str], node_id: int) -> Any:
+        if node_id == 2:
+            raise error
+        return answer([1, 2])
+
+    client = cast("Any", SimpleNamespace(metadata=metadata))
+    with pytest.raises(BrokerApart, match=rf"broker 2 at 127.0.0.1:2: .*{words}") as raised:
+        kafka_admin.ensure_agreement(fake_spec().kafka, client, listed)
+    assert (raised.value.broker_id, raised.value.address, raised.value.obstacle) == (2, None, obstacle)
+
+
+def test_a_name_of_a_broker_that_is_not_resolved_is_told_as_that() -> None:
+    listed: Any = SimpleNamespace(
+        cluster_id="abc", brokers=[SimpleNamespace(node_id=1, host="no-such-host.invalid", port=9092)]
+    )
+    with pytest.raises(BrokerApart, match=r"no-such-host\.invalid is not resolved") as raised:
+        kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({})), listed)
+    assert raised.value.obstacle is Obstacle.UNRESOLVED
 
 
 @pytest.mark.parametrize(("server", "asked"), [("h:2", 2), ("h:3", 3), ("balancer:1", None)])

@@ -3,16 +3,21 @@
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
 from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.metrics.gauges import GAUGES
 from domain.cluster import JolokiaEndpoint, MetricsEndpoint, PrometheusEndpoint
-from domain.errors import Transient
+from domain.errors import Obstacle, Transient
 from domain.observation import MigrationGauge, NodeMetrics
+from playground.secured import Authority
 
 Serve = Callable[..., Awaitable[str]]
 
@@ -47,6 +52,7 @@ EXPECTED = NodeMetrics(
     raft_log_end=1_000_000,
     raft_high_watermark=-1,
     kafka_version="3.9.2",
+    node_id=3001,
 )
 
 DEFAULT_RULES = """\
@@ -57,6 +63,7 @@ kafka_controller_KafkaController_Value{name="ActiveControllerCount",} 1.0
 kafka_controller_KafkaController_Value{name="MigratingZkBrokerCount"} 0.0
 kafka_controller_KafkaController_Value{name="ZkWriteBehindLag"} 20.0 1700000000000
 kafka_controller_KafkaController_Max{name="ZkWriteBehindLag"} 99.0
+kafka_server_app_info_StartTimeMs{id="3001",} 1.7E12
 kafka_server_raft_metrics_current_leader 3001.0
 kafka_server_raft_metrics_current_epoch 4.0
 kafka_server_raft_metrics_log_end_offset 1.0E6
@@ -71,12 +78,19 @@ kafka_controller_kafkacontroller_zkmigrationstate 1.0
 kafka_controller_kafkacontroller_activecontrollercount_value 1.0
 kafka_controller_kafkacontroller_migratingzkbrokercount 0.0
 kafka_controller_kafkacontroller_zkwritebehindlag 20.0
+kafka_server_app_info_starttimems{id="3001"} 1.7E12
 kafka_server_raftmetrics_current_leader 3001.0
 kafka_server_raftmetrics_current_epoch 4.0
 kafka_server_raftmetrics_log_end_offset 1000000
 kafka_server_raftmetrics_high_watermark -1
 jmx_scrape_error 0.0
 """
+
+
+async def obstacle_of(endpoint: MetricsEndpoint, seconds: float = 5.0) -> tuple[Obstacle | None, str]:
+    with pytest.raises(Transient) as raised:
+        await read(endpoint, seconds)
+    return raised.value.obstacle, str(raised.value)
 
 
 @pytest.fixture
@@ -205,3 +219,73 @@ async def test_why_there_is_no_answer_is_told_in_the_systems_words(host: str, wh
         port = closed.getsockname()[1]
     with pytest.raises(Transient, match=why):
         await EndpointMetrics(5).read(JolokiaEndpoint(url=f"http://{host}:{port}/jolokia"))
+
+
+@pytest.mark.parametrize(
+    ("status", "obstacle"),
+    [(401, Obstacle.FORBIDDEN), (403, Obstacle.FORBIDDEN), (404, Obstacle.ANOTHERS), (502, Obstacle.ANOTHERS)],
+)
+async def test_who_refuses_us_and_who_is_somebody_else_are_told_apart(serve: Serve, status: int, obstacle: Obstacle) -> None:
+    found, _ = await obstacle_of(PrometheusEndpoint(url=await serve("", status=status)))
+    assert found is obstacle
+
+
+@pytest.mark.parametrize(
+    ("text", "obstacle"),
+    [(json.dumps([{"status": 403}] * 12), Obstacle.FORBIDDEN), ("<html>", Obstacle.ANOTHERS), ("{}", Obstacle.ANOTHERS)],
+)
+async def test_what_jolokia_may_not_show_and_what_is_not_jolokia(serve: Serve, text: str, obstacle: Obstacle) -> None:
+    found, _ = await obstacle_of(JolokiaEndpoint(url=await serve(text)))
+    assert found is obstacle
+
+
+async def test_who_takes_the_connection_and_says_nothing_is_late() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/metrics"
+        found, told = await obstacle_of(PrometheusEndpoint(url=url), seconds=0.3)
+    assert (found, "no answer in 0.3 s" in told) == (Obstacle.LATE, True)
+
+
+async def test_nobody_there_is_no_obstacle_of_a_kind() -> None:
+    found, told = await obstacle_of(PrometheusEndpoint(url="http://127.0.0.1:1/metrics"))
+    assert (found, "Connection refused" in told) == (None, True)
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_as_that(tmp_path: Path) -> None:
+    key, own, _ = pkcs12.load_key_and_certificates(Authority("one").keystore("s3cret"), b"s3cret")
+    assert isinstance(key, EllipticCurvePrivateKey)
+    assert own is not None
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (tmp_path / "node.pem").write_bytes(secret + own.public_bytes(Encoding.PEM))
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(tmp_path / "node.pem")
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=tls)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics"
+        found, told = await obstacle_of(PrometheusEndpoint(url=url))
+    assert (found, "unable to get local issuer certificate" in told) == (Obstacle.TLS, True)
+
+
+async def test_https_at_an_agent_that_speaks_http_is_told_as_that() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics"
+        found, told = await obstacle_of(PrometheusEndpoint(url=url))
+    assert (found, "Operation not permitted" in told) == (Obstacle.TLS, False)
+
+
+async def test_a_name_that_is_not_resolved_is_told_as_that() -> None:
+    found, told = await obstacle_of(PrometheusEndpoint(url="http://nobody.invalid:7071/metrics"))
+    assert (found, "the name nobody.invalid is not resolved on the machine of" in told) == (Obstacle.UNRESOLVED, True)
+
+
+async def test_a_password_in_an_address_is_not_told(serve: Serve) -> None:
+    url = (await serve("", status=401)).replace("//", "//me:hunter2@")
+    for endpoint in (PrometheusEndpoint(url=url), JolokiaEndpoint(url=url)):
+        _, told = await obstacle_of(endpoint)
+        assert "hunter2" not in told
+        assert "http://127.0.0.1:" in told

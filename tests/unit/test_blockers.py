@@ -10,6 +10,7 @@ from activities.hints import worth_reading
 from domain.blocker import Blocker
 from domain.decisions import NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict
+from domain.errors import Obstacle
 from domain.node_output import NodeOutput
 from domain.observation import (
     ControllerZnode,
@@ -80,12 +81,13 @@ def dead(seen: Observation, node_id: int, *lines: str) -> Observation:
     return with_part(seen, node_id, process=stopped(f"pid-{node_id}"), metrics=None, last_output=lines)
 
 
-def silent(seen: Observation, node_id: int, *, is_paused: bool = False) -> Observation:
+def silent(seen: Observation, node_id: int, *, is_paused: bool = False, obstacle: Obstacle | None = None) -> Observation:
     name = SPEC.node_name(node_id)
     begun = NOW - timedelta(minutes=2)
     process = Process(is_running=True, identity="77@1", last_identity="77@1", started_at=begun, is_paused=is_paused)
     seen = with_part(seen, node_id, process=process, metrics=None)
-    return seen.model_copy(update={"unanswered": (*seen.unanswered, Unanswered(what=f"metrics of {name}", why="timed out"))})
+    part = Unanswered(what=f"metrics of {name}", why="timed out", obstacle=obstacle)
+    return seen.model_copy(update={"unanswered": (*seen.unanswered, part)})
 
 
 def without(seen: Observation, part: str, why: str = "no answer") -> Observation:
@@ -365,6 +367,34 @@ def test_a_node_whose_metrics_are_silent_says_why_in_its_log(lines: tuple[str, .
     (entry,) = found(silent(DUAL, 2), hints=Hints(logs={2: lines}))
     assert (entry.code, entry.object) == ("part-unknown", "broker-2")
     assert told in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "about", "says", "fix"),
+    [
+        (Obstacle.TLS, "broker-2", "no TLS", "SSL_CERT_FILE"),
+        (Obstacle.FORBIDDEN, "broker-2", "refuses us", "jolokia-access.xml"),
+        (Obstacle.ANOTHERS, "broker-2", "not its gauges", "another program"),
+        (Obstacle.LATE, "broker-2", "takes our connection", "includeObjectNames"),
+        (None, "broker-2", "gives no answer", "exporter's port"),
+        (Obstacle.OURS, "keeperless-activities", "timed out", "restart none of them"),
+        (Obstacle.UNRESOLVED, "keeperless-activities", "timed out", "resolvectl status"),
+    ],
+)
+def test_an_endpoint_that_does_not_hang_is_told_by_what_it_does(
+    obstacle: Obstacle | None, about: str, says: str, fix: str
+) -> None:
+    (entry,) = found(silent(DUAL, 2, obstacle=obstacle))
+    assert (entry.code, entry.object) == ("part-unknown", about)
+    assert says in entry.observed
+    assert fix in entry.fix
+    assert ("a heap that is full" in entry.fix) == (obstacle is None)
+
+
+def test_who_has_the_port_in_place_of_the_agent_is_told_by_the_agent() -> None:
+    lines = ("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED)
+    (entry,) = found(silent(DUAL, 2, obstacle=Obstacle.ANOTHERS), hints=Hints(logs={2: lines}))
+    assert "ss -ltnp" in entry.fix
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
+from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
@@ -71,14 +72,20 @@ class Servers:
 class Knocked:
     """`Listeners`: Kafka is at its listeners, but for those that are `shut`."""
 
-    def __init__(self, shut: str | set[str] = "") -> None:
+    def __init__(self, shut: str | set[str] = "", unresolved: str = "") -> None:
+        self._unresolved = unresolved
         spec = FakeCluster().record().spec
         controllers = (f"{c.host}:{c.port}" for c in spec.controllers)
         kafka = {*controllers, *(f"{b.host}:9092" for b in spec.brokers), *spec.kafka.bootstrap_servers}
         self._places = kafka - ({shut} if isinstance(shut, str) else shut)
 
     async def is_answering(self, host: str, port: int) -> bool:
+        if host == self._unresolved:
+            raise Unresolved(host, "Name or service not known")
         return f"{host}:{port}" in self._places
+
+    async def why_unresolved(self, host: str) -> str | None:
+        return "Name or service not known" if host == self._unresolved else None
 
 
 async def found(
@@ -123,6 +130,19 @@ async def test_of_one_that_is_down_it_is_told_which_budget_is_used_up() -> None:
     (entry,) = (await found(cluster)).blockers
     assert entry.observed.endswith("its machine has 32768 processes and threads, of at most 32768")
     assert entry.fix.startswith("Raise kernel.threads-max and kernel.pid_max")
+
+
+async def test_a_name_that_is_not_resolved_is_named_and_costs_nobody_the_answer() -> None:
+    cluster = await in_dual_write()
+    cluster.faults.silent_kafka = True
+    host, _ = host_and_port(cluster.spec.kafka.bootstrap_servers[0])
+    seen = await found(cluster, listeners=Knocked(unresolved=host))
+    assert ("part-unknown", f"kafka {cluster.spec.kafka.bootstrap_servers[0]}") not in keys(seen)
+    cluster.faults.silent_kafka = False
+    controller = cluster.spec.controllers[0].host
+    seen = await found(cluster, listeners=Knocked(unresolved=controller))
+    assert keys(seen) == [("part-unknown", "keeperless-activities")]
+    assert f"{controller}: Name or service not known" in seen.blockers[0].observed
 
 
 async def noted(cluster: FakeCluster) -> Ledger:

@@ -3,7 +3,9 @@
 import pytest
 
 from domain.blocker import Blocker
+from domain.cluster import ClusterSpec, JolokiaEndpoint
 from domain.decisions import Wait, WaitReason
+from domain.errors import Obstacle
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
@@ -110,6 +112,49 @@ def test_where_brokers_answer_too_late_their_logs_are_asked_why() -> None:
 def test_a_broker_that_is_not_ours_to_know_is_named_all_the_same() -> None:
     (entry,) = entries(silent(DUAL, broker_id=9, address="10.0.0.9:9092"))
     assert (entry.object, "not in the cluster's specification" in entry.fix) == ("broker 9", True)
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "words"),
+    [(Obstacle.TLS, "openssl s_client"), (Obstacle.FORBIDDEN, "JAAS section")],
+)
+def test_what_one_broker_has_that_the_others_have_not_is_told_of_that_one(obstacle: Obstacle, words: str) -> None:
+    (entry,) = entries(silent(DUAL, "broker 2: TLS: certificate has expired", broker_id=2, obstacle=obstacle))
+    assert (entry.object, entry.observed) == ("broker-2", "broker 2: TLS: certificate has expired")
+    assert words in entry.fix
+    assert "restart no other broker before" in entry.fix.lower()
+
+
+def named(broker_host: str) -> ClusterSpec:
+    """With a name in place of the address, where nodes and brokers are asked."""
+    nodes = [SPEC.brokers[0].model_copy(update={"metrics": JolokiaEndpoint(url=f"http://{broker_host}:7071/")})]
+    kafka = SPEC.kafka.model_copy(update={"bootstrap_servers": (f"{broker_host}:9092",)})
+    return SPEC.model_copy(update={"brokers": (*nodes, *SPEC.brokers[1:]), "kafka": kafka})
+
+
+def test_a_name_that_is_not_resolved_is_one_entry_of_our_own_machine() -> None:
+    why = "the name Kafka-1 is not resolved"
+    seen = silent(with_part(DUAL, 1, metrics=None), why, obstacle=Obstacle.UNRESOLVED)
+    part = Unanswered(what="metrics of broker-1", why=why, obstacle=Obstacle.UNRESOLVED)
+    seen = seen.model_copy(update={"unanswered": (*seen.unanswered, part)})
+    spec = named("Kafka-1")
+    hints = Hints(unresolved={"kafka-1": "Temporary failure in name resolution"})
+    looked = Looked(seen, spec, POLICY, situation_of(seen, spec, POLICY), hints)
+    (entry,) = blockers_of(looked)[0]
+    assert (entry.code, entry.object) == ("part-unknown", "keeperless-activities")
+    assert "kafka-1: Temporary failure in name resolution" in entry.observed
+    assert ("resolvectl status" in entry.fix, "firewall" in entry.fix) == (True, False)
+
+
+def test_a_name_that_nothing_is_asked_at_in_vain_is_no_entry() -> None:
+    assert entries(DUAL, unresolved={"kafka-9": "Name or service not known"}) == []
+
+
+def test_a_controller_whose_name_is_not_resolved_is_not_told_to_be_shut() -> None:
+    spec = SPEC.model_copy(update={"controllers": tuple(c.model_copy(update={"host": "c"}) for c in SPEC.controllers)})
+    hints = Hints(unresolved={"c": "Name or service not known"}, shut=frozenset({"c:9001"}))
+    looked = Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY), hints)
+    assert [entry.object for entry in blockers_of(looked)[0]] == ["keeperless-activities"]
 
 
 # --- replicas that lag -----------------------------------------------------------------------------------------------

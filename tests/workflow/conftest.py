@@ -157,6 +157,9 @@ class NobodyElse:
     async def is_answering(self, host: str, port: int) -> bool:
         return False
 
+    async def why_unresolved(self, host: str) -> str | None:
+        return None
+
 
 class Drivers:
     """`NodeDrivers` whose drivers are `Switched`, one for each node."""

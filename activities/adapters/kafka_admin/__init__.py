@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataResponse
 
 from activities.adapters.kafka_admin.clients import RequestingClient
@@ -21,11 +22,13 @@ from activities.adapters.kafka_admin.connections import (
     Client,
     connected,
     is_anybody_there,
+    obstacle_at_one,
     translated_errors,
 )
 from activities.adapters.kafka_admin.metadata import brokers_in, displaced, leaders_of, view_of
 from activities.adapters.kafka_admin.settings import settings_of
 from activities.ports.stores import SecretStore
+from activities.reaching import Unresolved
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
 from domain.errors import BrokerApart
@@ -139,9 +142,17 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
     for broker in sorted(metadata.brokers, key=lambda listed: listed.node_id):
         who = f"Kafka at {','.join(spec.bootstrap_servers)}: broker {broker.node_id}"
         address = f"{broker.host}:{broker.port}"
-        if not is_anybody_there(address):
-            raise BrokerApart(f"{who} is listed as alive and does not listen at {address}", broker.node_id, address)
-        seen = brokers_in(client.metadata(topics=[], node_id=broker.node_id))
+        try:
+            if not is_anybody_there(address):
+                raise BrokerApart(f"{who} is listed as alive and does not listen at {address}", broker.node_id, address)
+            seen = brokers_in(client.metadata(topics=[], node_id=broker.node_id))
+        except Unresolved as error:
+            raise BrokerApart(f"{who} at {address}: {error}", broker.node_id, address, obstacle=error.obstacle) from error
+        except KafkaError as error:
+            obstacle, words = obstacle_at_one(error)
+            if obstacle is None:
+                raise
+            raise BrokerApart(f"{who} at {address}: {words}", broker.node_id, obstacle=obstacle) from error
         if seen != expected:
             said = f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again"
             raise BrokerApart(said, broker.node_id)

@@ -43,8 +43,9 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from activities.reaching import Unresolved, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
-from domain.errors import Absent, NotLetIn, Permanent, Transient
+from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
 from domain.offsets import GroupOffset
 from domain.survey import BrokerLogDir
 
@@ -297,8 +298,14 @@ def _committed(group: Any) -> Iterator[GroupOffset]:  # noqa: ANN401
 @contextmanager
 def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float) -> Iterator[Client]:
     """A client that one of the bootstrap servers let in; they are tried in turn, so that a frozen one costs its share only."""
-    failure: KafkaError | None = None
-    for server in filter(is_anybody_there, spec.bootstrap_servers):
+    failure: KafkaError | Unresolved | None = None
+    for server in spec.bootstrap_servers:
+        try:
+            if not is_anybody_there(server):
+                continue
+        except Unresolved as error:
+            failure = failure or error
+            continue
         client = Client(server, settings, seconds)
         try:
             client.open()
@@ -317,12 +324,28 @@ def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float
 
 
 def is_anybody_there(server: str) -> bool:
-    """Looked at first, because kafka-python tries a refused connection again until its time is over."""
+    """Looked at first, because kafka-python tries a refused connection again until its time is over. Raises `Unresolved`."""
+    host, port = host_and_port(server)
     try:
-        socket.create_connection(host_and_port(server), timeout=ANYBODY_THERE_SECONDS).close()
+        socket.create_connection((host, port), timeout=ANYBODY_THERE_SECONDS).close()
+    except (socket.gaierror, UnicodeError) as error:
+        raise Unresolved(host, words_of(error)) from error
     except OSError:
         return False
     return True
+
+
+def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
+    """What keeps one broker from answering that others need not have, in words; no obstacle where that is not known."""
+    if isinstance(error.__cause__, ssl.SSLError):
+        return Obstacle.TLS, f"no TLS comes about, {error}"
+    if isinstance(error, InvalidReceiveError):
+        return Obstacle.TLS, "it does not speak security.protocol of client_properties"
+    if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
+        return Obstacle.FORBIDDEN, f"it does not take our login ({error})"
+    if type(error) in {KafkaConnectionError, NodeNotReadyError, KafkaTimeoutError}:
+        return Obstacle.LATE, f"it {WORDS[type(error)]}"
+    return None, ""
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """Which gauges are wanted, by their JMX names (Kafka 3.9), and how their numbers are read."""
 
 import math
+from collections.abc import Collection
 
+from domain.cluster import shown
 from domain.errors import Transient
 from domain.observation import MigrationGauge, NodeMetrics
 
@@ -41,18 +43,21 @@ APP_INFO = "kafka.server:type=app-info,*"
 def integer(value: object, url: str, name: str) -> int:
     """A gauge's number. JMX gives longs and doubles; all that we read are whole."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value != int(value):
-        raise Transient(f"{url}: {name} is not a whole number")
+        raise Transient(f"{shown(url)}: {name} is not a whole number")
     return int(value)
 
 
-def node_metrics(url: str, numbers: dict[str, int | None], session: str | None, version: str | None) -> NodeMetrics:
-    """All fields in one record; `numbers` by field name."""
+def node_metrics(
+    url: str, numbers: dict[str, int | None], ids: Collection[int], session: str | None = None, version: str | None = None
+) -> NodeMetrics:
+    """All fields in one record; `numbers` by field name, `ids` as app-info names them."""
     gauge = numbers.pop("migration_gauge")
     if gauge is not None and gauge not in set(MigrationGauge):
-        raise Transient(f"{url}: ZkMigrationState is {gauge}, expected -1 to 4")
+        raise Transient(f"{shown(url)}: ZkMigrationState is {gauge}, expected -1 to 4")
     return NodeMetrics(
         migration_gauge=None if gauge is None else MigrationGauge(gauge),
         zookeeper_session=session,
         kafka_version=version,
+        node_id=next(iter(ids)) if len(ids) == 1 else None,
         **numbers,
     )

@@ -2,13 +2,20 @@
 
 import asyncio
 import os
-import socket
 import ssl
+from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
-from domain.errors import Transient
+from activities.reaching import SLOW_SECONDS, own_fault, resolve
+from domain.cluster import shown
+from domain.errors import Obstacle, Transient
+
+REFUSALS = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED})
+CONNECTED = "connection.connect_tcp.complete"
+"""What httpcore tells of its own way."""
 
 
 class Exchange:
@@ -19,27 +26,58 @@ class Exchange:
         self._tls = ssl.create_default_context()
 
     async def text(self, method: str, url: str, json: object = None) -> str:
+        where, passed = shown(url), list[str]()
+        for_name = 0.0
         try:
             async with asyncio.timeout(self._seconds):
-                response = await self._send(method, url, json)
-        except TimeoutError as error:
-            raise Transient(f"{url}: no answer in {self._seconds:g} s") from error
+                for_name = await resolve(urlsplit(url).hostname or "", self._seconds)
+                response = await self._send(method, url, json, passed)
+        except Transient as error:
+            raise Transient(f"{where}: does not answer ({error})", obstacle=error.obstacle) from error
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise self._late(where, for_name, is_connected=CONNECTED in passed) from error
         except httpx.HTTPError as error:
-            raise Transient(f"{url}: does not answer ({_why(error)})") from error
+            raise _unanswered(where, error) from error
+        if response.status_code in REFUSALS:
+            raise Transient(f"{where}: refuses us with status {response.status_code}", obstacle=Obstacle.FORBIDDEN)
         if response.status_code != httpx.codes.OK:
-            raise Transient(f"{url}: answered with status {response.status_code}, expected 200")
+            message = f"{where}: answered with status {response.status_code}, expected 200"
+            raise Transient(message, obstacle=Obstacle.ANOTHERS)
         return response.text
 
-    async def _send(self, method: str, url: str, json: object) -> httpx.Response:
+    async def _send(self, method: str, url: str, json: object, passed: list[str]) -> httpx.Response:
+        async def note(stage: str, _: object) -> None:
+            passed.append(stage)
+
         async with httpx.AsyncClient(verify=self._tls, trust_env=False, timeout=self._seconds) as client:
-            return await client.request(method, url, json=json)
+            return await client.request(method, url, json=json, extensions={"trace": note})
+
+    def _late(self, where: str, for_name: float, *, is_connected: bool) -> Transient:
+        late = f"{where}: no answer in {self._seconds:g} s"
+        if for_name > SLOW_SECONDS:
+            return Transient(f"{late}, {for_name:.1f} s of them for its name", obstacle=Obstacle.UNRESOLVED)
+        return Transient(late, obstacle=Obstacle.LATE if is_connected else None)
 
 
-def _why(error: BaseException) -> str:
-    """In the operating system's words, where it has any: they hold no address and no secret."""
-    root = error
-    while (cause := root.__cause__ or root.__context__) is not None:
-        root = cause
-    if isinstance(root, socket.gaierror):
-        return root.strerror or type(root).__name__
-    return os.strerror(root.errno) if isinstance(root, OSError) and root.errno else type(error).__name__
+def _unanswered(where: str, error: httpx.HTTPError) -> Transient:
+    """In the words of the operating system, or of TLS: they hold no address and no secret."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError):
+            return Transient(f"{where}: no TLS comes about ({_of_tls(cause)})", obstacle=Obstacle.TLS)
+        if isinstance(cause, OSError) and (cause.errno is not None):
+            return own_fault(cause, where) or Transient(f"{where}: does not answer ({os.strerror(cause.errno)})")
+    return Transient(f"{where}: does not answer ({type(error).__name__})")
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    told = getattr(error, "verify_message", None) or error.reason or (error.args[-1] if error.args else "")
+    return str(told).replace("_", " ").lower() or type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """All that it was raised from; of several at once the first."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        first = found.exceptions[0] if isinstance(found, BaseExceptionGroup) else None
+        found = first or found.__cause__ or found.__context__

@@ -12,12 +12,14 @@ import re
 
 from activities.adapters.metrics.gauges import GAUGES, RAFT, RAFT_ATTRIBUTES, integer, node_metrics
 from activities.adapters.metrics.http import Exchange
-from domain.errors import Transient
+from domain.cluster import shown
+from domain.errors import Obstacle, Transient
 from domain.observation import NodeMetrics
 
 SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{((?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
 NAME_LABEL = re.compile(r'(?:^|,)\s*name="((?:[^"\\]|\\.)*)"')
 LABEL = re.compile(r'\w+="(?:[^"\\]|\\.)*"')
+OWN_ID = re.compile(r'^kafka_server_app_?info_starttimems(?:_value)?\{id="(\d+)",?\}', re.IGNORECASE | re.MULTILINE)
 SCRAPE_ERROR = "jmxscrapeerror"
 """1 when the exporter could not read the JVM's MBeans: then everything looks absent."""
 
@@ -29,10 +31,16 @@ class PrometheusMetrics:
         self._exchange = exchange
 
     async def read(self, url: str) -> NodeMetrics:
-        samples = _wanted(url, await self._exchange.text("GET", url))
-        if samples.get(SCRAPE_ERROR) != 0:
-            raise Transient(f"{url}: the exporter could not read the MBeans, or this is not a JMX exporter")
-        return node_metrics(url, {field: samples.get(name) for field, name in WANTED.items()}, None, None)
+        page = await self._exchange.text("GET", url)
+        samples = _wanted(url, page)
+        if SCRAPE_ERROR not in samples:
+            raise Transient(
+                f"{shown(url)}: this is not a JMX exporter: jmx_scrape_error is missing", obstacle=Obstacle.ANOTHERS
+            )
+        if samples[SCRAPE_ERROR] != 0:
+            raise Transient(f"{shown(url)}: the exporter could not read the MBeans: its log says why")
+        ids = {int(found) for found in OWN_ID.findall(page)}
+        return node_metrics(url, {field: samples.get(name) for field, name in WANTED.items()}, ids)
 
 
 def canonical(name: str) -> str:
@@ -59,7 +67,7 @@ def _wanted(url: str, page: str) -> dict[str, int]:
         if name in names:
             number = integer(_number(url, name, value), url, name)
             if found.setdefault(name, number) != number:
-                raise Transient(f"{url}: {name} is there twice, with {found[name]} and {number}")
+                raise Transient(f"{shown(url)}: {name} is there twice, with {found[name]} and {number}")
     return found
 
 
@@ -67,7 +75,7 @@ def _sample(url: str, line: str) -> tuple[str, str]:
     """A line's canonical name and its value. Further labels than `name` belong to MBeans that are not wanted."""
     match = SAMPLE.fullmatch(line)
     if match is None:
-        raise Transient(f"{url}: a line is not in Prometheus' text format")
+        raise Transient(f"{shown(url)}: a line is not in Prometheus' text format", obstacle=Obstacle.ANOTHERS)
     metric, labels, value = match.groups()
     label = NAME_LABEL.search(labels or "")
     if label is None and labels and LABEL.search(labels):
@@ -80,4 +88,4 @@ def _number(url: str, name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise Transient(f"{url}: {name} has no number") from error
+        raise Transient(f"{shown(url)}: {name} has no number") from error

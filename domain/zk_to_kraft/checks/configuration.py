@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from domain.cluster import shown
 from domain.decisions import Finding, NodeStage, Severity
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, some, unverifiable
 from domain.zk_to_kraft.modes import BrokerMode, broker_mode
@@ -158,7 +159,7 @@ def _agents(seen: Surveyed) -> Iterator[Finding]:
                 "PF38",
                 seen.name(controller.id),
                 f"neither start command nor environment names an agent ({AGENT}), and the controller does not run yet",
-                f"metrics at {controller.metrics.url} once it runs",
+                f"metrics at {shown(controller.metrics.url)} once it runs",
                 "Give it Jolokia's or the Prometheus exporter's agent, unless its start script does so.",
                 Severity.WARNING,
             )

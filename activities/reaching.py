@@ -1,0 +1,70 @@
+"""What keeps this host from asking others: a name that is not resolved, files or ports that it has not got."""
+
+import asyncio
+import errno
+import ipaddress
+import os
+import re
+import socket
+import time
+
+from domain.errors import Obstacle, Transient
+
+SLOW_SECONDS = 1.0
+"""For a name. Who asks a server that is not there waits five before it asks the next (resolv.conf: timeout)."""
+
+OUR_OWN = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What a connection fails of on this side: it says nothing of who listens there."""
+
+GIVE = "Give it what it lacks: open files (ulimit -n), local ports (`ss -s`, net.ipv4.ip_local_port_range), memory for sockets"
+
+
+class Unresolved(Transient):
+    """`words`: why a name is not resolved here."""
+
+    def __init__(self, host: str, words: str) -> None:
+        message = f"the name {host} is not resolved on the machine of keeperless-activities: {words}"
+        super().__init__(message, obstacle=Obstacle.UNRESOLVED)
+        self.words = words
+
+
+async def resolve(host: str, seconds: float) -> float:
+    """How long it took. `Transient` where the name is not resolved, or not in time."""
+    begun = time.monotonic()
+    if _is_address(host):
+        return 0.0
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except TimeoutError as error:
+        raise Unresolved(host, f"no answer within {seconds:g} s") from error
+    except (socket.gaierror, UnicodeError) as error:
+        raise Unresolved(host, words_of(error)) from error
+    return time.monotonic() - begun
+
+
+def own_fault(error: OSError, where: str) -> Transient | None:
+    """The error, where a connection to `where` failed of this host alone."""
+    numbers = _numbers(error)
+    if not numbers or not numbers <= OUR_OWN:
+        return None
+    why = "; ".join(os.strerror(number) for number in sorted(numbers))
+    message = f"the host of keeperless-activities cannot open a connection to {where}: {why}. {GIVE}"
+    return Transient(message, obstacle=Obstacle.OURS)
+
+
+def _numbers(error: OSError) -> set[int]:
+    """Of a name with several addresses asyncio joins the errors into one text, without a number."""
+    return {error.errno} if error.errno is not None else {int(found) for found in re.findall(r"\[Errno (\d+)\]", str(error))}
+
+
+def words_of(error: socket.gaierror | UnicodeError) -> str:
+    return (error.strerror if isinstance(error, socket.gaierror) else None) or "it cannot be a name"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

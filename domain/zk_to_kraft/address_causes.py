@@ -1,0 +1,98 @@
+"""What keeps keeperless-activities from asking at an address that it was given, wherever it is met. Pure."""
+
+from domain.decisions import WaitReason
+from domain.errors import Obstacle
+from domain.machine_notes import OURS
+from domain.zk_to_kraft.causes import Cause, Looked, cause
+
+HOW_TO_CORRECT = (
+    "the specification stands while a migration is active. Hold the migration (POST /migrations/{id}/hold); once it has no "
+    "node in hand, terminate its run in Temporal, PUT /clusters/{name} as it is right, and POST /migrations with "
+    '"hold": true: that looks where the cluster is, and goes on from there once it is resumed.'
+)
+
+OF_OTHERS = (
+    WaitReason.CONTROLLERS_NOT_READY,
+    WaitReason.QUORUM_TOO_THIN,
+    WaitReason.PARTITIONS_NOT_IN_SYNC,
+    WaitReason.BROKERS_NOT_REGISTERED,
+)
+"""What is not known of who cannot be asked."""
+
+
+def unresolved_cause(looked: Looked) -> Cause:
+    """One entry, whatever is asked at names that are not resolved here: nothing is known of who has them."""
+    parts = [part.why for part in looked.observation.unanswered if part.obstacle is Obstacle.UNRESOLVED]
+    known = looked.hints.unresolved
+    names = "; ".join(f"{host}: {words}" for host, words in sorted(known.items()))
+    more = [why for why in parts if not any(host in why.lower() for host in known)]
+    told = ". ".join(filter(None, [f"names are not resolved there: {names}" if names else "", *more]))
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        OURS,
+        *OF_OTHERS,
+        observed=told[:1000],
+        expected="its machine resolves every name that it is to ask at, at once",
+        fix="Nothing is known of who has that name; restart nobody. On the machine of keeperless-activities: `getent hosts "
+        "NAME`, `resolvectl status`, /etc/resolv.conf (a first nameserver that is dead makes every name late), /etc/hosts, the "
+        "zone. Clients and nodes may have the same trouble. If the name is wrong where it was given to us: "
+        f"{HOW_TO_CORRECT}",
+    )
+
+
+def lacking_cause(looked: Looked) -> Cause:
+    """One entry, whomever it could not ask for that."""
+    parts = [part.why for part in looked.observation.unanswered if part.obstacle is Obstacle.OURS]
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        OURS,
+        *OF_OTHERS,
+        observed="; ".join(parts)[:1000],
+        expected="it can connect to every node",
+        fix="Nothing is known of who is asked; restart none of them. It goes on by itself once keeperless-activities has what "
+        "it lacks: look what uses that up on its machine.",
+    )
+
+
+def cause_of_ours(looked: Looked, obstacle: Obstacle | None, address: str) -> Cause | None:
+    """Where it lies with us that nobody answers there."""
+    if obstacle is Obstacle.UNRESOLVED or looked.is_unresolved(address):
+        return unresolved_cause(looked)
+    return lacking_cause(looked) if obstacle is Obstacle.OURS else None
+
+
+CORRECT_ENDPOINT = f"Where its address is wrong: {HOW_TO_CORRECT}"
+ENDPOINTS = {
+    Obstacle.TLS: (
+        "comes to no TLS with us",
+        "Where its certificate is not trusted, give the authority that has signed it to keeperless-activities (the system's "
+        "store, or SSL_CERT_FILE; read when it starts); renew one that has expired, or has not the host's name. Where the "
+        "agent speaks plain HTTP now, its configuration has lost its TLS (httpServer.ssl of the JMX exporter): put it back. "
+        f"{CORRECT_ENDPOINT}",
+    ),
+    Obstacle.FORBIDDEN: (
+        "answers, and refuses us",
+        "Let keeperless-activities read it, which has no login for it: take authentication off for that address "
+        "(httpServer.authentication of the JMX exporter, user and password of Jolokia's agent), or allow its host and the "
+        "MBean in Jolokia's access rules (jolokia-access.xml). It only reads.",
+    ),
+    Obstacle.ANOTHERS: (
+        "answers with what are not its gauges",
+        "Look who has that port and path (`curl` the address): another node's agent, another program, a proxy before it, or "
+        "an agent whose path has changed. Put back the agent's configuration of before. "
+        f"{CORRECT_ENDPOINT}",
+    ),
+}
+"""How the endpoint of a node's metrics behaves where nobody hangs, and what to do."""
+LATE = (
+    "Either the page takes longer than that: narrow what the agent reads to what is asked (includeObjectNames of the JMX "
+    "exporter: kafka.server:type=KafkaServer,*, kafka.server:type=ReplicaManager,*, kafka.server:type=raft-metrics, "
+    "kafka.server:type=app-info,*, kafka.controller:type=KafkaController,*), and let fewer others ask at a time (`ss -tn` "
+    "shows them). Or the node hangs: look at its log, and whether its heap is full."
+)
+NOBODY_THERE = (
+    "Look whether it hangs (its log, a heap that is full), and whether the exporter's port is open from the host of "
+    f"keeperless-activities. {CORRECT_ENDPOINT}"
+)
