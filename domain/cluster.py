@@ -234,6 +234,23 @@ class ClusterSpec(SpecModel):
                 raise ValueError(f"{what} {repeated} belongs to two nodes of one host: give each node its own")
         return self
 
+    def looks_otherwise_at_the_same_as(self, other: "ClusterSpec") -> bool:
+        """Whether it differs at most in how Kafka's clients, gauges and ZooKeeper's members are reached: nothing of a node's
+        files follows from that, and nothing that is stopped or started."""
+        return self._without_ways() == other._without_ways()
+
+    def _without_ways(self) -> "ClusterSpec":
+        nowhere = JolokiaEndpoint(url="http://nowhere")
+        ways = {"members": (), "session_timeout_seconds": 1.0}
+        return self.model_copy(
+            update={
+                "kafka": KafkaClientSpec(bootstrap_servers=("nowhere:1",)),
+                "zookeeper": self.zookeeper.model_copy(update=ways),
+                "brokers": tuple(broker.model_copy(update={"metrics": nowhere}) for broker in self.brokers),
+                "controllers": tuple(controller.model_copy(update={"metrics": nowhere}) for controller in self.controllers),
+            }
+        )
+
     @property
     def nodes(self) -> tuple[NodeSpec, ...]:
         return (*self.brokers, *self.controllers)

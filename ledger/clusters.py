@@ -6,7 +6,7 @@ from sqlalchemy import RowMapping, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.cluster import ClusterSpec
-from domain.records import ClusterRecord
+from domain.records import ClusterRecord, MigrationState
 from ledger import migrations
 from ledger.errors import ActiveMigration, ClusterIdTaken, NoSuchCluster
 from ledger.tables import cluster_revisions, clusters
@@ -45,7 +45,7 @@ async def put(connection: AsyncConnection, spec: ClusterSpec, at: datetime) -> t
         record = ClusterRecord(spec=spec, revision=1, generation=0, created_at=at, updated_at=at)
         await connection.execute(clusters.insert().values(name=spec.name, cluster_id=spec.cluster_id, **_values(record)))
     else:
-        await _refuse_active_migration(connection, spec.name)
+        await _refuse_active_migration(connection, present.spec, spec)
         record = present.model_copy(update={"spec": spec, "revision": present.revision + 1, "updated_at": at})
         row = clusters.c.name == spec.name
         await connection.execute(update(clusters).where(row).values(cluster_id=spec.cluster_id, **_values(record)))
@@ -76,10 +76,12 @@ async def _refuse_taken_id(connection: AsyncConnection, spec: ClusterSpec) -> No
         raise ClusterIdTaken(spec.cluster_id, holder)
 
 
-async def _refuse_active_migration(connection: AsyncConnection, name: str) -> None:
-    active = await migrations.find_active(connection, name)
-    if active is not None:
-        raise ActiveMigration(name, active.id)
+async def _refuse_active_migration(connection: AsyncConnection, present: ClusterSpec, spec: ClusterSpec) -> None:
+    """One that is held touches nothing, and may wait for this very correction of how the cluster is looked at."""
+    active = await migrations.find_active(connection, spec.name)
+    is_held = active is not None and active.progress.state is MigrationState.HELD
+    if active is not None and not (is_held and spec.looks_otherwise_at_the_same_as(present)):
+        raise ActiveMigration(spec.name, active.id)
 
 
 def _record(row: RowMapping) -> ClusterRecord:

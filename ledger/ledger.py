@@ -75,7 +75,8 @@ class SqlLedger:
     async def put_cluster(self, spec: ClusterSpec, at: datetime) -> tuple[ClusterRecord, bool]:
         """Register a cluster, or give it a new revision where the spec differs. Also says whether it is new.
 
-        Raises `ActiveMigration` (the spec differs, and a migration runs on it) or `ClusterIdTaken`.
+        Raises `ActiveMigration` (the spec differs, and a migration runs on it) or `ClusterIdTaken`. While a migration is held,
+        what only says how to look may differ.
         """
         return await self._database.write(lambda connection: clusters.put(connection, spec, at))
 

@@ -1,5 +1,6 @@
 """`/clusters`: what people tell us about their clusters, and what is seen there now."""
 
+from collections import Counter
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
@@ -14,7 +15,7 @@ from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
 from domain.questions import ClusterSight
 from domain.records import ClusterRecord
-from ledger.errors import NoSuchCluster
+from ledger.errors import ActiveMigration, NoSuchCluster
 
 router = APIRouter(prefix="/clusters", tags=["clusters"])
 
@@ -23,15 +24,40 @@ router = APIRouter(prefix="/clusters", tags=["clusters"])
 async def put_cluster(
     name: NamedCluster, spec: ClusterSpec, request: Request, response: Response, wiring: UsableWiring
 ) -> ClusterAnswer:
-    """Register a cluster, or change its spec: each change is a revision. Nothing is contacted."""
+    """Register a cluster, or change its spec: each change is a revision. The cluster is not contacted. While a migration is
+    held, only how the cluster is looked at may change: `kafka`, `metrics`, `zookeeper.members` and `session_timeout_seconds`.
+    """
     call_of(request).cluster = name
     if spec.name != name:
         raise invalid_request([FieldError(where="body", field="name", message="It differs from the name in the path")])
-    record, is_new = await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+    if shared := _shared_endpoints(spec):
+        raise invalid_request(shared)
+    record, is_new = await _put(wiring, spec)
     if is_new:
         response.status_code = 201
         response.headers["Location"] = cluster_url(name)
     return ClusterAnswer.of(record)
+
+
+async def _put(wiring: UsableWiring, spec: ClusterSpec) -> tuple[ClusterRecord, bool]:
+    """A migration whose run is gone keeps no spec as it is."""
+    try:
+        return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+    except ActiveMigration as busy:
+        if not await wiring.starter.settle(busy.migration_id):
+            raise
+        return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
+
+
+def _shared_endpoints(spec: ClusterSpec) -> list[FieldError]:
+    """Of nodes that would be taken for another one. Not the spec's own affair: one that is stored has to stay readable."""
+    owners = Counter(node.metrics.url for node in spec.nodes)
+    return [
+        FieldError(where="body", field=f"{kind}.{place}.metrics.url", message="Another node has the same: give each its own")
+        for kind, nodes in (("brokers", spec.brokers), ("controllers", spec.controllers))
+        for place, node in enumerate(nodes)
+        if owners[node.metrics.url] > 1
+    ]
 
 
 @router.get("")

@@ -6,10 +6,11 @@ from domain.machine_notes import OURS
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 
 HOW_TO_CORRECT = (
-    "the specification stands while a migration is active. Hold the migration (POST /migrations/{id}/hold); once it has no "
-    "node in hand, terminate its run in Temporal, PUT /clusters/{name} as it is right, and POST /migrations with "
-    '"hold": true: that looks where the cluster is, and goes on from there once it is resumed.'
+    "hold the migration (POST /migrations/{id}/hold). While it is held, PUT /clusters/{name} takes another `kafka`, `metrics` "
+    "and `zookeeper.members`; then resume it. Where a node stays in its hands, so that it is not held, terminate its run in "
+    'Temporal, PUT /clusters/{name}, and POST /migrations with "hold": true, which looks where the cluster is.'
 )
+"""How to change the specification of a cluster whose migration waits for that."""
 
 OF_OTHERS = (
     WaitReason.CONTROLLERS_NOT_READY,

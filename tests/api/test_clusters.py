@@ -54,6 +54,25 @@ async def test_a_spec_stands_while_a_migration_runs(
     assert (await put(api, spec, controller_listener="QUORUM")).status_code == 200
 
 
+async def test_a_spec_does_not_stand_for_a_run_that_is_gone(
+    api: Any, claim: Callable[[str], Awaitable[None]], temporal_client: Client
+) -> None:
+    spec = await api.registered()
+    migration = (await api.post_migration(spec.name)).json()
+    await claim(migration["id"])
+    await temporal_client.get_workflow_handle(migration["workflow_id"]).terminate("by hand")
+    assert (await put(api, spec, controller_listener="QUORUM")).status_code == 200
+    assert (await api.http.get(f"/migrations/{migration['id']}")).json()["state"] == "failed"
+
+
+async def test_two_nodes_have_no_endpoint_in_common(api: Any, make_spec: MakeSpec, expect_problem: Expect) -> None:
+    spec = make_spec()
+    nodes = spec.model_dump(mode="json")["brokers"]
+    nodes[1]["metrics"] = nodes[0]["metrics"]
+    problem = expect_problem(await put(api, spec, brokers=nodes), 422, "invalid-request")
+    assert [error["field"] for error in problem["errors"]] == ["brokers.0.metrics.url", "brokers.1.metrics.url"]
+
+
 async def test_a_kafka_cluster_has_one_name(api: Any, make_spec: MakeSpec, expect_problem: Expect) -> None:
     spec = await api.registered()
     other = make_spec().model_copy(update={"cluster_id": spec.cluster_id})

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from activities.ports.stores import Ledger
-from domain.cluster import ClusterSpec
+from domain.cluster import ClusterSpec, KafkaClientSpec
 from domain.decisions import GateName
 from domain.records import (
     Command,
@@ -94,6 +94,20 @@ class TestClusters:
             await ledger.put_cluster(make_spec(rack="b"), LATER)
         assert refusal.value.migration_id == migration.id
         assert (await ledger.put_cluster(make_spec(), LATER))[0].revision == 1
+
+    async def test_while_a_migration_is_held_how_to_look_may_be_corrected(
+        self, ledger: SqlLedger, migration: MigrationRecord, make_spec: SPEC_MAKER
+    ) -> None:
+        spec = make_spec()
+        moved = spec.model_copy(update={"kafka": KafkaClientSpec(bootstrap_servers=("elsewhere:9092",))})
+        await ledger.claim(migration.id, "run-1", NOW)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.WAITING))
+        with pytest.raises(ActiveMigration):
+            await ledger.put_cluster(moved, LATER)
+        await ledger.record(migration.id, [], Progress(state=MigrationState.HELD))
+        assert (await ledger.put_cluster(moved, LATER))[0].revision == 2
+        with pytest.raises(ActiveMigration):
+            await ledger.put_cluster(make_spec(rack="b"), LATER)
 
     async def test_one_kafka_cluster_has_one_name(self, ledger: SqlLedger, make_spec: SPEC_MAKER) -> None:
         await ledger.put_cluster(make_spec("orders", "kafka-1"), NOW)

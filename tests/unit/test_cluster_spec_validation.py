@@ -140,3 +140,27 @@ def test_what_is_derived() -> None:
 def test_it_is_frozen() -> None:
     with pytest.raises(ValidationError):
         cluster_spec().name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "is_the_same"),
+    [
+        ("kafka.bootstrap_servers", ["elsewhere:9092"], True),
+        ("kafka.client_properties", "file:/etc/other", True),
+        ("brokers.0.metrics.url", "http://elsewhere:1", True),
+        ("controllers.0.metrics", {"kind": "prometheus", "url": "http://elsewhere:1"}, True),
+        ("zookeeper.members", [{"host": "zk", "data_dir": "/data"}], True),
+        ("zookeeper.session_timeout_seconds", 30.0, True),
+        ("zookeeper.connect", "elsewhere:2181", False),
+        ("zookeeper.digest_auth", "env:OTHER", False),
+        ("brokers.0.properties_file", "/etc/other", False),
+        ("brokers.0.log_dirs", ["/other"], False),
+        ("controllers.0.port", 1, False),
+        ("cluster_id", "another", False),
+    ],
+)
+def test_what_only_says_how_to_look_is_told_from_what_is_looked_at(path: str, value: Any, is_the_same: bool) -> None:
+    spec = ClusterSpec.model_validate(GOOD)
+    other = ClusterSpec.model_validate(changed(path, value))
+    assert other != spec
+    assert other.looks_otherwise_at_the_same_as(spec) is is_the_same
