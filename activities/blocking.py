@@ -12,19 +12,23 @@ from temporalio import activity
 from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.hints import Hinting
+from activities.in_time import all_within
 from activities.observe import Ports, observe
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
+from domain.cluster import ClusterSpec
 from domain.contracts import ActivityName, AssessRequest
 from domain.decisions import Decision, GateName, Intent, WaitReason
 from domain.errors import OtherLedger
-from domain.observation import Observation
+from domain.observation import Observation, Unanswered
+from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
-from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
+from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
@@ -32,6 +36,12 @@ from domain.zk_to_kraft.situation import situation_of
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
+
+OBSERVATION_SECONDS = 5.5
+"""For all of it, where one part follows another."""
+
+ALL_SECONDS = 9.5
+"""For the whole answer: the look, what comes after it, and the hints. Who asks waits a second longer (`api.observing`)."""
 
 POISON_SECONDS = 2.0
 """For the search for znodes that kill the copy, which the watch makes too, with more patience."""
@@ -46,18 +56,28 @@ class Blocking:
     @activity.defn(name=ActivityName.FIND_BLOCKERS)
     async def find_blockers(self, request: BlockersRequest) -> BlockersSeen:
         """All causes at once. For people."""
-        async with heartbeating():
-            cluster = await registered(request.cluster, self._ports)
-            record = await self._ports.ledger.migration(request.migration_id)
-            if record is None:
-                raise OtherLedger(f"migration {request.migration_id}", self._ports.ledger.place)
-            ruling = await self._ruling(request, record)
-            observation, servers = await asyncio.gather(
-                observe(cluster, self._ports, request.policy, POISON_SECONDS, PART_SECONDS), self._hinting.ask_servers(cluster)
-            )
-            situation = situation_of(observation, cluster.spec, request.policy)
-            hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
-            return self._told(request, record, ruling, cluster, observation, hints)
+        with all_within(ALL_SECONDS):
+            async with heartbeating():
+                return await self._found(request)
+
+    async def _found(self, request: BlockersRequest) -> BlockersSeen:
+        cluster = await registered(request.cluster, self._ports)
+        record = await self._ports.ledger.migration(request.migration_id)
+        if record is None:
+            raise OtherLedger(f"migration {request.migration_id}", self._ports.ledger.place)
+        ruling = await self._ruling(request, record)
+        observation, servers = await asyncio.gather(
+            self._observation(cluster, request.policy), self._hinting.ask_servers(cluster)
+        )
+        slow = _slow(request, record, observation, cluster.spec)
+        observation = _as_seen_before(observation, cluster.spec, slow)
+        situation = situation_of(observation, cluster.spec, request.policy)
+        hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
+        return _without(slow, self._told(request, record, ruling, cluster, observation, hints))
+
+    async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
+        with all_within(OBSERVATION_SECONDS):
+            return await observe(cluster, self._ports, policy, POISON_SECONDS, PART_SECONDS)
 
     def _told(
         self,
@@ -107,6 +127,41 @@ class Blocking:
         is_back = record.progress.intent is Intent.REVERT
         accepted = {name for c in commands if c.kind is CommandKind.ROLLBACK for name in c.accept_loss}
         return replace(ruling, accepted_losses=tuple(sorted(accepted))) if is_back else ruling
+
+
+OF_PARTS = {"kafka": (WaitReason.PART_UNKNOWN, "kafka"), "zookeeper": ("GF11", "ZooKeeper")}
+"""By what has no answer: code and object of the entry that says no more than that."""
+
+
+def _slow(request: BlockersRequest, record: MigrationRecord, observation: Observation, spec: ClusterSpec) -> list[Unanswered]:
+    """What this look alone had no time for: the migration looks on with more, and waits for something else."""
+    waiting, state = record.progress.waiting, record.progress.state
+    is_awaited = waiting is not None and waiting.reason in {WaitReason.PART_UNKNOWN, WaitReason.CONFIGURATION_RUNS}
+    if state is not MigrationState.WAITING or is_awaited or request.in_hand:
+        return []
+    names = {*OF_PARTS, *(part_name(spec.node_name(node.id)) for node in spec.nodes)}
+    return [part for part in observation.unanswered if part.is_cut_short and part.what in names]
+
+
+def _as_seen_before(observation: Observation, spec: ClusterSpec, slow: Iterable[Unanswered]) -> Observation:
+    """Configuration management that runs again would be what the migration waits for."""
+    late = {part.what for part in slow}
+    nodes = [
+        view.model_copy(update={"is_configuration_paused": True}) if part_name(spec.node_name(view.id)) in late else view
+        for view in observation.nodes
+    ]
+    return observation.model_copy(update={"nodes": tuple(nodes)})
+
+
+def _without(slow: Iterable[Unanswered], seen: BlockersSeen) -> BlockersSeen:
+    hidden = {OF_PARTS[part.what] for part in slow if part.what in OF_PARTS}
+    words = (f"{part.what}: {part.why}; the migration's own looks have more time, and do not wait for it" for part in slow)
+    return seen.model_copy(
+        update={
+            "blockers": tuple(entry for entry in seen.blockers if (entry.code, entry.object) not in hidden),
+            "unlooked": (*seen.unlooked, *words),
+        }
+    )
 
 
 def _is_doubtful(decision: Decision | None, record: MigrationRecord) -> bool:

@@ -24,18 +24,23 @@ UNTIL: ContextVar[float] = ContextVar("UNTIL", default=math.inf)
 
 @contextmanager
 def all_within(seconds: float) -> Iterator[None]:
-    """One deadline for all that is asked `in_time` in here, also one after the other: what is known by then is told."""
-    token = UNTIL.set(asyncio.get_running_loop().time() + seconds)
+    """One deadline for all that is asked `in_time` in here, also one after the other: what is known by then is told. Of two,
+    one in the other, the earlier holds."""
+    token = UNTIL.set(min(UNTIL.get(), asyncio.get_running_loop().time() + seconds))
     try:
         yield
     finally:
         UNTIL.reset(token)
 
 
+def time_for(seconds: float) -> float:
+    """These, or what is left of all."""
+    return max(min(seconds, UNTIL.get() - asyncio.get_running_loop().time()), 0.0)
+
+
 async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
     """The answer, or `default` with the reason noted in `silent`: a bug in one hint, too, costs nobody the others."""
-    left = UNTIL.get() - asyncio.get_running_loop().time()
-    limit = max(min(HINT_SECONDS if seconds is None else seconds, left), 0.0)
+    limit = time_for(HINT_SECONDS if seconds is None else seconds)
     try:
         async with asyncio.timeout(limit):
             return await asked

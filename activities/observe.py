@@ -1,6 +1,7 @@
 """`observe`: one look at everything, all parts at once. What does not answer is named, and never stops the look."""
 
 import asyncio
+import math
 import re
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from activities.configuration_hook import is_paused
+from activities.in_time import time_for
 from activities.last_words import last_words
 from activities.node_files import look_at_disk
 from activities.ports.kafka import ClusterMetrics, KafkaAdmin
@@ -83,13 +85,14 @@ async def observe(
 
 async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], seconds: float | None = None) -> T | None:
     """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
+    limit = time_for(math.inf if seconds is None else seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(None if limit == math.inf else limit):
             return await asked
     except KeeperlessError as error:
         unanswered.append(_unanswered(what, error))
     except TimeoutError:
-        unanswered.append(Unanswered(what=what, why=f"no answer within {seconds:g} s"))
+        unanswered.append(Unanswered(what=what, why=f"no answer within {limit:.2g} s", is_cut_short=True))
     return None
 
 
@@ -127,8 +130,8 @@ async def _look_at_node(
 ) -> NodeView:
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process, disk, paused = await asyncio.gather(
-        _answer(f"process of {name}", driver.process(), unanswered, seconds),
+    view, disk, paused = await asyncio.gather(
+        _look_at_process(cluster, node, ports, unanswered, seconds),
         _answer(
             f"files of {name}",
             look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
@@ -137,7 +140,17 @@ async def _look_at_node(
         ),
         _answer(part_name(name), _is_configuration_paused(driver, node), unanswered, seconds),
     )
-    view = NodeView(id=node.id, process=process, disk=disk, is_configuration_paused=paused)
+    return view.model_copy(update={"disk": disk, "is_configuration_paused": paused})
+
+
+async def _look_at_process(
+    cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered], seconds: float | None
+) -> NodeView:
+    """Without its files."""
+    name = cluster.spec.node_name(node.id)
+    driver = ports.drivers.driver(node)
+    process = await _answer(f"process of {name}", driver.process(), unanswered, seconds)
+    view = NodeView(id=node.id, process=process)
     if process is None:
         return view
     if not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
@@ -147,14 +160,10 @@ async def _look_at_node(
         if process is None or is_unowned:
             return view
     if process.is_running:
-        metrics = await _answer(f"metrics of {name}", _gauges(ports, node), unanswered, seconds)
+        metrics = await _answer(f"metrics of {name}", _gauges(ports, node), unanswered)
         if metrics is not None and metrics.kafka_version is None:
-            version = await _answer(
-                f"installation of {name}",
-                _installed_version(driver, node.kafka_home),
-                unanswered,
-                seconds or INSTALLATION_SECONDS,
-            )
+            listed = _installed_version(driver, node.kafka_home)
+            version = await _answer(f"installation of {name}", listed, unanswered, seconds or INSTALLATION_SECONDS)
             metrics = metrics.model_copy(update={"kafka_version": version})
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:

@@ -16,6 +16,7 @@ class Unanswered(ObservedPart):
 
     `is_refused`: it never will, before somebody corrects what we were given. `broker_id`, `address`: the one broker because of
     which it did not, and where nobody listens though that broker is said to. `obstacle`: why, where that is known.
+    `is_cut_short`: it had less time than a migration's own looks give it.
     """
 
     what: str
@@ -24,6 +25,14 @@ class Unanswered(ObservedPart):
     broker_id: int | None = None
     address: str | None = None
     obstacle: Obstacle | None = None
+    is_cut_short: bool = False
+
+    @property
+    def in_words(self) -> str:
+        more = (
+            ". This answer could not wait longer, the migration's own looks do: much to be told, or a long way, may take that"
+        )
+        return self.why + (more if self.is_cut_short else "")
 
 
 class Suspect(ObservedPart):

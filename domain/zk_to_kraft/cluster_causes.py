@@ -37,7 +37,7 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
         yield member_cause(looked, address, is_lost=is_lost) if is_named else unresolved_cause(looked)
     is_torn = len(servers) > 1 and Serving.ALONE in servers.values()
     if is_lost and not is_torn and not gone and not busy and (explained_idle or not idle):
-        why = next((part.why for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
+        why = next((part.in_words for part in looked.observation.unanswered if part.what == "zookeeper"), "no answer")
         yield cause(
             looked,
             "GF11",

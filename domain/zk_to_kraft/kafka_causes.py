@@ -140,7 +140,7 @@ def _late(looked: Looked, told: Unanswered) -> Cause:
         looked,
         WaitReason.PART_UNKNOWN,
         _about(looked, told),
-        observed=told.why + (names or complaints(looked, *brokers)),
+        observed=told.in_words + (names or complaints(looked, *brokers)),
         expected=said[0][1].told.expected if said else "the brokers answer at kafka.bootstrap_servers",
         fix=said[0][1].told.fix if said else LATE,
     )

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from activities.in_time import all_within
 from activities.observe import Ports, observe
 from domain.errors import Obstacle
 from domain.observation import NodeMetrics
@@ -104,6 +105,39 @@ async def test_files_that_give_no_answer_are_one_nodes_and_the_rest_is_seen() ->
     assert [(part.what, part.why) for part in seen.unanswered] == [("files of broker-2", "no answer within 0.05 s")]
     assert seen.node(2).disk is None
     assert seen.node(1).disk is not None
+
+
+class HangingFolder(Hanging):
+    """The folder of an installation on such a mount."""
+
+    async def list_dir(self, path: str) -> Any:
+        if path == self._of:
+            await asyncio.Event().wait()
+        return await self._driver.list_dir(path)
+
+
+async def test_an_installation_that_gives_no_answer_is_unknown_and_the_gauges_are_seen() -> None:
+    cluster = FakeCluster(fake_spec())
+    path = f"{cluster.spec.node(2).kafka_home}/libs"
+    drivers = SimpleNamespace(
+        driver=lambda node: HangingFolder(cluster.driver(node), path) if node.id == 2 else cluster.driver(node)
+    )
+    ports = Ports(cast("Any", None), cast("Any", drivers), cluster, cluster, WithoutTexts(cluster), FakeArtefacts())
+    seen = await observe(cluster.record(), ports, part_seconds=0.5)
+    assert [part.what for part in seen.unanswered] == ["installation of broker-2"]
+    metrics = seen.node(2).metrics
+    assert metrics is not None
+    assert (metrics.broker_state, metrics.kafka_version) == (3, None)
+
+
+async def test_what_is_left_of_all_is_all_that_a_part_has() -> None:
+    cluster = FakeCluster(fake_spec())
+    path = cluster.spec.node(2).properties_file
+    drivers = SimpleNamespace(driver=lambda node: Hanging(cluster.driver(node), path))
+    ports = Ports(cast("Any", None), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
+    with all_within(0.5):
+        seen = await observe(cluster.record(), ports)
+    assert [(part.what, part.is_cut_short) for part in seen.unanswered] == [("files of broker-2", True)]
 
 
 class Anothers:

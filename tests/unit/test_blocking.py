@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities import forgotten_topics, hints, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.blocking import Blocking
+from activities.blocking import Blocking, _as_seen_before
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
 from activities.reaching import Unresolved
@@ -19,6 +19,7 @@ from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import OtherLedger
 from domain.metadata_log import RecordType
+from domain.observation import Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
@@ -28,6 +29,7 @@ from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
+from tests.unit.conftest import Point, cluster_spec, observation
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
@@ -143,6 +145,44 @@ async def test_a_name_that_is_not_resolved_is_named_and_costs_nobody_the_answer(
     seen = await found(cluster, listeners=Knocked(unresolved=controller))
     assert keys(seen) == [("part-unknown", "keeperless-activities")]
     assert f"{controller}: Name or service not known" in seen.blockers[0].observed
+
+
+WAITS_FOR_REPLICAS = Waiting(reason=WaitReason.PARTITIONS_NOT_IN_SYNC, means="", since=NOW)
+WAITS_FOR_A_PART = Waiting(reason=WaitReason.PART_UNKNOWN, means="", since=NOW, objects=("kafka",))
+
+
+@pytest.mark.parametrize(
+    ("progress", "is_told"),
+    [
+        (Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS), False),
+        (Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_A_PART), True),
+        (Progress(state=MigrationState.HELD), True),
+        (Progress(state=MigrationState.RUNNING), True),
+    ],
+)
+async def test_what_only_this_look_had_no_time_for_holds_nothing_up(
+    progress: Progress, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large cluster, far away: the migration's own looks wait longer for it."""
+    cluster = await in_dual_write()
+
+    async def slow(_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(cluster, "view", slow)
+    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
+    seen = await found(cluster, progress)
+    assert (("part-unknown", "kafka") in keys(seen)) is is_told
+    assert any(part.startswith("kafka: no answer within") for part in seen.unlooked) is not is_told
+    if is_told:
+        assert "the migration's own looks do" in seen.blockers[0].observed
+
+
+async def test_configuration_management_that_only_this_look_had_no_time_for_counts_as_it_was() -> None:
+    seen = observation(Point.DUAL_WRITE)
+    slow = Unanswered(what="configuration management of broker-2", why="no answer within 5 s", is_cut_short=True)
+    before = _as_seen_before(seen, cluster_spec(), [slow])
+    assert (before.node(2).is_configuration_paused, before.node(1).is_configuration_paused) == (True, None)
 
 
 async def noted(cluster: FakeCluster) -> Ledger:

@@ -1,9 +1,10 @@
 """What is looked up for people who wait."""
 
 import asyncio
+import math
 import time
 
-from activities.in_time import all_within, in_time
+from activities.in_time import all_within, in_time, time_for
 from domain.errors import Transient
 
 
@@ -37,3 +38,12 @@ async def test_what_gives_no_answer_is_named_and_costs_nobody_the_others() -> No
         "the disk: no answer within 0.01 s",
         "the machine: ValueError, which nobody foresaw: the log of keeperless-activities has it whole",
     ]
+
+
+async def test_of_two_deadlines_the_earlier_holds() -> None:
+    with all_within(3600):
+        with all_within(60):
+            assert time_for(math.inf) <= 60
+        with all_within(7200):
+            assert 60 < time_for(math.inf) <= 3600
+        assert time_for(1.0) == 1.0
