@@ -18,7 +18,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from domain.errors import KeeperlessError
-from ledger.errors import LOCKED, LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
+from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
+from ledger.fixes import Stage, fix_of, fix_of_silence
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
@@ -33,49 +34,9 @@ UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.
 DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """PostgreSQL's data_corrupted and index_corrupted; SQLite's "disk image is malformed" and "file is not a database"."""
 
-GRANT = (
-    "Its role may not do this any more. As the owner of the tables: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT, UPDATE, "
-    "DELETE ON ALL TABLES IN SCHEMA … and USAGE ON ALL SEQUENCES to the role of KEEPERLESS_LEDGER_URL, or make it their owner "
-    "again. Migrations go on by themselves."
-)
-NO_TABLES = (
-    "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
-    "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "
-    "go on by themselves. Where they are gone, restore the ledger from its last backup."
-)
-POOLER = (
-    "A pooler between us and the database gives one connection to several (PgBouncer: pool_mode = transaction or statement). "
-    "Set pool_mode = session for the ledger, or let KEEPERLESS_LEDGER_URL name the server itself. Migrations go on then."
-)
-NOT_LET_IN = (
-    "Mend what it says. Not reached: start the server, or correct host and port of KEEPERLESS_LEDGER_URL. A password or a role "
-    "that is refused: correct the role's password, or the URL and restart Keeperless' programs with it; pg_hba.conf. Too many "
-    "connections: end those that idle (pg_stat_activity), raise max_connections or the role's CONNECTION LIMIT. Nothing is "
-    "lost meanwhile: migrations go on where they stood."
-)
-OWN_FILE = (
-    "Give SQLite's file, its -wal, its -shm and their directory back to the user that Keeperless' programs run as (`ls -la`, "
-    "all programs the same one), put the file back where KEEPERLESS_LEDGER_URL names it, or mount its file system for writing. "
-    "Migrations go on by themselves."
-)
-FIXES: dict[object, str] = {
-    "42501": GRANT,
-    "42P01": NO_TABLES,
-    "3F000": NO_TABLES,
-    sqlite3.SQLITE_ERROR: NO_TABLES,
-    "26000": POOLER,
-    "42P05": POOLER,
-    "28P01": NOT_LET_IN,
-    "28000": NOT_LET_IN,
-    "3D000": NOT_LET_IN,
-    "53300": NOT_LET_IN,
-    sqlite3.SQLITE_CANTOPEN: OWN_FILE,
-    sqlite3.SQLITE_PERM: OWN_FILE,
-    sqlite3.SQLITE_READONLY: OWN_FILE,
-}
-"""By SQLSTATE, and by SQLite's primary result code (of which "no such table" is SQLITE_ERROR)."""
-
 ATTEMPTS = 3
+OVERFLOW = 10
+"""Connections of one process besides those that its pool keeps."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +55,13 @@ class Timeouts:
 DEFAULT_TIMEOUTS = Timeouts()
 
 
+@dataclass(eq=False)
+class _Call:
+    """How far a call is, for those who give it up."""
+
+    stage: Stage = Stage.WAITING
+
+
 class Outrun(LedgerUnavailable):
     """Somebody else wrote the same unique value in this moment: looking again shows what they wrote."""
 
@@ -104,60 +72,70 @@ class Database:
     def __init__(self, url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, pool_size: int = 5) -> None:
         parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
-        self.engine = create_async_engine(parsed, pool_size=pool_size, **_engine_options(self.dialect, timeouts))
-        self._timeouts = timeouts
+        self._place = _place_in_words(parsed)
+        options = _engine_options(self.dialect, timeouts)
+        self.engine = create_async_engine(parsed, pool_size=pool_size, max_overflow=OVERFLOW, **options)
+        self._timeouts, self._most = timeouts, pool_size + OVERFLOW
+        prepare(self.engine.sync_engine, timeouts)
         if self.dialect == "sqlite":
-            prepare_sqlite(self.engine.sync_engine)
             self._reader, self._writer = self.engine, self.engine.execution_options(is_writer=True)
         else:
             self._reader, self._writer = self.engine.execution_options(isolation_level="AUTOCOMMIT"), self.engine
         # SQLite has one writer at a time. Those of one process queue here, because waiting in SQLite means polling.
         self._turn = asyncio.Lock() if self.dialect == "sqlite" else nullcontext()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls: dict[asyncio.Task[Any], _Call] = {}
 
     async def read(self, work: Work[T]) -> T:
         """Run queries; each sees its own moment."""
-        return await self._within_time(self._readable(work))
+        return await self._within_time(lambda call: self._readable(work, call))
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in one transaction: all of it happens, or nothing does. It starts anew where somebody was faster.
 
         Raises `LedgerUnavailable` or `LedgerMisuse`.
         """
-        return await self._within_time(self._run_until_first(work))
+        return await self._within_time(lambda call: self._run_until_first(work, call))
 
     async def close(self) -> None:
         """Let unfinished calls end, then close all connections."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._timeouts.call.total_seconds())
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self._timeouts.call.total_seconds())
         await self.engine.dispose()
 
-    async def _readable(self, work: Work[T]) -> T:
+    async def _readable(self, work: Work[T], call: _Call) -> T:
         try:
-            return await self._run(self._reader, nullcontext(), work)
+            return await self._run(self._reader, nullcontext(), work, call)
         except UnicodeEncodeError:  # Of what was asked for, and of no row.
             raise
         except ValueError as error:
             raise RowUnreadable(f"a row of the ledger cannot be read by this release ({type(error).__name__})") from error
 
-    async def _run_until_first(self, work: Work[T]) -> T:
+    async def _run_until_first(self, work: Work[T], call: _Call) -> T:
         for _ in range(ATTEMPTS - 1):
             try:
-                return await self._run(self._writer, self._turn, work)
+                return await self._run(self._writer, self._turn, work, call)
             except Outrun:
                 continue
-        return await self._run(self._writer, self._turn, work)
+        return await self._run(self._writer, self._turn, work, call)
 
-    async def _run(self, engine: AsyncEngine, turn: "asyncio.Lock | nullcontext[None]", work: Work[T]) -> T:
+    async def _run(self, engine: AsyncEngine, turn: "asyncio.Lock | nullcontext[None]", work: Work[T], call: _Call) -> T:
+        call.stage = Stage.WAITING
         try:
-            async with turn, engine.begin() as connection:
-                return await work(connection)
+            async with turn:
+                call.stage = Stage.CONNECTING
+                async with engine.connect() as connection:
+                    call.stage = Stage.WORKING
+                    async with connection.begin():
+                        done = await work(connection)
+                        call.stage = Stage.COMMITTING
+                    return done
         except exc.SQLAlchemyError as error:
             raise translated(error) from error
 
-    async def _within_time(self, call: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.create_task(call)
-        self._tasks.add(task)
+    async def _within_time(self, run: Callable[[_Call], Coroutine[Any, Any, T]]) -> T:
+        call = _Call()
+        task = asyncio.create_task(run(call))
+        self._calls[task] = call
         task.add_done_callback(self._forget)
         try:
             await asyncio.wait({task}, timeout=self._timeouts.call.total_seconds())
@@ -166,20 +144,26 @@ class Database:
             raise
         if not task.done():
             task.cancel()
-            raise LedgerUnavailable(f"{self._name}: no answer within {self._timeouts.call.total_seconds():g} s; try again")
+            raise self._unanswered(call)
         return task.result()
 
+    def _unanswered(self, call: _Call) -> LedgerUnavailable:
+        """By where it stood still; where other calls of this process have all connections, or their turn, by the oldest."""
+        before = [other.stage for other in self._calls.values() if other.stage in {Stage.WORKING, Stage.COMMITTING}]
+        is_full = call.stage is Stage.CONNECTING and len(before) >= self._most
+        is_behind = is_full or (call.stage is Stage.WAITING and bool(before))
+        queued = f"all {self._most} connections of this process are in use, of one of which: " if is_full else ""
+        stage = before[0] if is_behind else call.stage
+        said = f"{queued}{stage.value} within {self._timeouts.call.total_seconds():g} s"
+        return LedgerUnavailable(f"ledger at {self._place}: {said}; try again", fix_of_silence(stage, self.dialect))
+
     def _forget(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
+        del self._calls[task]
         if not task.cancelled():
             task.exception()  # Looked at, so that asyncio does not report an abandoned call's error as unseen.
 
-    @property
-    def _name(self) -> str:
-        return f"ledger {self.engine.url.render_as_string(hide_password=True)}"
 
-
-def parse_url(url: str) -> URL:
+def parse_url(url: str | URL) -> URL:
     """The URL with the driver we use.
 
     `LedgerMisuse` for other databases, and for SQLite in memory, which no two connections see.
@@ -194,7 +178,7 @@ def parse_url(url: str) -> URL:
     return parsed.set(drivername=DRIVERS[backend])
 
 
-def place_of(url: str) -> str:
+def place_of(url: str | URL) -> str:
     """Where a ledger is, for people: without a password, and without options, which may hold one. `LedgerMisuse` as above."""
     return parse_url(url).set(query={}).render_as_string(hide_password=True)
 
@@ -205,8 +189,16 @@ def is_one_place(one: str, other: str) -> bool:
 
 
 def _database_at(url: URL) -> tuple[object, ...]:
-    host = url.query.get("host", url.host)
-    return url.drivername, LOCAL.get(host, host), url.query.get("port", str(url.port or PORT)), url.database
+    host, port = _server_of(url)
+    return url.drivername, LOCAL.get(host, host), port, url.database
+
+
+def _server_of(url: URL) -> tuple[object, object]:
+    return url.query.get("host", url.host), url.query.get("port", str(url.port or PORT))
+
+
+def _place_in_words(url: URL) -> str:
+    return url.database or "" if url.get_backend_name() == "sqlite" else "{}:{}".format(*_server_of(url))
 
 
 def sync_engine(url: str, timeouts: Timeouts) -> Engine:
@@ -217,12 +209,19 @@ def sync_engine(url: str, timeouts: Timeouts) -> Engine:
     engine = create_engine(
         parsed.set(drivername="sqlite") if dialect == "sqlite" else parsed, **_engine_options(dialect, timeouts)
     )
-    if dialect == "sqlite":
-        prepare_sqlite(engine)
+    prepare(engine, timeouts)
     return engine.execution_options(is_writer=True)
 
 
-def prepare_sqlite(engine: Engine) -> None:
+def prepare(engine: Engine, timeouts: Timeouts) -> None:
+    """Whatever a connection needs before its first use."""
+    if engine.dialect.name == "sqlite":
+        _prepare_sqlite(engine)
+    else:
+        _prepare_postgresql(engine, timeouts)
+
+
+def _prepare_sqlite(engine: Engine) -> None:
     """Foreign keys on, commits that survive a power cut, and writers that take their lock when they begin."""
 
     @event.listens_for(engine, "connect")
@@ -239,13 +238,36 @@ def prepare_sqlite(engine: Engine) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
+def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:
+    """The server ends what we no longer wait for, also when this process was stopped or lost: locks must not outlive us.
+
+    Not as a start-up parameter, which PgBouncer refuses.
+    """
+    call, lock = (f"{limit.total_seconds() * 1000:.0f}" for limit in (timeouts.call, timeouts.lock))
+    twice = f"{2 * timeouts.call.total_seconds() * 1000:.0f}"
+    settings = {
+        "statement_timeout": call,
+        "lock_timeout": lock,
+        "idle_in_transaction_session_timeout": twice,
+        "timezone": "UTC",
+    }
+    chosen = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+
+    @event.listens_for(engine, "connect")
+    def _set_limits(connection: DBAPIConnection, _record: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"SELECT {chosen}")
+        cursor.close()
+        connection.commit()
+
+
 def _engine_options(dialect: str, timeouts: Timeouts) -> dict[str, Any]:
     connect_args = _sqlite_arguments(timeouts) if dialect == "sqlite" else _postgresql_arguments(timeouts)
     return {
         "connect_args": connect_args,
         "hide_parameters": True,
         "pool_pre_ping": dialect != "sqlite",
-        "pool_timeout": timeouts.call.total_seconds(),
+        "pool_timeout": 2 * timeouts.call.total_seconds(),  # never over: who waits gives up before
     }
 
 
@@ -255,20 +277,11 @@ def _sqlite_arguments(timeouts: Timeouts) -> dict[str, Any]:
 
 
 def _postgresql_arguments(timeouts: Timeouts) -> dict[str, Any]:
-    """The server ends what we no longer wait for, also when this process was stopped or lost: locks must not outlive us."""
-    call, lock = (int(limit.total_seconds() * 1000) for limit in (timeouts.call, timeouts.lock))
-    settings = {
-        "statement_timeout": call,
-        "lock_timeout": lock,
-        "idle_in_transaction_session_timeout": 2 * call,
-        "timezone": "UTC",
-    }
     return {
         "application_name": "keeperless",
         "connect_timeout": max(2, round(timeouts.connect.total_seconds())),
         "keepalives_idle": 10,
-        "tcp_user_timeout": 2 * call,
-        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
+        "tcp_user_timeout": int(2 * timeouts.call.total_seconds() * 1000),
     }
 
 
@@ -287,11 +300,8 @@ def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     if code in DAMAGED:
         return LedgerDamaged(f"the ledger's database is damaged ({said})")
     is_of_a_value = isinstance(error, (exc.IntegrityError, exc.DataError))
-    if isinstance(error, (exc.DBAPIError, exc.TimeoutError)) and not is_of_a_value:
-        return LedgerUnavailable(f"the ledger's database does not answer as it should ({said})", _fix(error, code))
+    if isinstance(error, exc.DBAPIError) and not is_of_a_value:
+        is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None
+        fix = fix_of(code, is_of_a_connection=is_of_a_connection)
+        return LedgerUnavailable(f"the ledger's database does not answer as it should ({said})", fix)
     return LedgerMisuse(f"the ledger refused a call ({said})")
-
-
-def _fix(error: exc.SQLAlchemyError, code: object) -> str:
-    is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None and code is None
-    return FIXES.get(code, NOT_LET_IN if is_of_a_connection else LOCKED)

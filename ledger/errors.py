@@ -22,12 +22,14 @@ What is in the way is an attribute of the error, so that nobody has to read its 
 from domain.errors import Permanent, Transient
 from domain.records import MigrationState
 
-LOCKED = (
-    "Mend what it says. A lock, or no answer in time: find who keeps its lock, and end that session: `fuser` on the file of "
-    "SQLite, pg_stat_activity and pg_locks of PostgreSQL. No writes: its file system is full or read-only, or it is a standby "
-    "(pg_is_in_recovery). Nothing is lost meanwhile: migrations go on where they stood."
-)
+MEND = "Mend what it says; the log of the database has more. Nothing is lost meanwhile: migrations go on where they stood."
 """What to do about a database of which nothing else is known."""
+
+LOCKED = (
+    "Somebody else keeps a lock. Find who, and what it is at: `fuser` on the file of SQLite, pg_blocking_pids() and "
+    "pg_stat_activity of PostgreSQL. End it where it stands still or idles, and let it end where it works, as a backup does. "
+    "Nothing is lost meanwhile: migrations go on where they stood."
+)
 
 RESTORE = (
     "Stop Keeperless' programs, keep the damaged files (with SQLite its -wal and -shm too), restore the ledger from its last "
@@ -47,7 +49,7 @@ OTHER_RELEASE = (
 class LedgerUnavailable(Transient):
     """The database does not answer in time, or refuses. A change may have been made or not: every call may be repeated."""
 
-    def __init__(self, message: str, fix: str = LOCKED) -> None:
+    def __init__(self, message: str, fix: str = MEND) -> None:
         super().__init__(message)
         self.fix = fix
 

@@ -26,7 +26,7 @@ from domain.records import (
     Progress,
 )
 from ledger import chain, clusters, commands, migrations, notes, plans, reports
-from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts
+from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of
 from ledger.errors import (
     ActiveMigration,
     LedgerDamaged,
@@ -63,8 +63,8 @@ class SqlLedger:
 
     @property
     def place(self) -> str:
-        """Where it is, for people: the database's URL without its password."""
-        return self._database.engine.url.render_as_string(hide_password=True)
+        """Where it is, for people: the database's URL without its password and options."""
+        return place_of(self._database.engine.url)
 
     async def ping(self) -> None:
         """Ask the database for an answer, nothing else."""

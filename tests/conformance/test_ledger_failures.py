@@ -1,6 +1,8 @@
 """Bad days of the ledger's database: slow, locked, frozen, gone, and callers that give up."""
 
 import asyncio
+import socket
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -16,7 +18,7 @@ from sqlalchemy import exc, text
 from domain.errors import Transient
 from domain.records import Command, CommandKind, EventDraft, MigrationState
 from ledger import commands
-from ledger.database import Database, Timeouts
+from ledger.database import Database, Timeouts, _postgresql_arguments, translated
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
 from ledger.ledger import SqlLedger
 from ledger.schema import upgrade
@@ -24,6 +26,7 @@ from ledger.schema import upgrade
 NOW = datetime(2026, 3, 1, 3, 0, 0, 123456, tzinfo=UTC)
 PATIENT = Timeouts(call=timedelta(minutes=1), lock=timedelta(seconds=30))
 IMPATIENT = Timeouts(call=timedelta(seconds=2), lock=timedelta(seconds=0.3))
+BRIEF = Timeouts(call=timedelta(seconds=0.3))
 SOON = 7.0
 """Seconds. Well below the ten that PostgreSQL's driver takes to give up by itself, and enough for a busy machine."""
 EVENT_MAKER = Callable[..., EventDraft]
@@ -126,6 +129,65 @@ async def test_a_file_that_is_damaged_is_told_as_such_and_may_be_restored_under_
         assert await SqlLedger(database).verify_chain() is None
 
 
+async def test_where_all_connections_are_in_use_it_is_told_what_the_oldest_waits_for(tmp_path: Path) -> None:
+    ended, begun = asyncio.Event(), asyncio.Barrier(12)
+
+    async def endless(_: object) -> None:
+        """As one that cleans up after it was given up, which against a frozen server takes long."""
+        await begun.wait()
+        while not ended.is_set():
+            with suppress(asyncio.CancelledError):
+                await ended.wait()
+
+    database = Database(f"sqlite:///{tmp_path}/ledger.db", BRIEF, pool_size=1)
+    try:
+        others = [asyncio.create_task(database.read(endless)) for _ in range(11)]
+        await begun.wait()
+        with pytest.raises(LedgerUnavailable, match=r"all 11 connections of this process are in use, .*: no answer") as error:
+            await database.read(endless)
+        assert "session" not in error.value.fix
+        ended.set()
+        await asyncio.gather(*others, return_exceptions=True)
+    finally:
+        await database.close()
+
+
+class Refused(Exception):
+    """Of a driver, with the code that it has for it."""
+
+    def __init__(self, code: str | int | None) -> None:
+        super().__init__("no")
+        self.sqlstate = code if isinstance(code, str) else None
+        self.sqlite_errorcode = code if isinstance(code, int) else None
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (sqlite3.SQLITE_IOERR, "findmnt"),
+        (sqlite3.SQLITE_IOERR | 19 << 8, "findmnt"),  # SQLITE_IOERR_SHMSIZE
+        (sqlite3.SQLITE_PROTOCOL, "findmnt"),
+        (sqlite3.SQLITE_FULL, "df -i"),
+        (sqlite3.SQLITE_BUSY, "fuser"),
+        ("55P03", "pg_blocking_pids"),
+        ("40P01", "pg_blocking_pids"),
+        ("57014", "iostat"),
+        ("53100", "pg_replication_slots"),
+        ("53200", "lacks memory"),
+        ("54000", "VACUUM"),
+        ("57P01", "wait for it"),
+        ("58030", "dmesg"),
+        ("08P01", "was cut"),
+        (None, "was cut"),
+        ("0A000", "Mend what it says"),
+    ],
+)
+def test_only_a_lock_is_told_as_a_lock(code: str | int | None, fix: str) -> None:
+    told = translated(exc.OperationalError("SELECT 1", {}, Refused(code)))
+    assert isinstance(told, LedgerUnavailable)
+    assert fix in told.fix
+
+
 async def test_a_row_of_another_release_is_no_damage(patient: SqlLedger, database_url: str) -> None:
     """Who restored a backup for it would lose what is good."""
 
@@ -207,12 +269,55 @@ class TestPostgreSQLOnly:
             await upgrade(url, IMPATIENT)
         assert "swordfish" not in str(error.value)
 
+    @pytest.mark.parametrize("asked", ["read", "write"])
+    async def test_a_host_that_says_nothing_is_no_lock(self, asked: str) -> None:
+        """As behind a firewall that drops: the port takes what comes, and nobody reads it."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            async with opened(f"postgresql://keeper:hunter2@127.0.0.1:{port}/ledger?sslpassword=hunter3", BRIEF) as database:
+                ledger = SqlLedger(database)
+                call = ledger.ping() if asked == "read" else ledger.prove_writable("1")
+                with pytest.raises(LedgerUnavailable) as error:
+                    await call
+        assert str(error.value) == f"ledger at 127.0.0.1:{port}: no connection within 0.3 s; try again"
+        assert "pg_isready" in error.value.fix
+        assert "pg_blocking_pids" not in error.value.fix
+
+    async def test_a_commit_that_waits_for_a_standby_is_told_and_nobody_is_to_end_it(
+        self, impatient: SqlLedger, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER
+    ) -> None:
+        await impatient.ping()
+        with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            connection.execute("SELECT pg_reload_conf()")
+            try:
+                with pytest.raises(LedgerUnavailable, match="its commit was not confirmed within 2 s") as error:
+                    await impatient.record_event(make_event("a"))
+                assert await impatient.events() is not None
+            finally:
+                connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+                connection.execute("SELECT pg_reload_conf()")
+        assert "SyncRep" in error.value.fix
+        assert "End no session" in error.value.fix
+        await patient.record_event(make_event("a"))
+        assert len(await patient.events()) == 1
+
+    async def test_no_setting_is_sent_with_the_start_which_poolers_refuse(self, database_url: str) -> None:
+        """PgBouncer: "unsupported startup parameter: options". The limits are there nonetheless."""
+        async with opened(database_url, IMPATIENT) as database:
+            _, given = database.engine.dialect.create_connect_args(database.engine.url)
+            assert "options" not in {**given, **_postgresql_arguments(IMPATIENT)}
+            for name, value in {"statement_timeout": "2s", "lock_timeout": "300ms", "timezone": "UTC"}.items():
+                shown = await database.read(lambda c, name=name: c.scalar(text(f"SHOW {name}")))
+                assert shown == value
+
     async def test_a_server_that_only_reads(self, patient: SqlLedger, postgres: Any, make_event: EVENT_MAKER) -> None:
         """As a standby does, right after a failover."""
         with psycopg.connect(postgres.get_uri(), autocommit=True) as connection:
             connection.execute("ALTER DATABASE failures SET default_transaction_read_only = on")
-        with pytest.raises(LedgerUnavailable):
+        with pytest.raises(LedgerUnavailable) as error:
             await patient.record_event(make_event("a"))
+        assert "pg_is_in_recovery" in error.value.fix
 
     @pytest.mark.parametrize(
         ("done", "says", "fix"),
