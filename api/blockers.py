@@ -6,21 +6,22 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
 import structlog
 from pydantic import Field
+from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
 from api.changes import changed_here
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import last_poller, pid_here, refusal, signs_of
+from api.pollers import Poller, pid_here, pollers_of, refusal, signs_of
 from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
-from api.temporal_causes import without_temporal
+from api.temporal_causes import without_matching, without_temporal
 from api.wiring import Wiring
 from domain import standing
 from domain.blocker import Blocker, blocker
@@ -168,11 +169,10 @@ async def _with_signs(wiring: Wiring, task: standing.PendingTask, now: datetime,
     if task.queue not in set(TaskQueue):
         return task
     if standing.is_untaken(task, now) and not task.paused:
-        _, signs = await _absence(wiring, TaskQueue(task.queue), now, until)
-        return replace(task, signs=signs)
+        return replace(task, signs=(await _absence(wiring, TaskQueue(task.queue), now, until)).signs)
     if task.taken_at is None or not is_over(task.taken_at, now, standing.UNTAKEN):
         return task
-    signs = ()
+    signs: tuple[Sign, ...] = ()
     async with _in_time(until):
         signs = await signs_of(task.worker, TaskQueue(task.queue)) if task.worker else ()
     return replace(task, signs=signs)
@@ -228,21 +228,46 @@ def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocke
 
 async def _missing(wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
     """With who was there last, and what keeps it from its work where that can be seen from here, and in time."""
-    words, signs = await _absence(wiring, queue, now, until)
-    return signed(standing.no_worker(queue, ". ".join([observed, *words]), now), signs, standing.MOST_OBSERVED)
+    absence = await _absence(wiring, queue, now, until)
+    if absence.unsaid is not None:
+        return await without_matching(wiring.temporal, queue, absence.unsaid, now)
+    entry = standing.no_worker(queue, ". ".join([observed, *absence.words]), now)
+    return signed(entry, absence.signs, standing.MOST_OBSERVED)
 
 
-async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float) -> tuple[list[str], tuple[Sign, ...]]:
-    """Of a queue that nobody takes tasks from."""
-    words: list[str] = []
+@dataclass
+class _Absence:
+    """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there."""
+
+    words: list[str] = field(default_factory=list)
     signs: tuple[Sign, ...] = ()
+    unsaid: TemporalUnavailable | None = None
+
+
+async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float) -> _Absence:
+    found = _Absence()
     async with _in_time(until):
-        poller, refused = await asyncio.gather(last_poller(wiring.temporal, queue), refusal(wiring.temporal))
-        signs = (refused,) if refused is not None else ()
+        heard, refused = await asyncio.gather(_heard_of(wiring, queue), refusal(wiring.temporal))
+        if isinstance(heard, TemporalUnavailable):
+            found.unsaid = heard
+            return found
+        found.signs = (refused,) if refused is not None else ()
+        poller = heard[-1] if heard else None
         if poller is not None:
-            words.append(poller.in_words(now))
-            signs += await signs_of(poller.identity, queue)
+            found.words.append(poller.in_words(now))
+            found.signs += await signs_of(poller.identity, queue)
         known = pid_here(poller.identity) if poller is not None else None
         if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
-            signs += await signs_of_program(standing.PROGRAM_OF[queue], wiring.temporal, wiring.settings.ledger_url, known)
-    return words, signs
+            program = standing.PROGRAM_OF[queue]
+            found.signs += await signs_of_program(program, wiring.temporal, wiring.settings.ledger_url, known)
+    return found
+
+
+async def _heard_of(wiring: Wiring, queue: TaskQueue) -> tuple[Poller, ...] | TemporalUnavailable:
+    """Nobody, where Temporal does not let us ask."""
+    try:
+        return await pollers_of(wiring.temporal, queue)
+    except TemporalUnavailable as error:
+        return () if error.status is RPCStatusCode.RESOURCE_EXHAUSTED else error
+    except TemporalRefused:
+        return ()

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from temporalio.api.enums.v1 import TaskQueueType
-from temporalio.api.taskqueue.v1 import PollerInfo
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, PollActivityTaskQueueRequest
 from temporalio.service import RPCError, RPCStatusCode
@@ -56,22 +55,18 @@ class Poller:
         return f"Temporal has heard last of {self.identity} there, {max((now - self.heard_at).total_seconds(), 0):.0f} s ago"
 
 
-async def last_poller(temporal: Temporal, queue: TaskQueue) -> Poller | None:
-    """Of the last five minutes, as long as Temporal remembers them; `None` where there was none, or Temporal does not say."""
+async def pollers_of(temporal: Temporal, queue: TaskQueue) -> tuple[Poller, ...]:
+    """Of the last five minutes, as long as Temporal remembers them; the one heard last at the end.
+
+    Raises `TemporalUnavailable`, as where its service that gives tasks away does not answer, or `TemporalRefused`.
+    """
     of_workflows = queue is TaskQueue.MIGRATIONS
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if of_workflows else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
-    with suppress(TemporalRefused, TemporalUnavailable):
-        async with temporal.answering() as client:
-            asked = DescribeTaskQueueRequest(
-                namespace=client.namespace, task_queue=TaskQueueName(name=queue), task_queue_type=kind
-            )
-            return _last((await client.workflow_service.describe_task_queue(asked)).pollers)
-    return None
-
-
-def _last(pollers: Iterable[PollerInfo]) -> Poller | None:
-    known = (Poller(one.identity, one.last_access_time.ToDatetime(UTC)) for one in pollers)
-    return max(known, key=lambda one: one.heard_at, default=None)
+    async with temporal.answering() as client:
+        asked = DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueueName(name=queue), task_queue_type=kind)
+        told = (await client.workflow_service.describe_task_queue(asked)).pollers
+    known = (Poller(one.identity, one.last_access_time.ToDatetime(UTC)) for one in told)
+    return tuple(sorted(known, key=lambda one: one.heard_at))
 
 
 async def refusal(temporal: Temporal) -> Sign | None:

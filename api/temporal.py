@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from temporalio.api.errordetails.v1 import ResourceExhaustedFailure
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
@@ -54,23 +55,32 @@ MAY_PASS = frozenset(
 )
 
 
-class TemporalUnavailable(Transient):
-    """Temporal does not answer in time; or it does, and cannot do it. `said`: then the first that it says of why."""
+SAYS_ALL = frozenset({RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.FAILED_PRECONDITION})
+"""Refusals of which no other cause is usual than what is said."""
 
-    def __init__(self, words: str, said: str = "", status: RPCStatusCode | None = None) -> None:
+USUAL = (
+    "Usual causes: the namespace or a search attribute (Cluster, MigrationKind, Phase, MigrationId, Waiting) is not "
+    "registered, we lack a permission, its dynamic configuration forbids it"
+)
+
+
+class TemporalUnavailable(Transient):
+    """Temporal does not answer in time; or it does, and cannot do it. `said`: then the first that it says of why. `limit`:
+    which of its limits was reached, where it says so.
+    """
+
+    def __init__(self, words: str, said: str = "", status: RPCStatusCode | None = None, limit: int = 0) -> None:
         super().__init__(f"{words}: {said}" if said else f"{words}; try again")
-        self.said, self.status = said, status
+        self.said, self.status, self.limit = said, status, limit
 
 
 class TemporalRefused(Permanent):
     """Temporal answered, and said no. `said`: in its words. `why`: what is known besides, in place of the usual causes."""
 
     def __init__(self, status: RPCStatusCode, said: str, why: str = "") -> None:
-        usual = (
-            "Usual causes: the namespace or a search attribute (Cluster, MigrationKind, Phase, MigrationId, Waiting) is not "
-            "registered, we lack a permission, its dynamic configuration forbids it"
-        )
-        super().__init__(f"{TEMPORAL_SAID} {status.name}: {said}. {why or usual}")
+        words = f"{TEMPORAL_SAID} {status.name}: {said}"
+        causes = why or ("" if status in SAYS_ALL else USUAL)
+        super().__init__(f"{words}. {causes}" if causes else words)
         self.status, self.said = status, said
 
 
@@ -105,16 +115,22 @@ class Temporal:
         except TimeoutError as error:
             raise TemporalUnavailable(f"Temporal did not answer within {limit.total_seconds():g} s") from error
         except RPCError as error:
-            raise _answered(error.status, error.message) from error
+            raise _answered(error.status, error.message, _limit_of(error)) from error
 
-    async def is_served(self) -> bool:
-        """Whether a new connection finds Temporal at its address: it says what it can do without asking its database."""
+    async def why_unserved(self) -> TemporalUnavailable | None:
+        """Why a new connection finds nobody at its address; `None` where it finds Temporal, which says what it can do without
+        asking its database.
+        """
         try:
             async with asyncio.timeout(self._call_limit.total_seconds()):
                 await self._connect()
-        except (TimeoutError, TemporalUnavailable, TemporalRefused) as error:
-            return isinstance(error, TemporalRefused)
-        return True
+        except TimeoutError:
+            return TemporalUnavailable(f"no connection to Temporal within {self._call_limit.total_seconds():g} s")
+        except TemporalUnavailable as error:
+            return error
+        except TemporalRefused:
+            return None
+        return None
 
     async def ping(self) -> None:
         """Ask for the namespace: proves the server, the way to it and our settings."""
@@ -143,7 +159,13 @@ class Temporal:
             raise TemporalUnavailable(f"no connection to Temporal at {self.address} ({error})") from error
 
 
-def _answered(status: RPCStatusCode, said: str) -> "TemporalUnavailable | TemporalRefused":
+def _answered(status: RPCStatusCode, said: str, limit: int = 0) -> "TemporalUnavailable | TemporalRefused":
     if status in MAY_PASS:
-        return TemporalUnavailable(f"Temporal answered {status.name}", said[:SAID], status)
+        return TemporalUnavailable(f"Temporal answered {status.name}", said[:SAID], status, limit)
     return TemporalRefused(status, said[:SAID].rstrip("."))
+
+
+def _limit_of(error: RPCError) -> int:
+    """A `ResourceExhaustedCause`; 0 where none is told, as by a proxy."""
+    told = ResourceExhaustedFailure()
+    return next((told.cause for detail in error.grpc_status.details if detail.Unpack(told)), 0)

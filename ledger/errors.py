@@ -22,7 +22,7 @@ What is in the way is an attribute of the error, so that nobody has to read its 
 from domain.errors import Permanent, Transient
 from domain.records import MigrationState
 
-MEND = "Mend what it says; the log of the database has more. Nothing is lost meanwhile: migrations go on where they stood."
+MEND = "Mend what it says. The log of the database has more. Nothing is lost meanwhile: migrations go on where they stood."
 """What to do about a database of which nothing else is known."""
 
 LOCKED = (

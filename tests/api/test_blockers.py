@@ -8,10 +8,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,9 @@ import grpc
 import httpx
 import pytest
 from temporalio import activity, workflow
-from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.common.v1 import GrpcStatus
+from temporalio.api.enums.v1 import ResourceExhaustedCause, TaskQueueType
+from temporalio.api.errordetails.v1 import ResourceExhaustedFailure
 from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
@@ -37,7 +40,7 @@ from api.commands import CommandStatus, send
 from api.pending import RunSeen
 from api.pollers import Poller
 from api.settings import ApiSettings
-from api.temporal import Temporal, TemporalUnavailable
+from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
 from api.wiring import LEDGER_TIMEOUTS
 from domain import standing
@@ -216,10 +219,10 @@ async def test_a_worker_that_polls_elsewhere_is_told_with_where(
 ) -> None:
     """It never came here, so that Temporal knows nothing of it."""
 
-    async def last_poller(*_: object) -> None:
-        return None
+    async def pollers_of(*_: object) -> tuple[Poller, ...]:
+        return ()
 
-    monkeypatch.setattr("api.blockers.last_poller", last_poller)
+    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
     (script := tmp_path / "keeperless-activities").write_text("print('begun', flush=True); import time; time.sleep(60)")
     environment = {**os.environ, "TEMPORAL_NAMESPACE": "staging", "TEMPORAL_ADDRESS": "temporal.old:7233"}
     command = [sys.executable, "-I", str(script)]
@@ -486,12 +489,12 @@ async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, tas
     async def run_seen(*_: object) -> RunSeen:
         return RunSeen(is_running=True, tasks=(task,))
 
-    async def last_poller(*_: object) -> Poller:
-        return Poller("7@elsewhere", datetime.now(UTC))
+    async def pollers_of(*_: object) -> tuple[Poller, ...]:
+        return (Poller("7@elsewhere", datetime.now(UTC)),)
 
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=5))
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
-    monkeypatch.setattr("api.blockers.last_poller", last_poller)
+    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api))
     return {item["code"]: item for item in answer["items"]}
 
@@ -531,33 +534,149 @@ async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_exp
 
 
 class Answering(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """A Temporal that has one answer to all that it is asked."""
+    """A Temporal that refuses what it is asked, or only `method`. `limit`: of its own, that was reached."""
 
-    def __init__(self, status: grpc.StatusCode) -> None:
-        self._status = status
+    def __init__(self, status: grpc.StatusCode, says: str = "Request unauthorized.", method: str = "", limit: str = "") -> None:
+        self._status, self._says, self._method = status, says, method
+        self._limit = f"RESOURCE_EXHAUSTED_CAUSE_{limit}" if limit else ""
 
-    def service(self, _: object) -> Any:
-        return grpc.unary_unary_rpc_method_handler(lambda _, call: call.abort(self._status, "Request unauthorized."))
+    def service(self, asked: Any) -> Any:
+        is_refused = not self._method or asked.method.endswith(f"/{self._method}")
+        return grpc.unary_unary_rpc_method_handler(self._refuse if is_refused else lambda *_: b"")
+
+    def _refuse(self, _: object, call: Any) -> None:
+        if self._limit:
+            status = GrpcStatus(code=self._status.value[0], message=self._says)
+            cause = ResourceExhaustedCause.Value(self._limit)
+            status.details.add().Pack(ResourceExhaustedFailure(cause=cause))
+            call.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        call.abort(self._status, self._says)
+
+
+class Hanging(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """A Temporal whose database stands still: it says only what it knows without it."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
+    def service(self, asked: Any) -> Any:
+        knows = asked.method.endswith("/GetSystemInfo")
+        return grpc.unary_unary_rpc_method_handler(lambda *_: b"" if knows else self._wait())
+
+    def _wait(self) -> bytes:
+        self.ended.wait(60)
+        return b""
+
+
+@contextmanager
+def serving(handler: grpc.GenericRpcHandler) -> Iterator[str]:
+    """Its address."""
+    server = grpc.server(ThreadPoolExecutor(4), handlers=(handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(0).wait()
+
+
+STANDALONE = "Standalone activity is disabled"
+STANDBY = "Namespace: orders is active in cluster: B, while current cluster A is a standby cluster."
 
 
 @pytest.mark.parametrize(
-    ("status", "fix"),
+    ("status", "says", "limit", "fix"),
     [
-        (grpc.StatusCode.UNAUTHENTICATED, "TEMPORAL_API_KEY"),
-        (grpc.StatusCode.PERMISSION_DENIED, "TEMPORAL_API_KEY"),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "frontend.namespaceRPS"),
+        ("UNAUTHENTICATED", "Request unauthorized.", "", "TEMPORAL_API_KEY"),
+        ("PERMISSION_DENIED", "Request unauthorized.", "", "TEMPORAL_API_KEY"),
+        ("RESOURCE_EXHAUSTED", "namespace rate limit exceeded", "", "frontend.namespaceRPS"),
+        ("RESOURCE_EXHAUSTED", "namespace rate limit exceeded", "RPS_LIMIT", "frontend.namespaceRPS"),
+        ("RESOURCE_EXHAUSTED", "Persistence Max QPS Reached.", "PERSISTENCE_LIMIT", "persistenceMaxQPS"),
+        ("RESOURCE_EXHAUSTED", "Workflow is busy.", "BUSY_WORKFLOW", "one run at once"),
+        ("UNIMPLEMENTED", STANDALONE, "", "activity.enableStandalone: true"),
+        ("FAILED_PRECONDITION", STANDBY, "", "TEMPORAL_ADDRESS"),
     ],
 )
-async def test_a_temporal_that_refuses_the_api_is_told_with_what_mends_just_that(status: grpc.StatusCode, fix: str) -> None:
+async def test_a_temporal_that_refuses_the_api_is_told_with_what_mends_just_that(
+    status: str, says: str, limit: str, fix: str
+) -> None:
     """Also to an API that was started after that, and never was connected."""
-    server = grpc.server(ThreadPoolExecutor(2), handlers=(Answering(status),))
-    temporal = Temporal({"target_host": f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"})
-    server.start()
-    try:
-        entry = await without_temporal(temporal, TemporalUnavailable("no answer"), NOW)
-    finally:
-        server.stop(0).wait()
-    assert f"Temporal answered {status.name}: Request unauthorized." in entry.observed
+    refusing = Answering(grpc.StatusCode[status], says, limit=limit, method="DescribeNamespace" if limit else "")
+    with serving(refusing) as address:
+        entry = await without_temporal(Temporal({"target_host": address}), TemporalUnavailable("no answer"), NOW)
+    assert f"Temporal answered {status}: {says.rstrip('.')}" in entry.observed
+    assert fix in entry.fix
+    assert ("Usual causes" in entry.observed) == (status in {"UNAUTHENTICATED", "PERMISSION_DENIED"})
+
+
+async def test_a_temporal_without_standalone_activities_is_told_by_what_switches_them_on() -> None:
+    """It answers all else, and the migration goes on."""
+    refusing = Answering(grpc.StatusCode.UNIMPLEMENTED, STANDALONE, method="StartActivityExecution")
+    with serving(refusing) as address:
+        temporal = Temporal({"target_host": address})
+        with pytest.raises(TemporalRefused) as error:
+            await observing.observe(temporal, "orders")
+        entry = await without_temporal(temporal, error.value, NOW)
+    assert entry.observed.startswith("Temporal answered UNIMPLEMENTED: Standalone activity is disabled (asked at")
+    assert "activity.enableStandalone: true" in entry.fix
+
+
+async def test_a_temporal_whose_database_stands_still_is_not_to_be_started() -> None:
+    with serving(hanging := Hanging()) as address:
+        entry = await without_temporal(Temporal({"target_host": address}), TemporalUnavailable("no answer"), NOW)
+        hanging.ended.set()
+    assert entry.fix.startswith("It runs, and cannot work, mostly for its database")
+
+
+async def test_a_temporal_that_gives_nobody_tasks_is_told_and_no_worker_is_missing(
+    settings: ApiSettings, serve: Any, make_migration: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Kubernetes, while the pods of its matching service are away."""
+
+    async def nobody(*_: object) -> None:
+        raise observing.NoWorker
+
+    monkeypatch.setattr("api.blockers.blockers", nobody)
+    away = Answering(grpc.StatusCode.UNAVAILABLE, "Not enough hosts to serve the request", method="DescribeTaskQueue")
+    with serving(away) as address:
+        async with serve(create_app(settings, Temporal({"target_host": address}))) as api:
+            await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+            answer = await blockers(api, record.id)
+    assert "no-worker" not in [code for code, _ in keys(answer)]
+    (entry,) = [item for item in answer["items"] if item["code"] == "temporal-unavailable"]
+    assert "Not enough hosts to serve the request" in entry["observed"]
+    assert "matching service" in entry["fix"]
+
+
+CUT = (
+    'Failed client connect: `get_system_info` call error after connection: Status { code: Unknown, message: "transport error" }'
+)
+
+
+@pytest.mark.parametrize(
+    ("says", "fix"),
+    [
+        ("InvalidCertificate(Expired)", "has run out: renew it at Temporal"),
+        ("InvalidCertificate(UnknownIssuer)", "TEMPORAL_TLS_SERVER_CA_CERT_PATH"),
+        ('InvalidCertificate(NotValidForNameContext { expected: DnsName("localhost") })', "TEMPORAL_TLS_SERVER_NAME"),
+        ("ConnectError(Custom { error: AlertReceived(CertificateExpired) })", "openssl x509"),
+        ("PrivateKeyParseError", "TEMPORAL_TLS_CLIENT_KEY_PATH"),
+        ("ConnectError(Custom { kind: InvalidData, error: InvalidMessage(InvalidContentType) })", "not there"),
+        ('ConnectError("dns error", "failed to lookup address information")', "getent hosts"),
+        ('ConnectError("tcp connect error", Os { code: 111, kind: ConnectionRefused })', "Start Temporal"),
+        (CUT, "TLS was switched on there"),
+        (CUT, "openssl x509"),
+    ],
+)
+async def test_a_connection_that_is_not_made_is_told_with_what_mends_it(
+    says: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise RuntimeError(f"Failed client connect: Server connection error: tonic::transport::Error(Transport, {says})")
+
+    monkeypatch.setattr(Client, "connect", refused)
+    entry = await without_temporal(Temporal({}), TemporalUnavailable("no answer"), NOW)
+    assert (says if says != CUT else "transport error") in entry.observed
     assert fix in entry.fix
 
 
