@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import structlog
@@ -16,9 +16,10 @@ from temporalio.service import RPCStatusCode
 
 from api.answers import Outgoing
 from api.changes import changed_here
+from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import Poller, pid_here, pollers_of, refusal, signs_of
+from api.pollers import Poller, machines_of, pid_here, pollers_of, refusal, signs_of
 from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
@@ -73,18 +74,20 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(_events(wiring, record.id), now), _read(wiring.ledger.commands(record.id), now)
     )
-    looked, (run, unled), unwritable = await asyncio.gather(
-        _look(wiring, record, events, now, until),
+    (looked, looker), (run, unled), unwritable, machines = await asyncio.gather(
+        _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
+        _machines(wiring),
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
     asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
-    known = [*_known(record, seen, run, events, now), *asked, *([unled] if unled is not None else [])]
+    known = [*_known(record, seen, run, events, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
+        found = [*standing.of_machines(machines, looker.by, now), *found]
         if seen is not None:
             found += seen.changed
         else:
@@ -113,12 +116,14 @@ def _known(
     run: RunSeen,
     events: Sequence[Event],
     now: datetime,
+    ahead: timedelta,
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
         yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
-    yield from standing.of_tasks(run.tasks, now)
+    yield from standing.of_tasks(run.tasks, now - ahead)
+    yield from standing.of_clock_here(ahead, now)
     yield from standing.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
         yield from standing.of_steps(events)
@@ -188,6 +193,25 @@ async def _in_time(until: float) -> AsyncIterator[None]:
         pass
     except Exception:
         log.exception("a worker could not be looked at")
+
+
+async def _looked(
+    wiring: Wiring, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
+) -> tuple[BlockersSeen | Blocker, Looker]:
+    asked_at = datetime.now(UTC)
+    looked = await _look(wiring, record, events, now, until)
+    looker = Looker()
+    if isinstance(looked, BlockersSeen) or looked.code != standing.TEMPORAL_UNAVAILABLE:
+        async with _in_time(until):
+            looker = await looker_of(wiring.temporal, record.id, asked_at, datetime.now(UTC))
+    return looked, looker
+
+
+async def _machines(wiring: Wiring) -> list[str]:
+    """One worker of each machine from which somebody asks for tasks that have to be done on that of the nodes."""
+    heard = await asyncio.gather(*(_heard_of(wiring, queue) for queue in (TaskQueue.CLUSTER, TaskQueue.WATCH)))
+    found = machines_of(poller for pollers in heard if isinstance(pollers, tuple) for poller in pollers)
+    return [poller.identity for poller in found.values()]
 
 
 async def _look(

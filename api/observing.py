@@ -102,7 +102,11 @@ async def blockers(
     )
     call = f"{migration_url(migration.id)}/blockers"
     limits = (SOON, CAUSE_LIMIT - SOON)
-    return await look(temporal, ActivityName.FIND_BLOCKERS, asked, BlockersSeen, f"blockers/{migration.id}", call, limits)
+    return await look(temporal, ActivityName.FIND_BLOCKERS, asked, BlockersSeen, blockers_id(migration.id), call, limits)
+
+
+def blockers_id(migration_id: str) -> str:
+    return f"blockers/{migration_id}"
 
 
 async def look(

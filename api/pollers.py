@@ -32,6 +32,8 @@ GONE = Sign("That process has ended", "Its log says why; dmesg, where the kernel
 NOBODYS = "keeperless-nobodys"
 """A task queue on which nothing is ever put: who asks there takes nothing from a worker."""
 POLL = timedelta(seconds=1)
+QUESTION = timedelta(seconds=65)
+"""For how long a worker waits for an answer before it asks again, and is heard of."""
 REFUSED = frozenset({RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED})
 """Said before the question is looked at. Where it may be asked, Temporal finds that a second is too short to wait."""
 MEND = (
@@ -67,6 +69,13 @@ async def pollers_of(temporal: Temporal, queue: TaskQueue) -> tuple[Poller, ...]
         told = (await client.workflow_service.describe_task_queue(asked)).pollers
     known = (Poller(one.identity, one.last_access_time.ToDatetime(UTC)) for one in told)
     return tuple(sorted(known, key=lambda one: one.heard_at))
+
+
+def machines_of(pollers: Iterable[Poller]) -> dict[str, Poller]:
+    """By the name of its machine who was heard last of each from which somebody asks now: a question lasts a minute."""
+    known = sorted(pollers, key=lambda one: one.heard_at)
+    asking = (one for one in known if known[-1].heard_at - one.heard_at < QUESTION)
+    return {named[2]: one for one in asking if (named := IDENTITY.fullmatch(one.identity)) is not None}
 
 
 async def refusal(temporal: Temporal) -> Sign | None:

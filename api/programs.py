@@ -31,7 +31,10 @@ OTHER_SETTINGS = (
     "Start it with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE (or TEMPORAL_PROFILE and temporal.toml) as the API has them, mostly "
     "by the EnvironmentFile of its unit or the HOME of its user. Migrations go on by themselves."
 )
-OTHER_LEDGER = "Give both the same KEEPERLESS_LEDGER_URL, and restart who had the wrong one."
+OTHER_LEDGER = (
+    "Give both the same KEEPERLESS_LEDGER_URL, and restart who had the wrong one. Where it belongs to another installation of "
+    "Keeperless, leave its ledger, and give each installation a TEMPORAL_NAMESPACE of its own."
+)
 
 
 @dataclass(frozen=True)

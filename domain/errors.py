@@ -68,7 +68,8 @@ class OtherLedger(Transient):
     def __init__(self, what: str, place: str) -> None:
         super().__init__(
             f"{what} is not in the ledger of this worker, {place}, though it is in that of whoever asks: they are two. Start "
-            "the worker with the KEEPERLESS_LEDGER_URL that the API has; nothing is done until then"
+            "the worker with the KEEPERLESS_LEDGER_URL that the API has or, where it is another installation's, with a "
+            "TEMPORAL_NAMESPACE of that one's own; nothing is done until then"
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from domain.blocker import Blocker, blocker
-from domain.clocks import is_ahead, is_over
+from domain.clocks import AHEAD, is_ahead, is_over
 from domain.contracts import TaskQueue
 from domain.decisions import StepAction, WaitReason
 from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
@@ -318,6 +318,38 @@ def of_clock(
             "of before (a retry, a pause, the limit after which a lost worker is missed) goes on by itself at "
             f"{latest:%H:%M:%S} UTC by Temporal's clock. To restart workers or Temporal changes nothing: times are kept "
             "as they were written. POST /migrations/{id}/hold, then /resume, ends a pause between two tries of a step.",
+            since=now,
+        )
+
+
+def of_clock_here(ahead: timedelta, now: datetime) -> Iterator[Blocker]:
+    """Of an API whose clock is ahead of Temporal's all that is told by its clock would seem old."""
+    if ahead > AHEAD:
+        yield blocker(
+            MACHINE,
+            "the clock of the API's machine",
+            observed=f"it is {ahead.total_seconds():.0f} s ahead of that of Temporal's machine",
+            expected="clocks that agree",
+            fix="Compare both with a third one (`timedatectl`, `chronyc tracking`), and set right the one that is wrong. Times "
+            "that the API writes down are off by so much until then; migrations go by Temporal's.",
+            since=now,
+        )
+
+
+def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[Blocker]:
+    """`workers`: one of each machine from which keeperless-activities asks for tasks, and `looker` the one that has looked. It
+    looks at its own machine, so that on another one every node seems down.
+    """
+    if len(workers) > 1:
+        looked = f". What is told here was seen by {looker}" if looker else ""
+        yield blocker(
+            MACHINE,
+            "keeperless-activities",
+            observed=f"tasks for the nodes go to machines of several names: {', '.join(workers)}{looked}"[:MOST_OBSERVED],
+            expected="keeperless-activities on the machine of the nodes only",
+            fix="Before anything is done to a node: stop the one that is not on the nodes' machine, for it sees none of them, "
+            "and ask again. Where it belongs to another installation of Keeperless, give each installation a namespace of "
+            "Temporal's of its own (TEMPORAL_NAMESPACE). Containers of one machine that all see the nodes may go on.",
             since=now,
         )
 

@@ -94,6 +94,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
     monkeypatch.setattr(standing, "UNTAKEN", timedelta(hours=1))
     monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
+    monkeypatch.setattr(pollers, "QUESTION", timedelta(0))  # Workers of the tests before are remembered.
 
 
 async def migrating(api: Any, stable_samples: int = 3) -> str:
@@ -372,10 +373,10 @@ async def endless() -> None:
 async def nothing() -> None: ...
 
 
-async def until_heard_of(client: Client, identity: str) -> None:
+async def until_heard_of(client: Client, identity: str, queue: TaskQueue = TaskQueue.WATCH) -> None:
     asked = DescribeTaskQueueRequest(
         namespace=client.namespace,
-        task_queue=TaskQueueName(name=TaskQueue.WATCH),
+        task_queue=TaskQueueName(name=queue),
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
     )
     async with asyncio.timeout(60):
@@ -513,6 +514,54 @@ async def test_an_activity_between_two_attempts_is_told_with_its_error_and_misse
 async def test_of_a_worker_elsewhere_nothing_is_looked_for_here(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
     assert "No process of" not in told["no-worker"]["observed"]
+
+
+class AMinuteAhead(datetime):
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        return datetime.now(tz) + timedelta(minutes=1)
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_an_api_whose_clock_is_ahead_misses_no_worker_for_that(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC)
+    fresh = an_activity(begun_at=now, due_at=now, taken_at=now, worker="7@elsewhere", heard_at=now)
+
+    async def run_seen(*_: object) -> RunSeen:
+        return RunSeen(is_running=True, tasks=(fresh, replace(fresh, taken_at=None, worker="", heard_at=None)))
+
+    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=30))
+    monkeypatch.setattr(standing, "SILENT", timedelta(seconds=30))
+    monkeypatch.setattr("api.blockers.run_seen", run_seen)
+    monkeypatch.setattr("api.blockers.datetime", AMinuteAhead)
+    answer = await blockers(api, await migrating(api))
+    assert keys(answer) == [("node-down", "broker-2"), ("machine", "the clock of the API's machine")]
+    (seconds,) = re.findall(r"it is (\d+) s ahead", answer["items"][1]["observed"])
+    assert 55 < int(seconds) < 90
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_worker_on_another_machine_is_told_before_what_it_takes_for_trouble(
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "QUESTION", timedelta(seconds=65))
+    migration_id = await migrating(api)
+    async with Worker(temporal_client, task_queue=TaskQueue.CLUSTER, activities=[nothing], identity="77@laptop"):
+        await until_heard_of(temporal_client, "77@laptop", TaskQueue.CLUSTER)
+        answer = await blockers(api, migration_id)
+    assert keys(answer) == [("machine", "keeperless-activities"), ("node-down", "broker-2")]
+    assert "77@laptop" in answer["items"][0]["observed"]
+    assert f"was seen by {os.getpid()}@{socket.gethostname()}" in answer["items"][0]["observed"]
+
+
+def test_a_machine_that_asks_no_more_is_none_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pollers, "QUESTION", timedelta(seconds=65))
+    heard = [
+        Poller(f"{pid}@{host}", NOW - timedelta(seconds=ago)) for pid, host, ago in ((1, "a", 3), (2, "a", 9), (3, "b", 70))
+    ]
+    assert list(pollers.machines_of([*heard, Poller("keeperless", NOW)])) == ["a"]
+    assert pollers.machines_of(heard)["a"].identity == "1@a"
+    assert pollers.machines_of(()) == {}
 
 
 @pytest.mark.usefixtures("watcher", "worker")

@@ -25,7 +25,9 @@ from domain.standing import (
     PendingTask,
     in_hand,
     of_clock,
+    of_clock_here,
     of_commands,
+    of_machines,
     of_refused,
     of_run,
     of_steps,
@@ -263,6 +265,22 @@ def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: l
     assert "comes in 3600 s" in entry.observed
     assert f"goes on by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
     assert "changes nothing" in entry.fix
+
+
+def test_an_api_whose_clock_is_ahead_is_told_once_it_matters() -> None:
+    (entry,) = of_clock_here(timedelta(seconds=60), NOW)
+    assert (entry.code, entry.object) == ("machine", "the clock of the API's machine")
+    assert entry.observed == "it is 60 s ahead of that of Temporal's machine"
+    assert "chronyc" in entry.fix
+    assert list(of_clock_here(timedelta(seconds=4), NOW)) == []
+
+
+def test_tasks_of_nodes_that_go_to_several_machines_are_told_with_who_has_looked() -> None:
+    (entry,) = of_machines(["812@kafka-a", "77@laptop"], "77@laptop", NOW)
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
+    assert "812@kafka-a, 77@laptop. What is told here was seen by 77@laptop" in entry.observed
+    assert "TEMPORAL_NAMESPACE" in entry.fix
+    assert list(of_machines(["812@kafka-a"], "812@kafka-a", NOW)) == []
 
 
 def test_a_retry_that_is_due_soon_and_clocks_that_agree_are_no_entry() -> None:
