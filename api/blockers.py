@@ -18,7 +18,7 @@ from api.answers import Outgoing
 from api.changes import changed_here
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
-from api.pending import RunSeen, run_seen
+from api.pending import RunSeen, in_work, run_seen
 from api.pollers import Poller, machines_of, pid_here, pollers_of, refusal, signs_of
 from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
@@ -42,6 +42,10 @@ ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
 NO_TROUBLE = frozenset({standing.APPROVAL, standing.SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
+LIMITED = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
+"""Queues of work that takes long, of which a worker does only so much at once."""
+MOST_RUNS = 20
+"""That are asked for what is in work of them."""
 PAGE = 1000
 """Events read at a time."""
 
@@ -275,7 +279,7 @@ async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float
         if isinstance(heard, TemporalUnavailable):
             found.unsaid = heard
             return found
-        found.signs = (refused,) if refused is not None else ()
+        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now)
         poller = heard[-1] if heard else None
         if poller is not None:
             found.words.append(poller.in_words(now))
@@ -285,6 +289,15 @@ async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float
             program = standing.PROGRAM_OF[queue]
             found.signs += await signs_of_program(program, wiring.temporal, wiring.settings.ledger_url, known)
     return found
+
+
+async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime) -> tuple[Sign, ...]:
+    """A worker that has all that it does at once asks for no more, and its log says nothing of it."""
+    if queue not in LIMITED:
+        return ()
+    active = list(wiring.caretaker.last_read.values())[:MOST_RUNS]
+    sign = standing.of_work(await in_work(wiring.temporal, active, queue), now)
+    return (sign,) if sign is not None else ()
 
 
 async def _heard_of(wiring: Wiring, queue: TaskQueue) -> tuple[Poller, ...] | TemporalUnavailable:

@@ -2,8 +2,9 @@
 were paused by somebody.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -131,6 +132,26 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
         tasks = [unasked, *(task for task in tasks if task.queue != TaskQueue.MIGRATIONS)]
         return RunSeen(is_running=True, tasks=tuple(tasks))
     return RunSeen(is_running=True, is_led=unasked is None, tasks=tuple(tasks))
+
+
+async def in_work(
+    temporal: Temporal, records: Sequence[MigrationRecord], queue: TaskQueue
+) -> list[tuple[str, standing.PendingTask]]:
+    """What workers of a queue have in work of these migrations' runs, each with its cluster. Nothing where Temporal does not
+    say.
+    """
+    with suppress(TemporalRefused, TemporalUnavailable):
+        async with temporal.answering() as client:
+            asked = (described(client, record.workflow_id) for record in records)
+            runs = await asyncio.gather(*asked, return_exceptions=True)
+        found = [
+            (record.cluster, _task(activity, record.workflow_id))
+            for record, run in zip(records, runs, strict=True)
+            if not isinstance(run, BaseException)
+            for activity in run.pending_activities
+        ]
+        return [(cluster, task) for cluster, task in found if task.queue == queue and task.worker]
+    return []
 
 
 async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:

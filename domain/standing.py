@@ -55,6 +55,9 @@ MOVED = frozenset({"held", "resumed", "phase-entered"})
 SILENT = timedelta(seconds=10)
 """A worker that is at a task says so every seven seconds at the latest."""
 
+MOST_TOLD = 4
+"""Of tasks in work."""
+
 STANDS = timedelta(minutes=2)
 """How long an attempt may be at one and the same before it is told what that is."""
 
@@ -263,6 +266,22 @@ def is_untaken(task: PendingTask, now: datetime) -> bool:
     """Whether it lies there for too long. An attempt after another may be due later: Temporal pauses before it."""
     is_due = task.attempt == 1 or task.due_at <= now
     return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN)
+
+
+def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | None:
+    """Workers that live, and take no more: they have as many in work as they do at once. `tasks`: with their clusters. Of who
+    is silent nobody knows whether he lives.
+    """
+    alive = [(cluster, task) for cluster, task in tasks if task.heard_at and not is_over(task.heard_at, now, SILENT)]
+    if not alive:
+        return None
+    told = [f"{task.worker} at {task.what} of {cluster} since {task.taken_at:%H:%M:%S} UTC" for cluster, task in alive]
+    return Sign(
+        f"Who takes tasks there lives, and has {len(told)} in work: {'; '.join(told[:MOST_TOLD])}",
+        "Do not restart it for this: if it has as many in work as it does at once (KEEPERLESS_MAX_EFFECTS of "
+        "keeperless-activities, 8 where nothing is set; keeperless-checks does 4), it takes the next when one of them ends. "
+        "Mend what those wait for, which the blockers of their migrations tell, or give it more at once.",
+    )
 
 
 def _silent(task: PendingTask, since: timedelta) -> Blocker:

@@ -565,6 +565,18 @@ def test_a_machine_that_asks_no_more_is_none_of_several(monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("watcher", "worker")
+async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def in_work(*_: object) -> list[tuple[str, PendingTask]]:
+        now = datetime.now(UTC)
+        return [("other", an_activity(taken_at=now, worker="7@elsewhere", heard_at=now))]
+
+    monkeypatch.setattr("api.blockers.in_work", in_work)
+    told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
+    assert "has 1 in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
+    assert told["no-worker"]["fix"].startswith("Do not restart it for this")
+
+
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_an_activity_with_much_to_do_is_no_trouble_that_a_change_would_explain(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -416,6 +416,10 @@ async def test_who_is_at_a_task_is_known_and_when_it_said_so_last(api: Any, temp
         assert task.heard_at is not None
         assert task.taken_at is not None
         assert task.heard_at >= task.taken_at
+        gone = record.model_copy(update={"workflow_id": "cluster/gone"})
+        found = await pending.in_work(api.wiring.temporal, [gone, record], TaskQueue.WATCH)
+        assert [(cluster, at.what, at.worker) for cluster, at in found] == [(record.cluster, "watch", "7@elsewhere")]
+        assert await pending.in_work(api.wiring.temporal, [record], TaskQueue.CLUSTER) == []
 
 
 def test_a_look_by_another_release_is_told_as_such() -> None:

@@ -33,6 +33,7 @@ from domain.standing import (
     of_steps,
     of_tasks,
     of_waiting,
+    of_work,
     rolled,
 )
 from domain.vital_signs import Sign
@@ -265,6 +266,16 @@ def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: l
     assert "comes in 3600 s" in entry.observed
     assert f"goes on by itself at {NOW + timedelta(hours=1):%H:%M:%S} UTC" in entry.fix
     assert "changes nothing" in entry.fix
+
+
+def test_a_worker_that_has_all_that_it_does_at_once_is_told_with_what_that_is() -> None:
+    busy = task(what="roll_node", worker="812@a", taken_at=AN_HOUR_AGO, heard_at=NOW - timedelta(seconds=3))
+    sign = of_work([("orders", busy), ("other", replace(busy, heard_at=NOW - timedelta(minutes=1)))], NOW)
+    assert sign is not None
+    assert f"has 1 in work: 812@a at roll_node of orders since {AN_HOUR_AGO:%H:%M:%S} UTC" in sign.observed
+    assert "KEEPERLESS_MAX_EFFECTS" in sign.fix
+    assert of_work([("orders", replace(busy, heard_at=None))], NOW) is None
+    assert of_work([], NOW) is None
 
 
 def test_an_api_whose_clock_is_ahead_is_told_once_it_matters() -> None:
