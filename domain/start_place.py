@@ -23,7 +23,8 @@ class StartUnit(ObservedPart):
 
 class StartPlace(ObservedPart):
     """`unit`: `None` where that is none of systemd's. `read_only`: of the directories that the node writes into, those that can
-    only be read in the mounts of whatever is started there. `budgets`: by kind and where each holds, what is used and the most.
+    only be read in the mounts of whatever is started there, though their file systems can be written. `budgets`: by kind and
+    where each holds, what is used and the most.
     """
 
     unit: StartUnit | None

@@ -46,7 +46,7 @@ UNLIMITED = 2**60
 def place(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "unit": unit(),
-        "read_only": [path for path in request["folders"] if is_read_only(path)],
+        "read_only": [path for path in request["folders"] if is_read_only_here(path)],
         "budgets": [found for found in budgets() if found[3] > 0],
     }
 
@@ -103,14 +103,15 @@ def said(*command: str, is_users: bool = False) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def is_read_only(path: str) -> bool:
-    """By the mounts that this program sees. Where it is not there yet: of the nearest one above."""
-    while not os.path.exists(path) and path != "/":  # noqa: PTH110
-        path = os.path.dirname(path) or "/"  # noqa: PTH120
-    try:
-        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
+def is_read_only_here(path: str) -> bool:
+    """By the mounts that this program sees, and by these alone: its file system can be written (proc(5), mountinfo)."""
+    path, best, found = os.path.realpath(path) + "/", 0, False
+    for line in (text("/proc/self/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), left.split()[4])
+        if path.startswith(point.rstrip("/") + "/") and len(point) >= best:
+            best, found = len(point), "ro" in left.split()[5].split(",") and "rw" in right.split()[-1].split(",")
+    return found
 
 
 def budgets() -> Iterator[Budget]:

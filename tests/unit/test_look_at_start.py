@@ -59,14 +59,18 @@ def test_what_would_be_started_here() -> None:
     assert 0 < budgets["machine-tasks"][0] <= budgets["machine-tasks"][1]
 
 
-@pytest.mark.parametrize(
-    ("flags", "found"), [(os.ST_RDONLY, ["/var/lib/kafka", "/nowhere/below"]), (0, [])], ids=["read-only", "writable"]
-)
-def test_directories_that_can_only_be_read_from_here(flags: int, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one that is not there yet it is the nearest above."""
-    told = os.statvfs_result((4096, 4096, 1, 1, 1, 1, 1, 1, flags, 255))
-    monkeypatch.setattr(os, "statvfs", lambda path: told)
-    assert look_at_start.place({"folders": ["/var/lib/kafka", "/nowhere/below"]})["read_only"] == found
+def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ProtectSystem=strict with ReadWritePaths=/var/log mounts them; beside a disk that is read-only for everybody."""
+    mounts = (
+        "22 1 8:1 / / ro,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+        "23 22 8:1 /var/log /var/log rw,relatime shared:2 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+        "24 22 8:2 / /my\\040disk ro,relatime - xfs /dev/sdb1 rw,attr2\n"
+        "25 22 8:3 / /failed ro,relatime - ext4 /dev/sdc1 ro,errors=remount-ro\n"
+    )
+    monkeypatch.setattr(look_at_start, "text", {"/proc/self/mountinfo": mounts}.get)
+    folders = ["/nowhere/kafka", "/var/log/kafka", "/my disk/1", "/failed/1", "/var/logs"]
+    found = look_at_start.place({"folders": folders})["read_only"]
+    assert found == ["/nowhere/kafka", "/my disk/1", "/var/logs"]
 
 
 def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
