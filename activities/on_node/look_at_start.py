@@ -82,13 +82,20 @@ def unit() -> dict[str, Any] | None:
 
 
 def does_not_linger() -> bool:
-    return "Linger=no" in said("loginctl", "show-user", "--property=Linger", str(os.getuid()))
+    return "Linger=no" in said("loginctl", "show-user", "--property=Linger", who_has_logged_in())
 
 
 def are_sessions_killed() -> bool:
-    """KillUserProcesses= of logind.conf(5)."""
+    """KillUserProcesses= of logind.conf(5), which leaves root's alone."""
     logind = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
-    return said("busctl", "get-property", *logind, "KillUserProcesses").strip() == "b true"
+    told = said("busctl", "get-property", *logind, "KillUserProcesses")
+    return told.strip() == "b true" and who_has_logged_in() != "0"
+
+
+def who_has_logged_in() -> str:
+    """His number, whoever he has become since."""
+    found = re.search(r"/user-(\d+)\.slice/", text(CONTROL_GROUPS) or "")
+    return found.group(1) if found else ""
 
 
 def said(*command: str, is_users: bool = False) -> str:

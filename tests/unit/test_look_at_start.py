@@ -214,10 +214,12 @@ def test_whom_a_stop_of_our_unit_would_end(
 @pytest.mark.parametrize(
     ("groups", "programs", "ends"),
     [
-        ("user.slice/user-0.slice/session-3.scope", {"busctl": "echo b true"}, True),
-        ("user.slice/user-0.slice/session-3.scope", {"busctl": "echo b false"}, None),
+        ("user.slice/user-1000.slice/session-3.scope", {"busctl": "echo b true"}, True),
+        ("user.slice/user-0.slice/session-3.scope", {"busctl": "echo b true"}, None),
+        ("user.slice/user-1000.slice/session-3.scope", {"busctl": "echo b false"}, None),
         ("user.slice/user-0.slice/user@0.service/app.slice/vte-spawn-4.scope", {"loginctl": "echo Linger=no"}, True),
         ("user.slice/user-0.slice/user@0.service/app.slice/k.service", {"loginctl": "echo Linger=no"}, True),
+        ("user.slice/user-7.slice/user@7.service/app.slice/k.service", {"loginctl": "[ $3 = 7 ] && echo Linger=no"}, True),
         ("user.slice/user-0.slice/user@0.service/app.slice/k.service", {"loginctl": "echo Linger=yes"}, False),
         ("system.slice/k.service", {"loginctl": "echo Linger=no", "busctl": "echo b true"}, False),
     ],
