@@ -78,9 +78,8 @@ class TemporalRefused(Permanent):
     """Temporal answered, and said no. `said`: in its words. `why`: what is known besides, in place of the usual causes."""
 
     def __init__(self, status: RPCStatusCode, said: str, why: str = "") -> None:
-        words = f"{TEMPORAL_SAID} {status.name}: {said}"
         causes = why or ("" if status in SAYS_ALL else USUAL)
-        super().__init__(f"{words}. {causes}" if causes else words)
+        super().__init__(f"{TEMPORAL_SAID} {status.name}: {said}. {causes}".rstrip())
         self.status, self.said = status, said
 
 

@@ -97,6 +97,10 @@ NOT_SERVED = (
     "Set activity.enableStandalone: true in its dynamic configuration; where it is too old for that, upgrade it; and let a "
     "proxy before it pass StartActivityExecution. Migrations go on meanwhile; only what the API asks of workers fails."
 )
+NO_TEMPORAL = (
+    "What answers there does not know what every Temporal knows: it is something else, or a proxy that does not pass its "
+    "WorkflowService. Correct TEMPORAL_ADDRESS and restart the API, or mend the proxy. Nothing is lost meanwhile."
+)
 OTHER_CLUSTER = (
     "Mend what Temporal says. Where it names another cluster of Temporal as the active one, the namespace was failed over: let "
     "TEMPORAL_ADDRESS of the API and of the workers lead there, and restart them, or fail it back. Nothing is lost meanwhile."
@@ -124,6 +128,8 @@ async def without_temporal(temporal: Temporal, error: Fault, now: datetime) -> B
         await temporal.ping()
     except (TemporalUnavailable, TemporalRefused) as simplest:
         error = simplest
+        if error.status is RPCStatusCode.UNIMPLEMENTED:
+            return _entry(temporal, str(error), NO_TEMPORAL, now)
     error, fix = await _with_fix(temporal, error)
     return _entry(temporal, str(error), fix, now)
 

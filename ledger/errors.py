@@ -26,9 +26,9 @@ MEND = "Mend what it says. The log of the database has more. Nothing is lost mea
 """What to do about a database of which nothing else is known."""
 
 LOCKED = (
-    "Somebody else keeps a lock. Find who, and what it is at: `fuser` on the file of SQLite, pg_blocking_pids() and "
-    "pg_stat_activity of PostgreSQL. End it where it stands still or idles, and let it end where it works, as a backup does. "
-    "Nothing is lost meanwhile: migrations go on where they stood."
+    "Somebody else keeps a lock. Find who, and what it is at: `fuser` on the file of SQLite, which Keeperless' own programs "
+    "have open too; pg_blocking_pids() and pg_stat_activity of PostgreSQL. End it where it stands still or idles, and let it "
+    "end where it works, as a backup does. Nothing is lost meanwhile: migrations go on where they stood."
 )
 
 RESTORE = (

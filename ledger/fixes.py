@@ -9,7 +9,7 @@ from ledger.errors import LOCKED, MEND
 class Stage(StrEnum):
     """How far a call to the database is, and in words what has not come where it stands still."""
 
-    WAITING = "it did not come to this call, for others of this process were before it"
+    WAITING = "others of this process were before this call, and did not end"
     CONNECTING = "no connection"
     WORKING = "no answer"
     COMMITTING = "its commit was not confirmed"

@@ -654,7 +654,7 @@ STANDBY = "Namespace: orders is active in cluster: B, while current cluster A is
         ("RESOURCE_EXHAUSTED", "namespace rate limit exceeded", "RPS_LIMIT", "frontend.namespaceRPS"),
         ("RESOURCE_EXHAUSTED", "Persistence Max QPS Reached.", "PERSISTENCE_LIMIT", "persistenceMaxQPS"),
         ("RESOURCE_EXHAUSTED", "Workflow is busy.", "BUSY_WORKFLOW", "one run at once"),
-        ("UNIMPLEMENTED", STANDALONE, "", "activity.enableStandalone: true"),
+        ("UNIMPLEMENTED", "unknown service WorkflowService", "", "it is something else, or a proxy"),
         ("FAILED_PRECONDITION", STANDBY, "", "TEMPORAL_ADDRESS"),
     ],
 )
@@ -678,7 +678,7 @@ async def test_a_temporal_without_standalone_activities_is_told_by_what_switches
         with pytest.raises(TemporalRefused) as error:
             await observing.observe(temporal, "orders")
         entry = await without_temporal(temporal, error.value, NOW)
-    assert entry.observed.startswith("Temporal answered UNIMPLEMENTED: Standalone activity is disabled (asked at")
+    assert entry.observed.startswith("Temporal answered UNIMPLEMENTED: Standalone activity is disabled. (asked at")
     assert "activity.enableStandalone: true" in entry.fix
 
 
