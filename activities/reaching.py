@@ -6,6 +6,7 @@ import ipaddress
 import os
 import re
 import socket
+import ssl
 import time
 
 from domain.errors import Obstacle, Transient
@@ -51,6 +52,12 @@ def own_fault(error: OSError, where: str) -> Transient | None:
     why = "; ".join(os.strerror(number) for number in sorted(numbers))
     message = f"the host of keeperless-activities cannot open a connection to {where}: {why}. {GIVE}"
     return Transient(message, obstacle=Obstacle.OURS)
+
+
+def words_of_tls(error: ssl.SSLError) -> str:
+    """What is wrong with the certificate, or with the protocol: no secret is in it."""
+    told = getattr(error, "verify_message", None) or getattr(error, "reason", None) or (error.args[-1] if error.args else "")
+    return str(told).replace("_", " ").lower() or type(error).__name__
 
 
 def _numbers(error: OSError) -> set[int]:

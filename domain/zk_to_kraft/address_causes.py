@@ -3,6 +3,7 @@
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.machine_notes import OURS
+from domain.standing import MACHINE
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 
 HOW_TO_CORRECT = (
@@ -28,11 +29,13 @@ def unresolved_cause(looked: Looked) -> Cause:
     names = "; ".join(f"{host}: {words}" for host, words in sorted(known.items()))
     more = [why for why in parts if not any(host in why.lower() for host in known)]
     told = ". ".join(filter(None, [f"names are not resolved there: {names}" if names else "", *more]))
+    nodes = [*(node.metrics.url for node in looked.spec.nodes), *(f"{c.host}:{c.port}" for c in looked.spec.controllers)]
     return cause(
         looked,
-        WaitReason.PART_UNKNOWN,
+        MACHINE,
         OURS,
-        *OF_OTHERS,
+        *([WaitReason.PART_UNKNOWN] if looked.observation.unanswered else []),
+        *(OF_OTHERS if parts or any(map(looked.is_unresolved, nodes)) else ()),
         observed=told[:1000],
         expected="its machine resolves every name that it is to ask at, at once",
         fix="Nothing is known of who has that name; restart nobody. On the machine of keeperless-activities: `getent hosts "
@@ -47,8 +50,9 @@ def lacking_cause(looked: Looked) -> Cause:
     parts = [part.why for part in looked.observation.unanswered if part.obstacle is Obstacle.OURS]
     return cause(
         looked,
-        WaitReason.PART_UNKNOWN,
+        MACHINE,
         OURS,
+        WaitReason.PART_UNKNOWN,
         *OF_OTHERS,
         observed="; ".join(parts)[:1000],
         expected="it can connect to every node",

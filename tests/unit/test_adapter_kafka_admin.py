@@ -131,7 +131,7 @@ def failed(error: KafkaError, cause: Exception | None = None) -> KafkaError:
     ("error", "obstacle", "words"),
     [
         (
-            failed(KafkaConnectionError("TLS: certificate has expired"), ssl.SSLError("x")),
+            failed(KafkaConnectionError("TLS: certificate has expired"), ssl.SSLError(1, "certificate has expired")),
             Obstacle.TLS,
             "certificate has expired",
         ),

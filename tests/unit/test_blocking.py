@@ -143,7 +143,7 @@ async def test_a_name_that_is_not_resolved_is_named_and_costs_nobody_the_answer(
     cluster.faults.silent_kafka = False
     controller = cluster.spec.controllers[0].host
     seen = await found(cluster, listeners=Knocked(unresolved=controller))
-    assert keys(seen) == [("part-unknown", "keeperless-activities")]
+    assert keys(seen) == [("machine", "keeperless-activities")]
     assert f"{controller}: Name or service not known" in seen.blockers[0].observed
 
 

@@ -9,9 +9,9 @@ from domain.errors import Obstacle
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.causes import Hints, Looked, Serving
 from domain.zk_to_kraft.situation import situation_of
-from tests.unit.conftest import Point, cluster_spec, observation, stopped, with_kafka, with_part, with_zookeeper
+from tests.unit.conftest import CONNECT, Point, cluster_spec, observation, stopped, with_kafka, with_part, with_zookeeper
 
 SPEC = cluster_spec()
 POLICY = MigrationPolicy()
@@ -141,13 +141,23 @@ def test_a_name_that_is_not_resolved_is_one_entry_of_our_own_machine() -> None:
     hints = Hints(unresolved={"kafka-1": "Temporary failure in name resolution"})
     looked = Looked(seen, spec, POLICY, situation_of(seen, spec, POLICY), hints)
     (entry,) = blockers_of(looked)[0]
-    assert (entry.code, entry.object) == ("part-unknown", "keeperless-activities")
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
     assert "kafka-1: Temporary failure in name resolution" in entry.observed
     assert ("resolvectl status" in entry.fix, "firewall" in entry.fix) == (True, False)
 
 
 def test_a_name_that_nothing_is_asked_at_in_vain_is_no_entry() -> None:
     assert entries(DUAL, unresolved={"kafka-9": "Name or service not known"}) == []
+
+
+def test_a_member_whose_name_is_gone_explains_no_lag() -> None:
+    address = CONNECT.partition(",")[0].replace("127.0.0.1", "zk")
+    spec = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"connect": f"{address},zk2:1,zk3:1"})})
+    hints = Hints(unresolved={"zk": "Name or service not known"}, servers={address: Serving.UNREACHED, "zk2:1": Serving.YES})
+    looked = Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY), hints)
+    found, explained = blockers_of(looked)
+    assert [(entry.code, entry.object) for entry in found] == [("machine", "keeperless-activities")]
+    assert explained == frozenset()
 
 
 def test_a_controller_whose_name_is_not_resolved_is_not_told_to_be_shut() -> None:

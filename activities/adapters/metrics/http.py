@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
-from activities.reaching import SLOW_SECONDS, own_fault, resolve
+from activities.reaching import SLOW_SECONDS, own_fault, resolve, words_of_tls
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 
@@ -63,15 +63,10 @@ def _unanswered(where: str, error: httpx.HTTPError) -> Transient:
     """In the words of the operating system, or of TLS: they hold no address and no secret."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
-            return Transient(f"{where}: no TLS comes about ({_of_tls(cause)})", obstacle=Obstacle.TLS)
+            return Transient(f"{where}: no TLS comes about ({words_of_tls(cause)})", obstacle=Obstacle.TLS)
         if isinstance(cause, OSError) and (cause.errno is not None):
             return own_fault(cause, where) or Transient(f"{where}: does not answer ({os.strerror(cause.errno)})")
     return Transient(f"{where}: does not answer ({type(error).__name__})")
-
-
-def _of_tls(error: ssl.SSLError) -> str:
-    told = getattr(error, "verify_message", None) or error.reason or (error.args[-1] if error.args else "")
-    return str(told).replace("_", " ").lower() or type(error).__name__
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
