@@ -20,6 +20,9 @@ OUR_OWN = frozenset({errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOB
 GIVE = "Give it what it lacks: open files (ulimit -n), local ports (`ss -s`, net.ipv4.ip_local_port_range), memory for sockets"
 
 
+NO_THREAD = "keeperless-activities, whose threads all wait for something else, as for files that hang, has had none free"
+
+
 class Unresolved(Transient):
     """`words`: why a name is not resolved here."""
 
@@ -30,18 +33,25 @@ class Unresolved(Transient):
 
 
 async def resolve(host: str, seconds: float) -> float:
-    """How long it took. `Transient` where the name is not resolved, or not in time."""
-    begun = time.monotonic()
+    """How long it took. `Unresolved`, also where no answer came in time; `Transient` where nobody was free to ask."""
     if _is_address(host):
         return 0.0
+    begun: list[float] = []
+
+    def ask() -> None:
+        begun.append(time.monotonic())
+        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+
     try:
         async with asyncio.timeout(seconds):
-            await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            await asyncio.to_thread(ask)
     except TimeoutError as error:
+        if not begun:
+            raise Transient(f"{NO_THREAD} within {seconds:g} s to resolve {host}", obstacle=Obstacle.OURS) from error
         raise Unresolved(host, f"no answer within {seconds:g} s") from error
     except (socket.gaierror, UnicodeError) as error:
         raise Unresolved(host, words_of(error)) from error
-    return time.monotonic() - begun
+    return time.monotonic() - begun[0]
 
 
 def own_fault(error: OSError, where: str) -> Transient | None:

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from activities.reaching import Unresolved, own_fault, resolve
+from domain.errors import Transient
 
 KNOCK_SECONDS = 1.0
 """A living server on the way to it accepts within milliseconds, also while its process is stopped: the kernel does it."""
@@ -37,4 +38,6 @@ class TcpListeners:
             await resolve(host, NAME_SECONDS)
         except Unresolved as error:
             return error.words
+        except Transient:
+            return None
         return None

@@ -8,11 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from activities.adapters.listeners import TcpListeners
+from activities.reaching import resolve
 from activities.strangers import answering
 from domain.errors import Obstacle, Transient
 from playground.fakes.cluster import FakeCluster
@@ -68,6 +71,19 @@ async def test_a_name_that_is_not_resolved_says_nothing_of_who_has_it() -> None:
     assert raised.value.obstacle is Obstacle.UNRESOLVED
     assert await listeners.why_unresolved("no-such-host.invalid")
     assert [await listeners.why_unresolved(host) for host in ("localhost", "127.0.0.1", "::1")] == [None, None, None]
+
+
+async def test_who_has_no_thread_to_ask_with_blames_no_name() -> None:
+    loop, is_over = asyncio.get_running_loop(), threading.Event()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    hangs = loop.run_in_executor(None, is_over.wait)
+    try:
+        with pytest.raises(Transient, match="had none free within") as raised:
+            await resolve("localhost", 0.2)
+        assert raised.value.obstacle is Obstacle.OURS
+    finally:
+        is_over.set()
+        await hangs
 
 
 async def test_a_lost_host_without_a_name_keeps_nobody_from_the_way_back() -> None:
