@@ -107,7 +107,7 @@ async def test_an_order_is_refused_for_good_only_by_who_answers_otherwise(
     finally:
         server.stop(0).wait()
     assert answer.status is becomes
-    assert answer.because.startswith(f"Temporal answered {status.name}: Request unauthorized.")
+    assert answer.because.startswith(f"Temporal answered {status.name}: Request unauthorized")
 
 
 async def test_a_namespace_that_is_not_there_refuses_no_order(api: Any, temporal_address: str) -> None:

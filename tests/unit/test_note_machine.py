@@ -492,6 +492,10 @@ QUERY, BY_ID, INFO = 16, 13, 15
 
 
 def test_who_has_started_it_is_no_change_of_its_environment() -> None:
-    with subprocess.Popen(["sleep", "60"], env={"HOME": "/root", "LOGNAME": "root", "KAFKA_OPTS": "-Dx"}) as process:
+    variables = {"HOME": "/root", "LOGNAME": "root", "KAFKA_OPTS": "-Dx"}
+    with subprocess.Popen(["cat"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"it runs\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"it runs\n"
         assert note_machine.environment(f"/proc/{process.pid}") == {"KAFKA_OPTS": "(not shown)"}
         process.kill()
