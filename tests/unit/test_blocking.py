@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import forgotten_topics, hints, unwritten
+from activities import forgotten_topics, hints, machine_hints, machine_notes, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking, _as_seen_before
 from activities.machine_notes import MachineNotes
@@ -23,16 +23,34 @@ from domain.observation import Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
+from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
-from tests.unit.conftest import Point, cluster_spec, observation
+from tests.unit.conftest import Point, cluster_spec, observation, signs_of
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
+
+
+@pytest.fixture(autouse=True)
+def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else runs where these tests do is nobody's cause."""
+    looks: list[dict[str, Any]] = []
+    look_here = machine_notes.look_here
+
+    async def look_once() -> dict[str, Any]:
+        looks[:] = looks or [await look_here()]
+        return looks[0]
+
+    async def watch_ourselves() -> VitalSigns:
+        return signs_of()
+
+    monkeypatch.setattr(machine_notes, "look_here", look_once)
+    monkeypatch.setattr(machine_hints, "watch_ourselves", watch_ourselves)
 
 
 class Ledger(LedgerInMemory):
