@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -134,7 +134,7 @@ def _watched(pid: int) -> VitalSigns:
 
 
 def _of_process(pid: int, signs: Iterable[Sign]) -> tuple[Sign, ...]:
-    return tuple(Sign(f"Of its process {pid}: {sign.observed}", sign.fix, sign.is_slight) for sign in signs)
+    return tuple(replace(sign, observed=f"Of its process {pid}: {sign.observed}") for sign in signs)
 
 
 def _standstill_of(pid: int, status: str) -> tuple[Sign, ...]:

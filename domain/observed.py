@@ -29,9 +29,7 @@ class Unanswered(ObservedPart):
 
     @property
     def in_words(self) -> str:
-        more = (
-            ". This answer could not wait longer, the migration's own looks do: much to be told, or a long way, may take that"
-        )
+        more = ". This look had less time than the migration's own: a large answer, or a slow network, may be all"
         return self.why + (more if self.is_cut_short else "")
 
 

@@ -281,6 +281,7 @@ def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | N
         "Do not restart it for this: if it has as many in work as it does at once (KEEPERLESS_MAX_EFFECTS of "
         "keeperless-activities, 8 where nothing is set; keeperless-checks does 4), it takes the next when one of them ends. "
         "Mend what those wait for, which the blockers of their migrations tell, or give it more at once.",
+        is_cure=True,
     )
 
 

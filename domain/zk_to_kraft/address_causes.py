@@ -7,9 +7,10 @@ from domain.standing import MACHINE
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 
 HOW_TO_CORRECT = (
-    "hold the migration (POST /migrations/{id}/hold). While it is held, PUT /clusters/{name} takes another `kafka`, `metrics` "
-    "and `zookeeper.members`; then resume it. Where a node stays in its hands, so that it is not held, terminate its run in "
-    'Temporal, PUT /clusters/{name}, and POST /migrations with "hold": true, which looks where the cluster is.'
+    "hold the migration (POST /migrations/{id}/hold). While it is held, PUT /clusters/{name} takes another `kafka`, `metrics`, "
+    "`zookeeper.members` and `session_timeout_seconds`; then resume it. Where it cannot be held, because it is at work on a "
+    'node, terminate its run in Temporal, PUT /clusters/{name}, and POST /migrations with "hold": true, which looks where '
+    "the cluster is."
 )
 """How to change the specification of a cluster whose migration waits for that."""
 

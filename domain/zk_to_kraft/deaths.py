@@ -85,6 +85,7 @@ CURT = Ending(
     "",
     f"{STOPPED.fix} Look also whether the kernel has killed it for memory (`dmesg -T`, `journalctl -k`), or its host went "
     "down.",
+    "curt",
 )
 UNTIMED = (
     ". When each line was said cannot be told, for its layout is not known: look in the log itself whether that was its end "
@@ -95,11 +96,12 @@ SILENT = Ending(
     "a start command whose output goes where it is looked for",
     "Run its start command by hand as Kafka's user, and look whether it redirects its output: the cause is told there. Then "
     "start it.",
+    "silent",
 )
 CUT_OFF = Ending(
     "What it said last is missing: nothing more could be written where it prints",
     "room for what it prints",
-    "Then start it: where it ends again, it is told why.",
+    "Make room there first. Then start it: where it ends again, it is told why.",
 )
 BY_HAND = (
     "Run its start command by hand as Kafka's user, with the environment that the cluster's specification gives it, and mend "

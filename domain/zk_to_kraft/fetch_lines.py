@@ -6,7 +6,7 @@ marked as failed is fetched again only once a fetcher is added for it, which a n
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -45,6 +45,7 @@ CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) f
 """What a controller says to end BROKER_UNREACHED (RequestSendThread)."""
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
+UNREACHED = (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
 """The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
 
@@ -60,7 +61,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     if stopped:
         return stopped[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
-    found = answers or _last_of(_to_leaders(lines, leaders), (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT))
+    found = answers or _last_of(current(lines), UNREACHED, says=_fetchers_from(leaders))
     return None if found is None else _with_reason(found)
 
 
@@ -70,9 +71,8 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     """
     if refused := _refused(lines, partitions):
         return refused
-    telling = [line for line in current(lines) if TELLS_CONTROLLER in line]
     found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED, ISR_INELIGIBLE))), None) or _last_of(
-        telling, (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
+        current(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line
     )
     return None if found is None else _with_reason(found)
 
@@ -92,16 +92,23 @@ def _refused(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
     return _last_of(of_this_process(lines), (TOPIC_ID_DIFFERS,), partitions)
 
 
-def _to_leaders(lines: Sequence[str], leaders: Collection[int]) -> list[str]:
-    """What the fetchers from these leaders say. Others' logins, which fail in the same words, are left out."""
-    fetchers = ((line, FETCHER.search(line)) for line in current(lines))
-    return [line for line, match in fetchers if match is not None and (not leaders or int(match[1]) in leaders)]
+def _fetchers_from(leaders: Collection[int]) -> Callable[[str], bool]:
+    """Whether a fetcher from one of these says it. Others' logins, which fail in the same words, are left out."""
+
+    def says(line: str) -> bool:
+        match = FETCHER.search(line)
+        return match is not None and (not leaders or int(match[1]) in leaders)
+
+    return says
 
 
-def _last_of(lines: Sequence[str], kinds: Sequence[Told], names: Collection[str] | None = None) -> Found | None:
-    """Of the first kind that there is the last line, of those that name one of these."""
+def _last_of(
+    lines: Sequence[str], kinds: Sequence[Told], names: Collection[str] | None = None, *, says: Callable[[str], bool] = bool
+) -> Found | None:
+    """Of the first kind that there is the last line, of those that name one of these, and that who is asked for `says`."""
     for kind in kinds:
-        hits = [found for found in all_found(lines, (kind,)) if names is None or set(names).intersection(found.named)]
+        told = (found for found in all_found(lines, (kind,)) if says(found.block[0]))
+        hits = [found for found in told if names is None or set(names).intersection(found.named)]
         if hits:
             return hits[-1]
     return None

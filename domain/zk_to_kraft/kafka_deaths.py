@@ -99,8 +99,8 @@ KEYS = (
         re.compile(r"Extended key usage does not permit use for TLS (?:client|server) authentication"),
         "certificates that are made for servers and for clients (serverAuth and clientAuth): a node is both",
         "Its new certificate may not be used for that, and the one that its process had could: have one issued with both "
-        "extended key usages (public authorities leave clientAuth out by now). Then start it; restart no other node with "
-        "such a certificate before.",
+        "extended key usages (public authorities leave clientAuth out by now). Restart no other node with such a "
+        "certificate before. Then start it.",
     ),
     Told(
         "cryptography-forbidden",
@@ -195,7 +195,7 @@ KEYS = (
         "tls-half-configured",
         re.compile(r"SSL (?:key|trust) store (?:is )?[\w ,]{1,80}(?:specified|PEM format)"),
         "a store with its password, both or neither",
-        "Correct the ssl.* property that is named, then start it.",
+        "Correct the ssl.* property that is named. Then start it.",
     ),
 )
 

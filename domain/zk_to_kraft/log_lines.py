@@ -32,6 +32,10 @@ STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
 of the same log only."""
 
 
+THEN_START = " Then start it."
+"""How most fixes end that are for the dead."""
+
+
 @dataclass(frozen=True)
 class Told:
     """A kind of line: what it means, what would be right, and what to do. `name` is stable; tests and pages use it.
@@ -49,6 +53,11 @@ class Told:
     is_lasting: bool = False
     is_root: bool = False
     over_with: re.Pattern[str] | None = None
+
+    @property
+    def cure(self) -> str:
+        """What mends it, without the start of a process that has died of it."""
+        return self.fix.removesuffix(THEN_START)
 
 
 @dataclass(frozen=True)
@@ -413,7 +422,7 @@ TOO_MANY_OPEN_FILES = Told(
     "too-many-open-files",
     re.compile(r"Too many open files"),
     "a limit of open files that is above twice the number of segments",
-    "Raise LimitNOFILE (ulimit -n) of the service to 100000 or more, then start it.",
+    "Raise LimitNOFILE (ulimit -n) of the service to 100000 or more. Then start it.",
 )
 SILENCES = (OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
 """What keeps a living process from answering."""

@@ -31,6 +31,7 @@ from domain.zk_to_kraft.log_lines import (
     LOGIN_FAILED,
     METADATA_FAULT,
     PEER_UNREACHABLE,
+    THEN_START,
     TLS_FAILED,
     Found,
     current,
@@ -142,7 +143,7 @@ def _down(looked: Looked, view: NodeView) -> Cause:
     observed = f"{process}. {ending.observed}{words}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    fix = f"{fix} Then start it." if fix else ending.fix
+    fix = f"{fix}{THEN_START}" if fix else ending.fix
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
     signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
@@ -184,7 +185,7 @@ def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending
     """Of an output that could not be written its end says nothing."""
     output, path = looked.hints.outputs.get(looked.name(view.id)), looked.spec.node(view.id).driver.service.output_file
     is_full = output is not None and path in output.full
-    return CUT_OFF if is_full and ending.fix in {KILLED.fix, CURT.fix, SILENT.fix} else ending
+    return CUT_OFF if is_full and ending.kind in {KILLED.kind, CURT.kind, SILENT.kind} else ending
 
 
 def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]:

@@ -34,6 +34,5 @@ def exactly(found: Found) -> Found:
         return found
     reason = reasons[-1]
     then = KEPT_LOADED if found.told is TLS_FAILED else BY_ITSELF
-    fix = f"{reason.told.fix.removesuffix(' Then start it.')} {then}"
-    told = replace(found.told, expected=reason.told.expected, fix=fix)
+    told = replace(found.told, expected=reason.told.expected, fix=f"{reason.told.cure} {then}")
     return replace(found, told=told, quote=f"{found.quote}: {reason.quote}")

@@ -89,26 +89,19 @@ def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if not FRAME.match(line))
 
 
-def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
-    """Each line of the log with the exceptions that stand below it."""
-    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
-    for head, until in pairwise([*heads, len(said)]):
-        yield [said[head], *(one for one in said[head + 1 : until] if THROWN.match(one.text))]
-
-
 def complaint_in(lines: Sequence[str]) -> str:
     """The last error that a process which runs has told of, else its last warning, with what that was caused by; empty where it
     complains of nothing. Nothing that is long over: `current`.
 
     What has thrown something, or will be tried again, is a warning, however softly it is said.
     """
-    blocks = list(_blocks(list(said_in(current(lines)))))
-    errors = [block for block in blocks if block[0].level in FAILURES]
-    warnings = [block for block in blocks if block[0].level in WARNINGS or len(block) > 1 or RETRIED.search(block[0].text)]
-    return _with_cause((errors or warnings)[-1]) if errors or warnings else ""
+    complaints = list(blocks(list(said_in(current(lines)))))
+    errors = [block for block in complaints if block[0].level in FAILURES]
+    warnings = [block for block in complaints if block[0].level in WARNINGS or len(block) > 1 or RETRIED.search(block[0].text)]
+    return in_short((errors or warnings)[-1]) if errors or warnings else ""
 
 
-def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
+def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
     """Each line with what was thrown below it."""
     heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
     for head, until in pairwise([*heads, len(said)]):
@@ -116,7 +109,8 @@ def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
         yield [said[head], *(one for one in below if THROWN.match(one.text))]
 
 
-def _with_cause(block: Sequence[Said]) -> str:
+def in_short(block: Sequence[Said]) -> str:
+    """A line, with the last that was thrown below it."""
     return shown([block[0], *block[1:][-1:]])
 
 
@@ -130,9 +124,12 @@ def with_thrown(found: Found) -> str:
 def trouble_with(lines: Sequence[str], *names: str) -> str:
     """The last that this process has said of one of these that did not go as it should; empty where there is nothing."""
     about = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
-    blocks = _blocks(list(said_in(current(lines))))
-    found = [block for block in blocks if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block)]
-    return _with_cause(found[-1]) if found else ""
+    found = [
+        block
+        for block in blocks(list(said_in(current(lines))))
+        if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block)
+    ]
+    return in_short(found[-1]) if found else ""
 
 
 def foreign_place(lines: Sequence[str]) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
-from domain.zk_to_kraft.log_lines import TOO_MANY_OPEN_FILES, Found, Told, current, first_of
+from domain.zk_to_kraft.log_lines import THEN_START, TOO_MANY_OPEN_FILES, Found, Told, current, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_OUT_OF_FILES, UNKNOWN_HOST
-from domain.zk_to_kraft.said import Said, blocks, shown
+from domain.zk_to_kraft.said import Said, blocks, in_short
 
 TRIES = re.compile(
     r"Error connecting to node |Session 0x\w{1,20} for \w{5,6} |future isn't success|Unexpected throwable|"
@@ -49,8 +49,9 @@ NO_ROUTE = Told(
     "rejects, or nobody there who answers for that address.",
 )
 UNCONNECTED = (TURNED_AWAY, NO_LOCAL_PORT, FORBIDDEN, NO_ROUTE)
-"""Who runs tries again by himself."""
-KINDS = (*UNCONNECTED, MACHINE_OUT_OF_FILES, TOO_MANY_OPEN_FILES, UNKNOWN_HOST, *KEYS)
+BY_THEMSELVES = (*UNCONNECTED, MACHINE_OUT_OF_FILES, UNKNOWN_HOST)
+"""Who runs tries again, and needs no restart once that is mended."""
+KINDS = (*BY_THEMSELVES, TOO_MANY_OPEN_FILES, *KEYS)
 
 
 OF_ZOOKEEPER = re.compile(
@@ -68,7 +69,7 @@ def unconnected(block: Sequence[Said]) -> Found | None:
     if not TRIES.search(block[0].text) or len(block) == 1:
         return None
     found = first_of(" | ".join(one.text for one in block[1:]), KINDS)
-    return replace(found, quote=shown([block[0], *block[1:][-1:]])) if found is not None else None
+    return replace(found, quote=in_short(block)) if found is not None else None
 
 
 def unconnected_in(said: Sequence[Said]) -> Found | None:
@@ -78,9 +79,9 @@ def unconnected_in(said: Sequence[Said]) -> Found | None:
 
 
 def of_the_dead(found: Found) -> Found:
-    fix = f"{found.told.fix} Then start it." if found.told in UNCONNECTED else found.told.fix
-    return replace(found, told=replace(found.told, fix=fix))
+    return replace(found, told=replace(found.told, fix=f"{found.told.cure}{THEN_START}"))
 
 
 def fix_of_the_living(found: Found) -> str:
-    return found.told.fix.replace("hen start ", "hen restart ")
+    told = found.told
+    return told.cure if told in BY_THEMSELVES or told.cure == told.fix else f"{told.cure} Then restart it."

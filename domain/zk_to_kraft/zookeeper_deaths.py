@@ -4,12 +4,12 @@ Read where the cluster's specification says where the log is (`zookeeper.members
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.zk_to_kraft.log_lines import Found, Told, current, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_DEATHS
-from domain.zk_to_kraft.said import LIVING, Said, blocks, said_in, shown
+from domain.zk_to_kraft.said import LIVING, Said, blocks, in_short, said_in, shown
 from domain.zk_to_kraft.unconnected import fix_of_the_living, unconnected
 
 START_OF_SERVER = re.compile(r"Reading configuration from: ")
@@ -180,11 +180,11 @@ class Complaint:
 
 def complaint_of_server(lines: Sequence[str]) -> Complaint:
     """Of one that runs and does not serve: the last that is known, else the last, of what it said since it served."""
-    blocks = [block for block in _blocks(_since_served(_own(lines))) if _says_something(block)]
-    known = [found for block in blocks if (found := _kept_by(block)) is not None]
+    complaints = [block for block in blocks(_since_served(_own(lines))) if _is_complaint(block) and _says_something(block)]
+    known = [found for block in complaints if (found := _kept_by(block)) is not None]
     if known:
         return Complaint(known[-1].quote, fix_of_the_living(known[-1]))
-    return Complaint(shown([blocks[-1][0], *blocks[-1][1:][-1:]])) if blocks else Complaint()
+    return Complaint(in_short(complaints[-1])) if complaints else Complaint()
 
 
 def _since_served(said: Sequence[Said]) -> Sequence[Said]:
@@ -192,9 +192,8 @@ def _since_served(said: Sequence[Said]) -> Sequence[Said]:
     return said[served[-1] + 1 :] if served else said
 
 
-def _blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
-    """Of its complaints."""
-    return (b for b in blocks(said) if b[0].level not in {"TRACE", "DEBUG", "INFO"} or GAVE_UP.search(b[0].text))
+def _is_complaint(block: Sequence[Said]) -> bool:
+    return block[0].level not in {"TRACE", "DEBUG", "INFO"} or GAVE_UP.search(block[0].text) is not None
 
 
 def _says_something(block: Sequence[Said]) -> bool:

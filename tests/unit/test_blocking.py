@@ -11,6 +11,7 @@ from temporalio.testing import ActivityEnvironment
 from activities import forgotten_topics, hints, machine_hints, machine_notes, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking, _as_seen_before
+from activities.look_here import look_here
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
 from activities.reaching import Unresolved
@@ -40,7 +41,6 @@ POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
 def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else runs where these tests do is nobody's cause."""
     looks: list[dict[str, Any]] = []
-    look_here = machine_notes.look_here
 
     async def look_once() -> dict[str, Any]:
         looks[:] = looks or [await look_here()]

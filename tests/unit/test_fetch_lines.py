@@ -151,6 +151,21 @@ def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told 
     assert (found.told if found is not None else None) is told
 
 
+def test_what_was_thrown_below_a_line_is_told_with_it() -> None:
+    below = (
+        "java.io.IOException: x",
+        "Caused by: java.security.cert.CertificateExpiredException: NotAfter: Sun Nov 22 00:00:00",
+    )
+    login = "(h/1.2.3.4:9) failed authentication due to: SSL handshake failed"
+    fetcher = f"ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Connection to node 1 {login}"
+    follower = said_by_follower((*at(fetcher), *below), ["orders-3"], [1])
+    leader = said_by_leader((*at(f"ERROR {TO_CONTROLLER}Connection to node 3001 {login}"), *below), ["orders-3"])
+    for found in (follower, leader):
+        assert found is not None
+        assert "CertificateExpiredException" in found.quote
+        assert "Renew it" in found.told.fix
+
+
 def test_a_controller_that_is_connected_again_is_over_it() -> None:
     """A broker that restarts is not reached meanwhile."""
     unreached = "WARN Controller 9's connection to broker b2:1 (id: 2 rack: null) was unsuccessful"

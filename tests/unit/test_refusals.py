@@ -1,9 +1,13 @@
 """Why a node that runs is turned away: by what was thrown below the line that says so, with what mends that."""
 
+import re
+
 import pytest
 
-from domain.zk_to_kraft.log_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED
-from domain.zk_to_kraft.refusals import refusals_in
+from domain.zk_to_kraft.kafka_deaths import KEYS
+from domain.zk_to_kraft.log_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED, Found, Told
+from domain.zk_to_kraft.refusals import TICKET, refusals_in
+from domain.zk_to_kraft.unconnected import KINDS, fix_of_the_living
 
 HANDSHAKE = (
     "[2026-11-20 03:00:05,000] ERROR [BrokerLifecycleManager id=1] Unable to register broker 1 because of an authentication "
@@ -46,3 +50,9 @@ def test_a_refusal_is_told_with_its_reason(lines: tuple[str, ...], name: str, wo
     assert words in found.quote
     assert fix in found.told.fix
     assert "start it" not in found.told.fix, "it runs"
+
+
+@pytest.mark.parametrize("kind", [*KEYS, TICKET, *KINDS], ids=lambda kind: kind.name)
+def test_nobody_is_told_to_start_what_runs(kind: Told) -> None:
+    for fix in (kind.cure, fix_of_the_living(Found(kind, (), ""))):
+        assert not re.search(r"[Tt]hen start", fix)
