@@ -207,7 +207,8 @@ async def _looked(
     looker = Looker()
     if isinstance(looked, BlockersSeen) or looked.code != standing.TEMPORAL_UNAVAILABLE:
         async with _in_time(until):
-            looker = await looker_of(wiring.temporal, record.id, asked_at, datetime.now(UTC))
+            answered_at = datetime.now(UTC) if isinstance(looked, BlockersSeen) else None
+            looker = await looker_of(wiring.temporal, record.id, asked_at, answered_at)
     return looked, looker
 
 

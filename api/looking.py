@@ -16,14 +16,14 @@ class Looker:
     ahead: timedelta = timedelta(0)
 
 
-async def looker_of(temporal: Temporal, migration_id: str, asked_at: datetime, answered_at: datetime) -> Looker:
+async def looker_of(temporal: Temporal, migration_id: str, asked_at: datetime, answered_at: datetime | None) -> Looker:
     """Of the newest look, asked for and answered by our clock: it came to Temporal after the one, and ended before the other.
-    Who asks while it is under way came later than it did: so it takes both to know.
+    Who asks while it is under way came later than it did: so it takes both to know. Nothing without an answer.
     """
     with suppress(TemporalRefused, TemporalUnavailable):
         async with temporal.answering() as client:
             seen = await client.get_activity_handle(blockers_id(migration_id)).describe()
-        if seen.close_time is None:
+        if seen.close_time is None or answered_at is None:
             return Looker(seen.last_worker_identity or "")
         ahead = min(answered_at - seen.close_time, asked_at + CALL_LIMIT - seen.schedule_time)
         return Looker(seen.last_worker_identity or "", max(ahead, timedelta(0)))

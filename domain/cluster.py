@@ -159,7 +159,8 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 def host_of(address: str) -> str:
     """Of `host:port`, or of a URL; in small letters, as names are alike in both."""
-    return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    host = urlsplit(address).hostname or "" if "://" in address else address.rpartition(":")[0].strip("[]")
+    return host.lower()
 
 
 def shown(url: str) -> str:

@@ -367,9 +367,10 @@ def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[
             "keeperless-activities",
             observed=f"tasks for the nodes go to machines of several names: {', '.join(workers)}{looked}"[:MOST_OBSERVED],
             expected="keeperless-activities on the machine of the nodes only",
-            fix="Before anything is done to a node: stop the one that is not on the nodes' machine, for it sees none of them, "
-            "and ask again. Where it belongs to another installation of Keeperless, give each installation a namespace of "
-            "Temporal's of its own (TEMPORAL_NAMESPACE). Containers of one machine that all see the nodes may go on.",
+            fix="Ask again in a minute: who was replaced is not listed any more then. Before anything is done to a node: stop "
+            "the one that is not on the nodes' machine, for it sees none of them. Where it belongs to another installation of "
+            "Keeperless, give each installation a namespace of Temporal's of its own (TEMPORAL_NAMESPACE). Containers of one "
+            "machine that all see the nodes may go on.",
             since=now,
         )
 

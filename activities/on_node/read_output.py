@@ -86,7 +86,7 @@ def opened_by(pid: int, path: Path) -> dict[Inode, Source] | None:
 
 def target_of(pid: int, number: int) -> str:
     try:
-        return os.readlink(f"/proc/{pid}/fd/{number}")
+        return os.readlink(f"/proc/{pid}/fd/{number}".encode()).decode("utf-8", "replace")
     except OSError:
         return ""
 

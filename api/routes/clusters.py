@@ -30,7 +30,8 @@ async def put_cluster(
     call_of(request).cluster = name
     if spec.name != name:
         raise invalid_request([FieldError(where="body", field="name", message="It differs from the name in the path")])
-    if shared := _shared_endpoints(spec):
+    present = await wiring.ledger.cluster(name)
+    if shared := _shared_endpoints(spec, present.spec if present is not None else None):
         raise invalid_request(shared)
     record, is_new = await _put(wiring, spec)
     if is_new:
@@ -49,14 +50,15 @@ async def _put(wiring: UsableWiring, spec: ClusterSpec) -> tuple[ClusterRecord, 
         return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
 
 
-def _shared_endpoints(spec: ClusterSpec) -> list[FieldError]:
-    """Of nodes that would be taken for another one. Not the spec's own affair: one that is stored has to stay readable."""
+def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
+    """Of nodes that would be taken for another one. What is stored has been so before."""
     owners = Counter(node.metrics.url for node in spec.nodes)
+    known = Counter(node.metrics.url for node in present.nodes) if present is not None else Counter()
     return [
         FieldError(where="body", field=f"{kind}.{place}.metrics.url", message="Another node has the same: give each its own")
         for kind, nodes in (("brokers", spec.brokers), ("controllers", spec.controllers))
         for place, node in enumerate(nodes)
-        if owners[node.metrics.url] > 1
+        if owners[node.metrics.url] > max(1, known[node.metrics.url])
     ]
 
 

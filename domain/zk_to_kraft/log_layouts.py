@@ -48,7 +48,8 @@ MOST_SECONDS = 1e11
 
 
 def in_kafkas_layout(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(told for line in lines for told in _told(line))
+    """JSON may have half a character in it, which nothing could be written down with."""
+    return tuple(told.encode("utf-8", "replace").decode() for line in lines for told in _told(line))
 
 
 def _told(line: str) -> Iterator[str]:
@@ -71,7 +72,7 @@ def _told(line: str) -> Iterator[str]:
 def _object(line: str) -> dict[str, object] | None:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     parts = {key.lower(): value for key, value in found.items()} if isinstance(found, dict) else {}
     return parts if isinstance(parts.get("log"), str) or isinstance(_part(parts, "text"), str) else None
@@ -105,8 +106,9 @@ def _stamp(told: object) -> str:
     if isinstance(told, dict):
         told = told.get("epochSecond")
     if isinstance(told, int | float):
-        seconds = told / 1000 if told > MOST_SECONDS else told
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S},000" if 0 < seconds < MOST_SECONDS else ""
+        is_time = 0 < told < MOST_SECONDS * 1000
+        seconds = told / 1000 if is_time and told > MOST_SECONDS else told
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S},000" if is_time else ""
     found = re.match(TIME, str(told))
     return f"{found['day'].replace('/', '-')} {found['time']},{found['part'] or '000'}" if found is not None else ""
 

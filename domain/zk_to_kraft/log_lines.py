@@ -115,8 +115,9 @@ WRITE_FAILED = Told(
     re.compile(r"Encountered ZooKeeper error during event \w{1,60}"),
     "the active controller's every read and write of ZooKeeper succeeds",
     "ZooKeeper has answered the active controller with an error, which the line below that in its log names. NoNode: somebody "
-    "has deleted that znode, or one above it; put it back, or delete through Kafka what it was about. BadVersion, NodeExists: "
-    "somebody else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
+    "has deleted that znode, or one above it; put it back. Only what holds no data, as a quota or a config of a user or a "
+    "client, may be deleted through Kafka instead: never a topic, whose data goes with it. BadVersion, NodeExists: somebody "
+    "else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
     "zkCli.sh). SessionExpired: an outage, which is over. Where it does not go on by itself within a minute after that, "
     "restart the active controller: the next one writes what differs.",
     is_lasting=True,

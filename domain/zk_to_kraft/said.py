@@ -39,22 +39,27 @@ THROWN = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[\w .-]{1,80}\" )?(?:[\w$]+\.)*[\w$]*(?:Exception|Error|Fault)(?:: |$)"
 )
 REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
-PLAIN = re.compile(
-    r"(KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?|Not(?:After|Before): [A-Z][\w :]{1,40}|"
-    r"Invalid username or password|(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])|"
-    r"\[[A-Z]\w{2,40}(?: [\w-]{1,60})?(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]|"
-    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
-    r"No space left on device|Read-only file system|Resource temporarily unavailable)\b|"
-    r"(?<=unknown user): [a-z_][\w-]{0,31}$|(?<![\w=@:/.-])(?:[\w.-]{1,80}/)?\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b|"
-    r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:]))"
+OF_ZOOKEEPERS_ANSWER = r"KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?"
+OF_A_LOGIN = r"Not(?:After|Before): [A-Z][\w :]{1,40}|Invalid username or password|(?<=unknown user): [a-z_][\w-]{0,31}$"
+PATH = r"(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])"
+"""In small letters only: what is encoded has others as well."""
+WHO_SPEAKS = (
+    r"\[(?:Partition [\w.-]{1,250}|[A-Z]\w{2,40})(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]"
 )
-"""Words that hold no secret: of ZooKeeper and of certificates, who speaks, what the system says that has failed, addresses,
-times, and paths. These in small letters only: what is encoded has others as well."""
+OF_THE_SYSTEM = (
+    r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
+    r"No space left on device|Read-only file system|Resource temporarily unavailable)\b"
+)
+ADDRESS = r"(?:(?:(?<=server )|(?<=address )|(?<=to )|(?<=[(]))[\w.-]{1,80}/|(?<![\w=@:/.-]))\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
+CLOCK = r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])"
+PLAIN = re.compile(f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, ADDRESS, CLOCK))})")
+"""Words that hold no secret."""
+PROGRAM = r"(?:[\w.+-]{0,60}/[\w./+-]{1,60}|[\w.+-]{1,60}\.sh|java|jsvc|python3?|numactl|taskset|ionice|chrt|gosu|su-exec)"
 SPEAKER = re.compile(
     r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
-    r"(?:['‘][\w./+-]{1,60}['’]: )?"
+    rf"(?:['‘]{PROGRAM}['’]: )?"
 )
-"""What runs a start command, and whom it names."""
+"""What runs a start command, and the program that it names: of any other word nobody knows what it is."""
 
 
 @dataclass(frozen=True)

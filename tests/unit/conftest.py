@@ -49,6 +49,7 @@ from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.broker_properties import BrokerAddresses, render
+from playground.processes import wait_until
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 CLUSTER_ID = "mXu2Yk4sQkq7w1bJc0dR9A"
@@ -356,3 +357,9 @@ def signs_of(**changes: object) -> VitalSigns:
         askers=(),
     )
     return well.model_copy(update=changes)
+
+
+def await_environment(pid: int) -> None:
+    """`Popen` comes back a moment before the kernel shows what the new program has been given."""
+    environ = Path(f"/proc/{pid}/environ")
+    wait_until(lambda: environ.read_bytes() != b"", f"process {pid} has its environment", 60)

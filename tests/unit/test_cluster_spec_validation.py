@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.cluster import ClusterSpec, Role
+from domain.cluster import ClusterSpec, Role, host_of
 from tests.unit.conftest import cluster_spec
 
 GOOD = cluster_spec().model_dump(mode="json")
@@ -164,3 +164,11 @@ def test_what_only_says_how_to_look_is_told_from_what_is_looked_at(path: str, va
     other = ClusterSpec.model_validate(changed(path, value))
     assert other != spec
     assert other.looks_otherwise_at_the_same_as(spec) is is_the_same
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [("fd00::1:9093", "fd00::1"), ("[fd00::1]:9093", "fd00::1"), ("Kafka-1:9093", "kafka-1"), ("http://K:7071/metrics", "k")],
+)
+def test_the_host_of_an_address(address: str, host: str) -> None:
+    assert host_of(address) == host

@@ -73,3 +73,15 @@ def test_an_error_of_hours_ago_is_no_cause_of_death_whatever_the_layout() -> Non
         "2026-11-23 11:59:00,000 INFO kafka.coordinator.group.GroupMetadataManager: Removed 0 expired offsets",
     )
     assert "it was killed" in ending_of(in_kafkas_layout(lines)).observed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level": "ERROR", "message": "a caf\\ud83d", "time": 1%s}' % ("0" * 400),
+        '{"log": "a caf\\ud83d"}',
+        '{"a":' * 5000,
+    ],
+)
+def test_what_no_program_should_print_can_be_written_down(line: str) -> None:
+    assert "".join(in_kafkas_layout([line])).encode()

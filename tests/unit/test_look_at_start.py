@@ -109,7 +109,11 @@ def test_what_can_only_be_read_in_our_unit_is_no_disk_to_be_replaced() -> None:
     assert "(ProtectSystem=strict, MemoryMax=4294967296), in which /var/lib/kafka can only be read" in sign.observed
     assert "ReadWritePaths=" in sign.fix
     assert "restart keeperless-activities.service" in sign.fix
+    assert "KillMode=process first" not in sign.fix
     assert sign.is_cure
+    ends = SANDBOXED.model_copy(update={"kill_mode": "control-group"})
+    (sign,) = signs_at_death("disk-failed", StartPlace(unit=ends, read_only=("/var/lib/kafka",)), None, is_ours=True)
+    assert sign.fix.startswith("Give it KillMode=process first")
 
 
 def test_a_unit_in_which_no_jvm_starts() -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from activities.on_node import note_machine
 from domain.machine_notes import Facts
+from tests.unit.conftest import await_environment
 
 PROGRAM = Path(note_machine.__file__)
 NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": []}
@@ -48,6 +49,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         "HTTPS_PROXY": "http://olga:tiger@proxy.example:3128",
     }
     with subprocess.Popen(["/bin/sleep", "60"], env=environment) as process:
+        await_environment(process.pid)
         yield process
         process.kill()
 
@@ -493,9 +495,7 @@ QUERY, BY_ID, INFO = 16, 13, 15
 
 def test_who_has_started_it_is_no_change_of_its_environment() -> None:
     variables = {"HOME": "/root", "LOGNAME": "root", "KAFKA_OPTS": "-Dx"}
-    with subprocess.Popen(["cat"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        process.stdin.write(b"it runs\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"it runs\n"
+    with subprocess.Popen(["/bin/sleep", "60"], env=variables) as process:
+        await_environment(process.pid)
         assert note_machine.environment(f"/proc/{process.pid}") == {"KAFKA_OPTS": "(not shown)"}
         process.kill()

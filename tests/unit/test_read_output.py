@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from activities.on_node import read_output
+from tests.unit.conftest import await_environment
 
 PROGRAM = Path(read_output.__file__)
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
@@ -41,6 +42,7 @@ def process(*opened: Path, stdout: Path | None = None, environment: dict[str, st
         env=environment,
     )
     try:
+        await_environment(started.pid)
         yield started.pid
     finally:
         started.kill()

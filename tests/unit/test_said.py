@@ -58,6 +58,7 @@ def test_values_are_not_shown() -> None:
         "[NodeToControllerChannelManager id=1 name=registration] It failed",
         "[Partition orders-3 broker=1] It failed",
         "Session 0x0 for server zk1/10.0.0.1:2181, Closing socket connection",
+        "Cannot open channel to 2 at election address zk2/10.0.0.2:3888",
     ],
 )
 def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
@@ -65,7 +66,14 @@ def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["[Login pin=1234]", "[Login secret=hunter2]", "password=10.0.0.1:9092", "me:hunter2@10.0.0.1:1"]
+    "words",
+    [
+        "[Login pin=1234]",
+        "[Login secret=hunter2]",
+        "password=10.0.0.1:9092",
+        "me:hunter2@10.0.0.1:1",
+        "[Login hunter2 id=1]",
+    ],
 )
 def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) -> None:
     told = complaint_in([WARN.replace("Clouds gather", words)])

@@ -213,6 +213,10 @@ async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_a
     assert "the mounts of k.service (ProtectSystem=strict), in which /var/log/kafka can only be read" in (outcome.blocked or "")
     assert "Nothing was stopped: `systemctl edit k.service`" in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+    ends = AcceptedFinding(code="PF43", object="keeperless-activities", by="ann", reason="nodes may end with it")
+    policy = scene.request.policy.model_copy(update={"accepted_findings": (ends,)})
+    scene = replace(scene, request=scene.request.model_copy(update={"policy": policy}))
+    assert (await rolled(cluster, scene)).blocked is not None, "they may end, and have to start"
 
 
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:

@@ -14,6 +14,8 @@ from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 
 REFUSALS = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED})
+OF_ALL_FOR_THE_NAME = 0.8
+"""So that a resolver that does not answer is told as that."""
 CONNECTED = "connection.connect_tcp.complete"
 """What httpcore tells of its own way."""
 
@@ -30,7 +32,7 @@ class Exchange:
         for_name = 0.0
         try:
             async with asyncio.timeout(self._seconds):
-                for_name = await resolve(urlsplit(url).hostname or "", self._seconds)
+                for_name = await resolve(urlsplit(url).hostname or "", self._seconds * OF_ALL_FOR_THE_NAME)
                 response = await self._send(method, url, json, passed)
         except Transient as error:
             raise Transient(f"{where}: does not answer ({error})", obstacle=error.obstacle) from error

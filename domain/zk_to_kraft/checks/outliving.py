@@ -62,16 +62,17 @@ def without_code(unit: StartUnit) -> Finding | None:
 
 
 def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
-    return Finding(
-        code=CODE, object="keeperless-activities", observed=observed, expected=expected, fix=out_of_the_sandbox(unit)
-    )
+    """Of the unit: who accepts that nodes end with keeperless-activities has not accepted that they cannot start."""
+    return Finding(code=CODE, object=unit.name, observed=observed, expected=expected, fix=out_of_the_sandbox(unit))
 
 
 def out_of_the_sandbox(unit: StartUnit) -> str:
     systemctl = "systemctl --user" if unit.is_users else "systemctl"
+    is_outlived = unit.kill_mode in {"process", "none"}
+    first = "" if is_outlived else "Give it KillMode=process first, or its restart ends every node that it has started. "
     return (
-        f"`{systemctl} edit {unit.name}`: take out what Kafka cannot live with (ReadWritePaths= opens single directories); "
-        f"`{systemctl} daemon-reload`, and restart {unit.name}, for what runs keeps what it was started with."
+        f"{first}`{systemctl} edit {unit.name}`: take out what Kafka cannot live with (ReadWritePaths= opens single "
+        f"directories); `{systemctl} daemon-reload`, and restart {unit.name}, for what runs keeps what it was started with."
     )
 
 
