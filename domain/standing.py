@@ -243,7 +243,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
         elif task.heard_at is not None and now - task.heard_at > SILENT:
             yield _silent(task, now - task.heard_at)
-        elif any(not sign.is_slight for sign in task.signs):
+        elif task.taken_at is not None and any(not sign.is_slight for sign in task.signs):
             yield _kept(task)
         elif task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS):
             yield _standing_still(task, task.at_since, now)

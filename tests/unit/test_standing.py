@@ -356,6 +356,12 @@ def test_what_lives_and_is_at_the_same_for_long_is_told_with_what_that_is(second
     assert all(entry.observed == "it is at the same for 130 s: stage, 0 of 12" for entry in found)
 
 
+def test_what_lies_there_for_a_moment_only_is_nobodys_work() -> None:
+    """By a clock that is ahead it has lain there for long, and programs were looked for."""
+    sign = Sign("Process 7 asks another Temporal", "Start it with TEMPORAL_ADDRESS.")
+    assert list(of_tasks([replace(BEATING, taken_at=None, worker="", heard_at=None, signs=(sign,))], NOW)) == []
+
+
 def test_a_slight_sign_of_who_works_is_no_entry() -> None:
     sign = Sign("what it sends waits", "Look.", is_slight=True)
     assert list(of_tasks([replace(BEATING, signs=(sign,))], NOW)) == []
