@@ -4,6 +4,7 @@ import asyncio
 import re
 from contextlib import suppress
 
+from activities.reaching import own_fault
 from domain.zk_to_kraft.causes import Serving
 
 ASK_SECONDS = 2.0
@@ -54,8 +55,8 @@ class FourLetterWords:
             return Serving.UNKNOWN
         except ConnectionRefusedError:
             return Serving.REFUSED
-        except OSError:  # no route, an unknown name, and TimeoutError, which is one
-            return Serving.UNREACHED
+        except OSError as error:  # no route, an unknown name, and TimeoutError, which is one
+            return Serving.UNREACHED if own_fault(error, host) is None else Serving.UNKNOWN
         try:
             async with asyncio.timeout(self._seconds):
                 writer.write(b"srvr")

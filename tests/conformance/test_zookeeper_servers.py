@@ -1,6 +1,7 @@
 """Whether a ZooKeeper server serves: the adapter's answer for everything that can be at a port."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import ExitStack, asynccontextmanager
@@ -111,6 +112,14 @@ async def test_a_process_that_stands_still_is_silent_in_time() -> None:
         began = asyncio.get_running_loop().time()
         assert await ask(standing_still.getsockname()[1]) is Serving.SILENT
         assert asyncio.get_running_loop().time() - began < 10 * SECONDS
+
+
+async def test_who_has_no_file_left_knows_nothing_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    assert await ask(2181) is Serving.UNKNOWN
 
 
 async def test_a_way_that_is_shut_is_no_refusal() -> None:

@@ -1,5 +1,7 @@
 """What a metadata answer means, without any broker."""
 
+import errno
+import socket
 import ssl
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,7 +10,7 @@ import pytest
 from kafka.errors import InvalidReceiveError, KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 
 from activities.adapters import kafka_admin
-from activities.adapters.kafka_admin.connections import Client
+from activities.adapters.kafka_admin.connections import Client, is_anybody_there
 from activities.adapters.kafka_admin.metadata import Partition, displaced, view_of
 from domain.errors import BrokerApart, Obstacle, Transient
 from domain.observation import PartitionFault
@@ -120,6 +122,17 @@ def test_a_broker_that_is_listed_and_does_not_listen_is_told_with_its_address(mo
     with pytest.raises(BrokerApart, match="does not listen") as raised:
         kafka_admin.ensure_agreement(fake_spec().kafka, cast("Any", Brokers({1: [1, 2]})), listed)
     assert (raised.value.broker_id, raised.value.address) == (2, "10.0.0.2:9")
+
+
+def test_who_has_no_file_left_blames_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(Transient, match="the host of keeperless-activities cannot open a connection") as raised:
+        is_anybody_there("10.0.0.2:9")
+    assert raised.value.obstacle is Obstacle.OURS
+    assert not isinstance(raised.value, BrokerApart)
 
 
 def failed(error: KafkaError, cause: Exception | None = None) -> KafkaError:

@@ -59,6 +59,12 @@ def test_each_reason_why_kafka_is_silent_has_its_object_and_its_fix(about: dict[
     assert (entry.code, entry.object, fix in entry.fix) == ("part-unknown", told, True)
 
 
+def test_what_we_lack_ourselves_is_no_brokers_fault() -> None:
+    (entry,) = entries(silent(DUAL, obstacle=Obstacle.OURS))
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
+    assert "restart none of them" in entry.fix
+
+
 @pytest.mark.parametrize("claim", [None, ControllerZnode(broker_id=3, kraft_epoch=None, is_ephemeral=True)])
 def test_while_two_controllers_rule_what_brokers_list_is_no_cause_of_its_own(claim: ControllerZnode | None) -> None:
     """Some hear from the one and some from the other: by turns they disagree, or list too few."""

@@ -43,7 +43,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from activities.reaching import Unresolved, words_of, words_of_tls
+from activities.reaching import Unresolved, own_fault, words_of, words_of_tls
 from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
 from domain.offsets import GroupOffset
@@ -324,13 +324,17 @@ def connected(spec: KafkaClientSpec, settings: Mapping[str, str], seconds: float
 
 
 def is_anybody_there(server: str) -> bool:
-    """Looked at first, because kafka-python tries a refused connection again until its time is over. Raises `Unresolved`."""
+    """Looked at first, because kafka-python tries a refused connection again until its time is over. Raises `Transient` where
+    this host cannot even ask.
+    """
     host, port = host_and_port(server)
     try:
         socket.create_connection((host, port), timeout=ANYBODY_THERE_SECONDS).close()
     except (socket.gaierror, UnicodeError) as error:
         raise Unresolved(host, words_of(error)) from error
-    except OSError:
+    except OSError as error:
+        if (fault := own_fault(error, server)) is not None:
+            raise fault from error
         return False
     return True
 
