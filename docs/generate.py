@@ -260,15 +260,21 @@ where its volume is full. Lines may be in Kafka's layout, in another that begins
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
 without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a
-heap that is full, memory that is used up, open files near their limit, data that can only be read, a disk that is busy all
-the time and slow, who else asks a metrics endpoint that does not answer, a clock that is wrong. What is found stands in the
-entry of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a step started it,
-whether the kernel has killed for memory since its note, and where memory or threads were lacking, what of them is used up.
-Nodes of one machine that were told to end within two seconds are one entry.
-A JVM that does not get on with its start or its end is asked where the threads
-stand that do that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process,
-and only to a HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen in time: without it
-the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
+heap that is full, memory that is used up, open files near their limit, data that can only be read, a disk that is busy all the
+time and slow, who else asks a metrics endpoint that does not answer, a clock that is wrong. What is found stands in the entry
+of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a step started it, whether
+the kernel has killed for memory since its note, and where memory or threads were lacking, what of them is used up. Nodes of
+one machine that were told to end within two seconds are one entry. A JVM that does not get on with its start or its end is
+asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent
+once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen
+in time: without it the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not
+asked.
+
+Where an address gives no answer it is told what it does: its name is not resolved, which is an entry of keeperless-activities'
+machine; no TLS comes about, and why; it refuses our login; another program answers, or another node's gauges; its page takes
+too long. Of our own parts it is told as well where keeperless-activities asks for tasks on machines of several names, where it
+lacks files or ports for connections, where all that it does at once is in work, and where the clock of the API's machine is
+ahead of Temporal's.
 
 And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, a note is
 kept of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
