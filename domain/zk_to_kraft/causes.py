@@ -40,7 +40,10 @@ class Serving(StrEnum):
     NO = "answers, and serves nobody: it has no quorum"
     SILENT = "accepts connections and says nothing: its process stands still, or its disk does"
     BUSY = "answers, and has over a hundred requests waiting: its disk, or the network between the members, does not keep up"
-    STUCK = "answers, and has committed nothing for a second, though requests wait: its disk hangs, or those of a majority"
+    STUCK = (
+        "answers, and has committed nothing for a second, though requests wait: its disk hangs, or those of a majority, or a "
+        "thread of the leader stands"
+    )
     REFUSED = "accepts no connection"
     UNREACHED = "is not reached: a firewall, a route, a name, or its machine"
     UNKNOWN = "does not let itself be asked"

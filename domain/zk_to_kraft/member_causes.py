@@ -17,7 +17,9 @@ CURES = {
     Serving.REFUSED: "Start it; its log says why it ended.",
     Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
     Serving.STUCK: "Look at the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or "
-    "on a network that is gone. It goes on by itself once a majority can write.",
+    "on a network that is gone; it goes on by itself once a majority can write. Where no disk hangs, look at the threads of "
+    "the one that leads (`srvr` says Mode: leader; `jcmd PID Thread.print`): where one of them waits for a lock that nobody gives "
+    "back, restart that one server, and another member leads.",
     Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     Serving.NO: "Look at its log, and whether the members reach each other's quorum and election ports.",
 }
@@ -80,6 +82,8 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
     risk = "The ensemble has no quorum" if is_lost else "The ensemble still has its quorum"
     if is_lost and set(looked.hints.servers.values()) <= {Serving.UNREACHED, Serving.UNKNOWN}:
         risk = "Whether the ensemble has its quorum cannot be seen from the host of keeperless-activities"
+    if is_lost and set(looked.hints.servers.values()) <= {Serving.STUCK, Serving.BUSY, Serving.YES}:
+        risk = "The ensemble has its quorum, and commits nothing"
     is_elsewhere = serving is Serving.REFUSED and f"zookeeper {address}" in looked.hints.signs
     words, known_cure = _of_log(looked, address, is_running=is_elsewhere or serving is not Serving.REFUSED)
     lies, cure = _of_files(looked, address, is_lost=is_lost)

@@ -675,6 +675,17 @@ def test_the_members_that_are_gone_are_named_and_who_waits_for_them_is_not(
     assert keys(found(seen, hints=hints)) == [("GF11", f"zookeeper {SERVERS[i]}") for i in named]
 
 
+def test_an_ensemble_that_answers_and_commits_nothing_has_its_quorum() -> None:
+    """As where a thread of the leader stands in a lock."""
+    entries = found(without(DUAL, "zookeeper"), hints=Hints(servers=dict.fromkeys(SERVERS, Serving.STUCK)))
+    assert all("The ensemble has its quorum, and commits nothing" in entry.observed for entry in entries)
+    assert all("Thread.print" in entry.fix and "restart that one server" in entry.fix for entry in entries)
+    (_, *others) = found(
+        without(DUAL, "zookeeper"), hints=Hints(servers=dict(zip(SERVERS, (Serving.STUCK,) * 2 + (Serving.NO,), strict=True)))
+    )
+    assert all("has its quorum" not in entry.observed for entry in others)
+
+
 def test_a_silent_ensemble_whose_servers_all_serve_is_told_by_its_error() -> None:
     seen = without(DUAL, "zookeeper", "NoAuth for /brokers")
     (entry,) = found(seen, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES)))
