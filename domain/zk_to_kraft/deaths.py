@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from domain.zk_to_kraft.kafka_deaths import KEYS, PROPERTIES, ZOOKEEPER
+from domain.zk_to_kraft.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTIES, ZOOKEEPER
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, PEER_UNREACHABLE, START_OF_PROCESS, Found, first_of, of_this_process
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.refusals import refusals_in
@@ -24,7 +24,7 @@ from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown,
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 from domain.zk_to_kraft.unconnected import of_the_dead, unconnected_in
 
-DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES)
+DEATHS = (*MACHINE_DEATHS, *STORAGE, *QUORUM, *ZOOKEEPER, *KEYS, *FILES, *PROPERTIES, ENDED_WHILE_STARTING)
 """What a process says when it dies. The last line that fits counts, of those that are not vague where there is one; of one line
 the first pattern."""
 
@@ -146,6 +146,9 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
     if found is not None:
         if _is_of_data(found, log_dirs):
             return Ending(f"It printed: {found.quote}", DATA_FILE_GONE.expected, DATA_FILE_GONE.fix)
+        if found.told is ENDED_WHILE_STARTING:
+            observed = f"{_told_to_end(said)}, while it still started. It printed: {found.quote}"
+            return Ending(observed, found.told.expected, found.told.fix, found.told.name)
         besides = [one for one in _errors(_at_the_end(said)) if found.told.is_vague and _death(one) is None]
         more = f". Besides: {shown(besides)}" if besides else ""
         return Ending(f"It printed: {found.quote}{more}", found.told.expected, found.told.fix, found.told.name)
@@ -228,6 +231,15 @@ def _stopped_by(said: Sequence[Said]) -> str | None:
     number, pattern = (signal, SIGNAL) if signal >= 0 else (ended, SHUT_DOWN)
     found = pattern.search(said[number].text)
     return found[0] if found is not None else None
+
+
+def _told_to_end(said: Sequence[Said]) -> str:
+    """By whom nobody knows; after how long where its start and the signal are both there."""
+    number, begun = _last(said, SIGNAL), said[0].at if START_OF_PROCESS.search(said[0].text) else None
+    found, at = (SIGNAL.search(said[number].text), said[number].at) if number >= 0 else (None, None)
+    signal = f" ({found[0].rpartition(' ')[2]})" if found is not None else ""
+    after = f" {(at - begun).total_seconds():.0f} s after its start" if at is not None and begun is not None else ""
+    return f"Somebody has told it to end{signal}{after}"
 
 
 def _since_the_end(said: Sequence[Said]) -> list[Said]:

@@ -19,6 +19,17 @@ OF_TOPICS = (
 )
 """Names that only topics have (TopicConfig): a broker's begin with `log.`."""
 KEY_STORES_RIGHT = "key and trust stores that open with the passwords in its properties"
+ENDED_WHILE_STARTING = Told(
+    "ended-while-starting",
+    re.compile(r"Kafka server is still starting up, cannot shut down!"),
+    "nobody ends it before it serves",
+    "Find who does that, or it happens again at every start: a health check, a liveness probe, a watchdog, or a timeout of its "
+    "unit (TimeoutStartSec=) with too little patience; `systemctl status`, `journalctl` and the events of its container have "
+    "that second. Give it more: its next start takes longer, for it checks the logs that this one has left open. "
+    "Then start it.",
+    is_root=True,
+)
+"""Only while ZooKeeper has the metadata: whoever starts in KRaft mode ends in order."""
 ZOOKEEPER = (
     Told(
         "node-exists",

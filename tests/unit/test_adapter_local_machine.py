@@ -22,6 +22,7 @@ from domain.errors import KeeperlessError, Permanent, Transient
         (errno.EISDIR, Permanent, "correct the path"),
         (errno.EXDEV, Permanent, "cross-device"),
         (errno.EROFS, Transient, "ProtectSystem="),
+        (errno.EBUSY, Transient, "mount its folder in its place"),
         (errno.EDQUOT, Transient, "quota"),
         (errno.EIO, Transient, "Input/output error"),
     ],

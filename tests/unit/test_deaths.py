@@ -129,6 +129,7 @@ DYING = {
     "specified.",
     "bad-quorum-configuration": "InvalidConfigurationException: Cannot set metadata.log.segment.bytes below 8388608: 1024",
     "no-broker-id": "RuntimeException: No broker ID found, and broker.id.generation.enable is disabled.",
+    "ended-while-starting": "java.lang.IllegalStateException: Kafka server is still starting up, cannot shut down!",
     "classes-do-not-fit": "NoSuchMethodError: 'void org.example.Thing.<init>(java.lang.String)'",
 }
 
@@ -277,6 +278,24 @@ def test_a_start_command_that_ends_without_a_word_is_told_as_such() -> None:
 def test_what_was_started_and_got_to_kafka_is_told_as_any_other() -> None:
     assert ending_of_started([BEGUN, ORDINARY, SIGTERM, ENDED]) == ending_of([BEGUN, ORDINARY, SIGTERM, ENDED])
     assert ending_of_started([FATAL, STRANGE]) == ending_of([FATAL, STRANGE])
+
+
+def test_who_is_told_to_end_while_it_starts_is_told_so_whatever_it_says_then() -> None:
+    """A health check without patience does so at every start, and what the broker says is no cause."""
+    halted = (
+        "[2026-11-20 03:00:43,376] ERROR [KafkaServer id=3] Fatal error during KafkaServer shutdown. (kafka.server.X)",
+        DYING["ended-while-starting"],
+        "\tat kafka.server.KafkaServer.shutdown(KafkaServer.scala:982)",
+        "[2026-11-20 03:00:43,377] ERROR Halting Kafka. (kafka.Kafka$)",
+    )
+    failed = ("[2026-11-20 03:00:43,378] ERROR it fails (kafka.X)", "java.io.IOException: No space left on device")
+    for lines in ((BEGUN, ORDINARY, SIGTERM, *halted), (BEGUN, ORDINARY, SIGTERM, *halted, *failed)):
+        ending = ending_of(lines)
+        assert ending.observed.startswith("Somebody has told it to end (SIGTERM) 43 s after its start, while it still started")
+        assert "TimeoutStartSec=" in ending.fix
+        assert ending.fix.endswith("Then start it.")
+    assert told(ORDINARY, SIGTERM, *halted).startswith("Somebody has told it to end (SIGTERM), while it still started")
+    assert told(BEGUN, *halted).startswith("Somebody has told it to end, while it still started")
 
 
 def test_output_that_ends_amid_ordinary_lines_is_that_of_a_killed_process() -> None:

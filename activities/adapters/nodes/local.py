@@ -32,6 +32,9 @@ ADVICE = {
     errno.EROFS: "mount it for writing; where others can write there, only the worker may not (ProtectSystem= or "
     "ReadOnlyPaths= of its unit, a volume of its container that is read-only)",
     errno.EAGAIN: "it can start no process: raise TasksMax= of the unit of keeperless-activities (pids.max), or ulimit -u",
+    errno.EBUSY: "it is mounted by itself (`findmnt` names from where: a volume of a container, /etc/fstab, a configuration "
+    "tool), and nothing can replace, rename or remove a mount: mount its folder in its place, or unmount it there. Nothing "
+    "was replaced, and it goes on by itself",
     errno.EDQUOT: "a quota of its file system is used up (`quota`, `repquota -a`): raise it, or make room",
 }
 
