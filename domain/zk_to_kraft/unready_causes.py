@@ -1,5 +1,6 @@
 """Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from domain.zk_to_kraft.log_lines import (
     ZONES,
     age_of,
     loading_in,
+    of_this_process,
     said_by_new,
     silence_in,
     stamp_of,
@@ -23,6 +25,7 @@ from domain.zk_to_kraft.log_lines import (
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import complaint_in, last_of
+from domain.zk_to_kraft.situation import quorum_leader
 
 EXPLAINED_BY = {
     Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
@@ -228,8 +231,50 @@ def _ended_ago(looked: Looked, view: NodeView) -> timedelta | None:
     return quiet + (newest - ended[-1]) if is_of_then else None
 
 
+ASKS = re.compile(
+    r"(?:Starting|Beginning|Retrying|Error during) controlled shutdown|Remaining partitions to move during controlled shutdown|"
+    r"in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the active controller"
+)
+LET_GO = re.compile(
+    r"Controlled shutdown request returned successfully|asked us to exit controlled shutdown|"
+    r"Proceeding to do an unclean shutdown|Timed out waiting for the controller to approve controlled shutdown|"
+    r"exception waiting for controlled shutdown future"
+)
+"""By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
+
+
+def _asks_the_controller(looked: Looked, view: NodeView) -> tuple[str, str]:
+    """Whom it waits for, as a further sentence, and where that is to be looked at; empty where it does not, or nobody knows."""
+    asked: list[str] = []
+    for line in of_this_process(looked.hints.logs.get(view.id, ())):
+        asked = [] if LET_GO.search(line) else [*asked, line] if ASKS.search(line) else asked
+    asks = _controller(looked)
+    if not asked or asks is None:
+        return "", ""
+    node_id, thread = asks
+    name, process, begun = looked.name(node_id), looked.observation.node(node_id).process, stamp_of(asked[0])
+    since = f" since {begun:%H:%M:%S} by its log," if begun is not None else ""
+    pid = process.pid if process is not None and process.is_running else "PID"
+    return (
+        f". It asks {name}, the controller, to move its leaders to others,{since} and has not been let go",
+        f"Look at {name} first: its log, and whether its thread {thread} gets on (`jcmd {pid} Thread.print` there, twice "
+        "within seconds). What that stands in, a disk, ZooKeeper, a plug-in, has to answer. ",
+    )
+
+
+def _controller(looked: Looked) -> tuple[int, str] | None:
+    """Who moves leaders, and the thread that does it: of ZooKeeper's brokers the one that holds /controller."""
+    zookeeper, leader = looked.observation.zookeeper, quorum_leader(looked.observation, looked.spec)
+    claim = zookeeper.controller if zookeeper is not None else None
+    if claim is not None and claim.is_ephemeral:
+        is_known = any(broker.id == claim.broker_id for broker in looked.spec.brokers)
+        return (claim.broker_id, "controller-event-thread") if is_known else None
+    return (leader.id, f"quorum-controller-{leader.id}-event-handler") if leader is not None else None
+
+
 def ending(looked: Looked, view: NodeView) -> Cause:
     """A step of ours waits for its end."""
+    asks, first = _asks_the_controller(looked, view)
     name, metrics = looked.name(view.id), view.metrics
     pid = view.process.pid if view.process is not None else ""
     state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
@@ -238,15 +283,15 @@ def ending(looked: Looked, view: NodeView) -> Cause:
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}"
+        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
         + complaints(looked, view.id)
         + (leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else "")
         + _last_word(looked, view.id)
         + _threads(looked, name),
         expected="it ends, and is started again by the step",
-        fix="Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it is never "
-        "killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits for "
-        "somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
+        fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
+        "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
+        "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
         since=looked.step_since,
     )
 

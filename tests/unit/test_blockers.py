@@ -312,6 +312,49 @@ def test_a_broker_that_does_not_end_is_told_once_most_would_have(seconds: int, i
     assert all("Retrying controlled shutdown" in entry.observed for entry in entries)
 
 
+ASKS = f"{SAID} INFO [KafkaServer id=3] Starting controlled shutdown (kafka.server.KafkaServer)"
+NO_ANSWER = (
+    f"{SAID} WARN [KafkaServer id=3] Error during controlled shutdown, possibly because leader movement took longer than the "
+    "configured controller.socket.timeout.ms and/or request.timeout.ms: Connection to 1 was disconnected before the response "
+    "was read (kafka.server.KafkaServer)"
+)
+STILL_WAITS = (
+    f"{SAID} INFO [BrokerLifecycleManager id=3] The broker is in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the "
+    "active controller. (kafka.server.BrokerLifecycleManager)"
+)
+ANSWERED = f"{SAID} INFO [KafkaServer id=3] Controlled shutdown request returned successfully after 141ms (kafka.server.X)"
+GAVE_UP = f"{SAID} WARN [KafkaServer id=3] Proceeding to do an unclean shutdown as all the controlled shutdown attempts failed"
+MOVES = f"{SAID} INFO [ReplicaFetcherManager on broker 3] Removed fetcher for partitions Set(orders-1) (kafka.server.X)"
+
+
+@pytest.mark.parametrize(
+    ("seen", "lines", "controller", "thread"),
+    [
+        (BEFORE, (ASKS,), "broker-2", "controller-event-thread"),
+        (BEFORE, (ASKS, NO_ANSWER, MOVES), "broker-2", "controller-event-thread"),
+        (HYBRID, (MOVES, NO_ANSWER), "broker-2", "controller-event-thread"),
+        (DUAL, (STILL_WAITS,), f"controller-{LEADER}", f"quorum-controller-{LEADER}-event-handler"),
+        (BEFORE, (ASKS, ANSWERED), "", ""),
+        (BEFORE, (ASKS, NO_ANSWER, GAVE_UP), "", ""),
+        (BEFORE, (MOVES,), "", ""),
+    ],
+)
+def test_a_broker_that_asks_to_go_is_told_with_the_controller_that_has_to_let_it(
+    seen: Observation, lines: tuple[str, ...], controller: str, thread: str
+) -> None:
+    process = seen.node(3).process
+    assert process is not None
+    seen = rolling(seen, 3, process.identity)
+    since = seen.ended_at - timedelta(seconds=20)
+    entries, _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-3"}), step_since=since, hints=Hints(logs={3: lines})))
+    (entry,) = [entry for entry in entries if entry.object == "broker-3"]
+    assert (f"It asks {controller}, the controller, to move its leaders to others, since 02:59:30" in entry.observed) is bool(
+        controller
+    )
+    assert entry.fix.startswith(f"Look at {controller} first" if controller else "Give a broker's controlled shutdown its time")
+    assert thread in entry.fix
+
+
 def test_a_step_that_began_by_a_clock_that_was_set_back_since_excuses_nobody() -> None:
     process = DUAL.node(2).process
     assert process is not None
