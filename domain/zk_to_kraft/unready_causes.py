@@ -243,6 +243,12 @@ LET_GO = re.compile(
 """By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
 
 
+ELECT = (
+    "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
+    "ZooKeeper has the metadata (in zkCli.sh: delete /controller). "
+)
+
+
 def _asks_the_controller(looked: Looked, view: NodeView) -> tuple[str, str]:
     """Whom it waits for, as a further sentence, and where that is to be looked at; empty where it does not, or nobody knows."""
     asked: list[str] = []
@@ -251,25 +257,26 @@ def _asks_the_controller(looked: Looked, view: NodeView) -> tuple[str, str]:
     asks = _controller(looked)
     if not asked or asks is None:
         return "", ""
-    node_id, thread = asks
+    node_id, is_elected = asks
+    thread = "controller-event-thread" if is_elected else f"quorum-controller-{node_id}-event-handler"
     name, process, begun = looked.name(node_id), looked.observation.node(node_id).process, stamp_of(asked[0])
     since = f" since {begun:%H:%M:%S} by its log," if begun is not None else ""
     pid = process.pid if process is not None and process.is_running else "PID"
     return (
         f". It asks {name}, the controller, to move its leaders to others,{since} and has not been let go",
         f"Look at {name} first: its log, and whether its thread {thread} gets on (`jcmd {pid} Thread.print` there, twice "
-        "within seconds). What that stands in, a disk, ZooKeeper, a plug-in, has to answer. ",
+        f"within seconds). What that stands in, a disk, ZooKeeper, a plug-in, has to answer. {ELECT if is_elected else ''}",
     )
 
 
-def _controller(looked: Looked) -> tuple[int, str] | None:
-    """Who moves leaders, and the thread that does it: of ZooKeeper's brokers the one that holds /controller."""
+def _controller(looked: Looked) -> tuple[int, bool] | None:
+    """Who moves leaders, and whether that is a broker: of ZooKeeper's the one that holds /controller."""
     zookeeper, leader = looked.observation.zookeeper, quorum_leader(looked.observation, looked.spec)
     claim = zookeeper.controller if zookeeper is not None else None
     if claim is not None and claim.is_ephemeral:
         is_known = any(broker.id == claim.broker_id for broker in looked.spec.brokers)
-        return (claim.broker_id, "controller-event-thread") if is_known else None
-    return (leader.id, f"quorum-controller-{leader.id}-event-handler") if leader is not None else None
+        return (claim.broker_id, True) if is_known else None
+    return (leader.id, False) if leader is not None else None
 
 
 def ending(looked: Looked, view: NodeView) -> Cause:

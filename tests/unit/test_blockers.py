@@ -353,6 +353,7 @@ def test_a_broker_that_asks_to_go_is_told_with_the_controller_that_has_to_let_it
     )
     assert entry.fix.startswith(f"Look at {controller} first" if controller else "Give a broker's controlled shutdown its time")
     assert thread in entry.fix
+    assert ("delete /controller" in entry.fix) is (thread == "controller-event-thread")
 
 
 def test_a_step_that_began_by_a_clock_that_was_set_back_since_excuses_nobody() -> None:
