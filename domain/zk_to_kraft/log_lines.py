@@ -618,7 +618,7 @@ ZONES = timedelta(minutes=15)
 def age_of(line: str, now: datetime) -> timedelta | None:
     """How long ago it was said, up to a quarter of an hour, whatever the node's zone; what is older seems younger by quarters.
 
-    By clocks that agree to a second or two. `None` where the line has no time.
+    By clocks that agree to a second or two: what is of the next moment is of this one. `None` where the line has no time.
     """
     stamp = stamp_of(line)
-    return (now.replace(tzinfo=None) - stamp) % ZONES if stamp is not None else None
+    return max((now.replace(tzinfo=None) - stamp + CLOCKS) % ZONES - CLOCKS, timedelta()) if stamp is not None else None

@@ -18,8 +18,8 @@ CURES = {
     Serving.UNREACHED: "Look at the way there from the host of keeperless-activities, and whether its machine is there.",
     Serving.STUCK: "Look at the disks of all members' data: dmesg, iostat -x 1, whether one is frozen (fsfreeze -u) or "
     "on a network that is gone; it goes on by itself once a majority can write. Where no disk hangs, look at the threads of "
-    "the one that leads (`srvr` says Mode: leader; `jcmd PID Thread.print`): where one of them waits for a lock that nobody gives "
-    "back, restart that one server, and another member leads.",
+    "the one that leads (`srvr` says Mode: leader; `jcmd PID Thread.print`): where one of them waits for a lock that nobody "
+    "gives back, restart that one server, and another member leads.",
     Serving.BUSY: "Look at its disk (iostat -x 1; fsync-ing the write ahead log, in its log), and who asks so much (cons).",
     Serving.NO: "Look at its log, and whether the members reach each other's quorum and election ports.",
 }

@@ -1,10 +1,20 @@
 """Lines of Kafka's logs: each is known by the very words of 3.9.2, quoted and nothing more, and only as long as it is news."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import RUNNING, Told, current, epochs_lately, found_in, loading_in, stamp_of, waiting_in
+from domain.zk_to_kraft.log_lines import (
+    RUNNING,
+    Told,
+    age_of,
+    current,
+    epochs_lately,
+    found_in,
+    loading_in,
+    stamp_of,
+    waiting_in,
+)
 from domain.zk_to_kraft.said import with_thrown
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
@@ -183,3 +193,10 @@ def test_what_a_broker_waits_for_at_its_start_is_told_until_it_has_it() -> None:
     assert waiting_in(lines) == second.removeprefix("the ")
     assert waiting_in([*lines, ended.format(second)]) == ""
     assert waiting_in([begun.format(first), begun.format(second), ended.format(second)]) == first.removeprefix("the ")
+
+
+def test_what_is_of_the_next_moment_was_said_now() -> None:
+    """Clocks and roundings differ by a moment; a quarter of an hour is no moment."""
+    now = datetime(2026, 11, 20, 3, 0, 0, tzinfo=UTC)
+    assert age_of("[2026-11-20 03:00:00,400] INFO x", now) == timedelta()
+    assert age_of("[2026-11-20 04:59:50,000] INFO x", now) == timedelta(seconds=10), "in another zone"
