@@ -11,6 +11,7 @@ from temporalio import activity
 
 from activities.node_survey import CannotLook
 from domain.errors import KeeperlessError
+from domain.observed import NO_ANSWER
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T,
         async with asyncio.timeout(limit):
             return await asked
     except TimeoutError:
-        silent.append(f"{what}: no answer within {limit:.2g} s")
+        silent.append(f"{what}: {NO_ANSWER} {limit:.2g} s")
     except (KeeperlessError, CannotLook) as error:
         silent.append(f"{what}: {error}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the others are told

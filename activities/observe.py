@@ -22,6 +22,7 @@ from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient
 from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
+from domain.observed import NO_ANSWER
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.configuration import part_name
@@ -92,7 +93,7 @@ async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], 
     except KeeperlessError as error:
         unanswered.append(_unanswered(what, error))
     except TimeoutError:
-        unanswered.append(Unanswered(what=what, why=f"no answer within {limit:.2g} s", is_cut_short=True))
+        unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=True))
     return None
 
 

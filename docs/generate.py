@@ -270,6 +270,9 @@ once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` 
 in time: without it the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not
 asked.
 
+Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
+read, that is told with what to try there by hand.
+
 Where an address gives no answer it is told what it does: its name is not resolved, which is an entry of keeperless-activities'
 machine; no TLS comes about, and why; it refuses our login; another program answers, or another node's gauges; its page takes
 too long. Of our own parts it is told as well where keeperless-activities asks for tasks on machines of several names, where it

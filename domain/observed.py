@@ -11,6 +11,10 @@ class ObservedPart(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+NO_ANSWER = "no answer within"
+"""Before the time that was given: what was asked did not come, where other reasons are answers."""
+
+
 class Unanswered(ObservedPart):
     """A part that did not answer: `what` as in `zookeeper`, `metrics of broker-2`; `why` without any secret.
 

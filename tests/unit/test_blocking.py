@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +33,7 @@ from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
+from playground.fakes.node import FakeDriver
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
@@ -340,6 +343,40 @@ async def test_a_node_in_hand_is_left_out() -> None:
     cluster = await in_dual_write()
     cluster.nodes[2].die()
     assert keys(await found(cluster, in_hand=("broker-2",))) == []
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_of_a_node_in_hand_it_is_told_that_no_program_comes_back_on_its_machine(
+    is_down: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name service of users hangs: `sudo`, `id` and a shell's start-up files wait for it, and files can be read."""
+    cluster = await in_dual_write()
+    broker = cluster.nodes[2]
+    if is_down:
+        broker.die()
+    run_there, read_there = FakeDriver.run, FakeDriver.output
+
+    async def run(driver: FakeDriver, arguments: Sequence[str], *others: Any) -> Any:
+        if driver._simulated is broker and arguments[0] == "python3":
+            await asyncio.Event().wait()
+        return await run_there(driver, arguments, *others)
+
+    async def read(driver: FakeDriver, lines: int) -> Any:
+        if driver._simulated is broker:
+            await asyncio.Event().wait()
+        return await read_there(driver, lines)
+
+    monkeypatch.setattr(FakeDriver, "run", run)
+    monkeypatch.setattr(hints, "HINTS_SECONDS", 0.5)
+    step = {"in_hand": ("broker-2",), "step_since": datetime.now(UTC) - timedelta(seconds=9)}
+    assert keys(await found(cluster, **step)) == [], "its log comes: others tell what is in it"
+    monkeypatch.setattr(FakeDriver, "output", read)
+    (entry,) = (await found(cluster, **step)).blockers
+    assert (entry.code, entry.object) == ("machine", "broker-2")
+    assert "programs that are run on its machine do not come back: " in entry.observed
+    assert "log of broker-2: no answer within " in entry.observed
+    assert "`getent passwd`" in entry.fix
+    assert keys(await found(cluster, **step | {"step_since": None})) == [], "nobody knows for how long"
 
 
 async def test_the_wait_that_the_ledger_knows_gives_the_age() -> None:
