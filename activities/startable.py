@@ -1,4 +1,4 @@
-"""Whether nodes that run could start again. Asked right before they are stopped, of what a process has in memory and nobody has
+"""Whether nodes that run could be stopped, and start again. Asked right before, of what a process has in memory and nobody has
 on disk any more, which no look tells: it goes on without its jars, and asks ZooKeeper for the cluster's id only as it starts.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from activities.forgotten_topics import forgotten_topics
 from activities.node_survey import CannotLook, start_place
 from activities.observe import Ports, installed_jars
+from activities.on_node.look_at_node import ends_by
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
 from activities.together import all_of
@@ -19,6 +20,7 @@ from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
+from domain.vital_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.checks.outliving import ending_with, unwritable, without_code
@@ -43,8 +45,9 @@ async def why_not_startable(
     try:
         whys = await all_of(*(_why_not_installed(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_its_program(cluster, node, ports) for node in running))
-        seen = zip(nodes, processes, strict=True)
-        whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen if process.is_running))
+        seen = [(node, process) for node, process in zip(nodes, processes, strict=True) if process.is_running]
+        whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen))
+        whys += await all_of(*(_why_not_stoppable(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
         whys += await all_of(*(_why_not_outlived(cluster, node, policy, ports) for node in running))
         if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
@@ -143,6 +146,22 @@ async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Proces
                 f"started again. mount -o remount,exec {mount}, or give its start command another -Djava.io.tmpdir."
             )
     return None
+
+
+async def _why_not_stoppable(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:
+    """What was started with SIGTERM ignored would be waited for without an end."""
+    try:
+        status = await ports.drivers.driver(node).read_part(f"/proc/{process.pid}/status", 0, PROC_BYTES) or b""
+    except KeeperlessError:
+        return None
+    others = ends_by(status.decode(errors="replace"))
+    if others is None:
+        return None
+    return (
+        f"{cluster.spec.node_name(node.id)}: its process {process.pid} ignores SIGTERM. Nothing was stopped: the node runs, "
+        f"and would not end. {MEND_DEAFNESS} {end_of_deaf(process.pid, others)} Do so while all others serve, "
+        "and start it."
+    )
 
 
 async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:

@@ -25,6 +25,7 @@ MOST_BUSY, SLOW_REQUEST = 0.95, 50.0
 """Of the time, and milliseconds. A disk that is only busy may take as much as it is asked for; one that is only slow, now and
 then, too."""
 MOST_PRESSURE = 0.4
+MIB = 1024**2
 MANY_ASKERS = 3
 """Connections to a metrics endpoint: one is kept open by whoever collects metrics."""
 MOST_TRACKED = 0.99
@@ -48,7 +49,8 @@ class VitalSigns(ObservedPart):
     its process, and the addresses at which it listens instead. `disks`: by directory of its data the disk that it lies on, the
     share of the time in which that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the
     share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
-    is connected to its metrics endpoint, and how often.
+    is connected to its metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that
+    are left there. `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
     """
 
     skew: float
@@ -76,6 +78,8 @@ class VitalSigns(ObservedPart):
     disk_pressure: float | None
     memory_pressure: float | None
     askers: tuple[tuple[str, int], ...]
+    heap_dump: tuple[str, int, int] | None
+    ends_by: tuple[str, ...] | None
 
 
 class PortHolder(ObservedPart):
@@ -123,7 +127,7 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
     yield from of_standstill(signs)
-    runs = signs.tracer is None and signs.frozen is None and signs.on_cpu != 0
+    runs = signs.tracer is None and signs.frozen is None and signs.on_cpu != 0 and signs.heap_dump is None
     for port, count, host in signs.unaccepted if runs else ():
         most = f", most of them from {host}" if host else ""
         yield Sign(
@@ -173,12 +177,50 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
             f"process {signs.tracer} traces it, and keeps it standing still, or slow",
             f"Detach that debugger, or end it: kill {signs.tracer.partition(' ')[0]}. No other signal lets it go on.",
         )
+    if signs.heap_dump is not None:
+        path, size, free = signs.heap_dump
+        yield Sign(
+            f"it writes a heap dump to {path}, {size // MIB} MiB so far, and stands still meanwhile. {free // MIB} MiB are "
+            "left on that volume",
+            "Let the dump come to its end: nothing is to be restarted for it, and it needs as much room there as the heap has "
+            "in use. Look who has asked for it: jmap, `jcmd` with GC.heap_dump, a monitoring agent; keep that away until the "
+            "migration has ended. Or, with -XX:+HeapDumpOnOutOfMemoryError, its heap was full: then it ends or goes on after "
+            "it, and needs a larger one (KAFKA_HEAP_OPTS).",
+            is_cure=True,
+        )
     if signs.frozen is not None or not signs.stuck_threads:
         return
     kind = standstill_in(signs.stuck_in)
     where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
     by = f". That is {', '.join(signs.kept_by)}" if signs.kept_by else ""
     yield Sign(f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: {kind.what}{by}", kind.fix)
+
+
+def of_deafness(signs: VitalSigns, pid: str) -> Iterator[Sign]:
+    """Of a node that is waited for to end."""
+    if signs.ends_by is not None:
+        yield Sign(
+            f"its process {pid} ignores SIGTERM, by which it is told to stop: it was started so, and to wait does not help",
+            f"{MEND_DEAFNESS} {end_of_deaf(pid, signs.ends_by)} The step goes on by itself then.",
+            is_cure=True,
+        )
+
+
+MEND_DEAFNESS = (
+    "First mend what starts it, or the same comes at its next stop, and at every node that is started so: a script with "
+    "`trap '' TERM`, or a supervisor that ignores SIGTERM, hands that on to all that it starts."
+)
+
+
+def end_of_deaf(pid: str, ends_by: Sequence[str]) -> str:
+    """How to end a process that ignores SIGTERM."""
+    if ends_by:
+        return f"Then `kill -{ends_by[0]} {pid}`: it ends in order by that as well."
+    return (
+        "No other signal ends it in order. Once every partition of it that has other replicas has one of them in sync "
+        f"(kafka-topics.sh --describe), or, of a controller, the others are a majority: `kill -9 {pid}`. As it starts it "
+        "recovers its logs; what was written with acks=1 last may be lost."
+    )
 
 
 def _of_limits(signs: VitalSigns) -> Iterator[Sign]:
@@ -197,7 +239,7 @@ def _of_limits(signs: VitalSigns) -> Iterator[Sign]:
 
 def of_askers(signs: VitalSigns) -> Iterator[Sign]:
     """Of a node whose metrics endpoint has not answered in time."""
-    if sum(count for _, count in signs.askers) >= MANY_ASKERS:
+    if signs.heap_dump is None and sum(count for _, count in signs.askers) >= MANY_ASKERS:
         who = ", ".join(f"{host} ({count})" for host, count in signs.askers)
         yield Sign(
             f"its metrics endpoint has connections open from {who}: others ask it, and may wait likewise",

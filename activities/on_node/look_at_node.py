@@ -51,6 +51,11 @@ ALERT = "_ALERT_"
 """In OpenSSL's name of a reason: the other side has sent it."""
 SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
 """Of a command line: what holds no secret, and tells what it runs."""
+HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
+"""As a JVM names it; several threads write into parts of it."""
+STATUS_OF_SIGNALS = re.compile(r"^Sig(Ign|Cgt):\s+([0-9a-f]+)$", re.MULTILINE)
+TERM, ALSO_END = 15, {"INT": 2, "HUP": 1}
+"""Signals by which a JVM ends in order. One that was ignored when it was started it goes on to ignore (HotSpot)."""
 OF_ZOOKEEPER = "org.apache.zookeeper.server."
 V4_IN_V6 = bytes(10) + b"\xff\xff"
 UTC_TIME, GENERALIZED_TIME, VERSION = 0x17, 0x18, 0xA0
@@ -128,6 +133,8 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "disk_pressure": io,
         "memory_pressure": memory,
         "askers": askers(process, metrics_port) if metrics_port else [],
+        "heap_dump": heap_dump(process),
+        "ends_by": ends_by(text(f"{process}/status") or ""),
     }
 
 
@@ -214,6 +221,35 @@ def opened_by(process: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def heap_dump(process: str) -> tuple[str, int, int] | None:
+    """Which it writes, the bytes of it so far, and those that are left on that volume."""
+    path, size, free = "", 0, 0
+    for name in names(f"{process}/fd"):
+        try:
+            found = HEAP_DUMP.fullmatch(os.readlink(f"{process}/fd/{name}"))
+            if found and is_written(process, name):
+                room = os.statvfs(f"{process}/fd/{name}")
+                path, free = found.group(1), room.f_bavail * room.f_frsize
+                size += os.stat(f"{process}/fd/{name}").st_size  # noqa: PTH116
+        except OSError:
+            continue
+    return (path, size, free) if path else None
+
+
+def is_written(process: str, name: str) -> bool:
+    flags = re.search(r"^flags:\s+([0-7]+)$", text(f"{process}/fdinfo/{name}") or "", re.MULTILINE)
+    return flags is not None and int(flags.group(1), 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def ends_by(status: str) -> list[str] | None:
+    """By `/proc/PID/status` of a JVM that ignores SIGTERM: the signals by which it would end instead. Of a script that waits
+    for one nobody knows what they do."""
+    masks = {kind: int(mask, 16) for kind, mask in STATUS_OF_SIGNALS.findall(status)}
+    if not masks.get("Ign", 0) >> (TERM - 1) & 1 or not status.startswith("Name:\tjava\n"):
+        return None
+    return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
 
 
 def sleeps(thread: str) -> str:

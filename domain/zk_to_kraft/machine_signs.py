@@ -10,12 +10,12 @@ from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
 from domain.standing import MACHINE
-from domain.vital_signs import Sign, bad_signs, of_askers, signed
+from domain.vital_signs import Sign, bad_signs, of_askers, of_deafness, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
 from domain.zk_to_kraft.stranded import stranded
 from domain.zk_to_kraft.taken_ports import signs_of_holders
-from domain.zk_to_kraft.unready_causes import EXPLAINED_BY
+from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, SHUTTING_DOWN, lingering
 
 NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
 LISTENERS = ("advertised.listeners", "listeners")
@@ -25,7 +25,12 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
     names, unanswered = dict(_addresses(looked)), {part.what for part in looked.observation.unanswered}
     signs = {
-        name: (*moved(found), *bad_signs(found, names), *(of_askers(found) if f"metrics of {name}" in unanswered else ()))
+        name: (
+            *_deafness(looked, name),
+            *moved(found),
+            *bad_signs(found, names),
+            *(of_askers(found) if f"metrics of {name}" in unanswered else ()),
+        )
         for name, found in looked.hints.signs.items()
     }
     signs |= {name: (*signs.get(name, ()), sign) for name, sign in stranded(looked)}
@@ -44,6 +49,16 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
         for about in (found.blocker.object,)
     ]
     return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
+
+
+def _deafness(looked: Looked, name: str) -> Iterator[Sign]:
+    """Of a node in our hands that is to end, and does not begin to."""
+    view = next((view for view in looked.observation.nodes if looked.name(view.id) == name), None)
+    if view is None or view.process is None or name not in looked.in_hand or not looked.is_ending(view):
+        return
+    state = view.metrics.broker_state if view.metrics is not None else None
+    if state not in SHUTTING_DOWN and not tuple(lingering(looked, view)):
+        yield from of_deafness(looked.hints.signs[name], view.process.pid)
 
 
 def _of_output(looked: Looked, name: str) -> Iterator[Sign]:

@@ -47,6 +47,8 @@ HEALTHY: dict[str, object] = {
     "disk_pressure": 0.0,
     "memory_pressure": None,
     "askers": [],
+    "heap_dump": None,
+    "ends_by": None,
 }
 
 

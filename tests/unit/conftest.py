@@ -355,6 +355,8 @@ def signs_of(**changes: object) -> VitalSigns:
         disk_pressure=None,
         memory_pressure=None,
         askers=(),
+        heap_dump=None,
+        ends_by=None,
     )
     return well.model_copy(update=changes)
 

@@ -356,6 +356,37 @@ def test_a_broker_that_asks_to_go_is_told_with_the_controller_that_has_to_let_it
     assert ("delete /controller" in entry.fix) is (thread == "controller-event-thread")
 
 
+@pytest.mark.parametrize("node_id", [2, LEADER])
+@pytest.mark.parametrize(
+    ("ends_by", "words"), [(("INT", "HUP"), "Then `kill -INT"), ((), "Once every partition of it that has other replicas")]
+)
+def test_a_node_that_ignores_what_it_is_told_to_stop_by_is_not_waited_for(
+    node_id: int, ends_by: tuple[str, ...], words: str
+) -> None:
+    process, name = DUAL.node(node_id).process, SPEC.node_name(node_id)
+    assert process is not None
+    hints = Hints(signs={name: signs_of(ends_by=ends_by)})
+    assert found(DUAL, hints=hints) == [], "nobody waits for it to end"
+    seen = with_metrics(rolling(DUAL, node_id, process.identity), node_id, broker_state=3)
+    more = {"in_hand": frozenset({name}), "step_since": seen.ended_at - timedelta(seconds=20), "hints": hints}
+    (entry,) = found(seen, **more)
+    assert f"its process {process.pid} ignores SIGTERM" in entry.observed
+    assert entry.fix.startswith("First mend what starts it")
+    assert words in entry.fix
+    assert "Give a broker's controlled shutdown its time" not in entry.fix
+    (entry,) = found(with_metrics(seen, node_id, broker_state=6), **more)
+    assert "ignores SIGTERM" not in entry.observed, "somebody has sent another signal"
+
+
+def test_a_heap_dump_is_what_keeps_a_broker_from_an_answer() -> None:
+    writes = signs_of(heap_dump=("/var/dumps/b.hprof", 5 << 30, 9 << 30), unaccepted=((30582, 14, "127.0.0.1"),))
+    (entry,) = found(silent(DUAL, 2), hints=Hints(signs={"broker-2": writes}))
+    assert "it writes a heap dump to /var/dumps/b.hprof, 5120 MiB so far" in entry.observed
+    assert entry.fix.startswith("Let the dump come to its end")
+    assert "includeObjectNames" not in entry.fix
+    assert "connections wait" not in entry.observed
+
+
 def test_a_step_that_began_by_a_clock_that_was_set_back_since_excuses_nobody() -> None:
     process = DUAL.node(2).process
     assert process is not None

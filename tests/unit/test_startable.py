@@ -95,6 +95,33 @@ async def test_a_broker_that_would_lose_its_codecs_runs_on(folder: str, option: 
     assert ("mount -o remount,exec /scratch" in (outcome.blocked or "")) is told
 
 
+@pytest.mark.parametrize(
+    ("program", "ignored", "caught", "told"),
+    [
+        ("java", "0000000000004000", "2000000101001ccf", "`kill -INT {pid}`"),
+        ("java", "0000000000004002", "2000000101001ccd", "`kill -HUP {pid}`"),
+        ("java", "0000000000004003", "2000000101001ccc", "Once every partition of it that has other replicas"),
+        ("java", "0000000000000000", "2000000101005ccf", None),
+        ("start.sh", "0000000000004000", "0000000000010002", None),
+    ],
+)
+async def test_a_node_that_ignores_what_it_would_be_stopped_by_runs_on(
+    program: str, ignored: str, caught: str, told: str | None
+) -> None:
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    driver = cluster.driver(node)
+    pid = (await driver.process()).pid
+    status = f"Name:\t{program}\nSigBlk:\t0000000000000000\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n"
+    await driver.write_file(f"/proc/{pid}/status", FileContent(status.encode(), 0o444, 0, 0))
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    blocked = (await rolled(cluster, scene)).blocked or ""
+    assert (f"its process {pid} ignores SIGTERM. Nothing was stopped" in blocked) is (told is not None)
+    assert (told or "").format(pid=pid) in blocked
+    assert (cluster.restarts[cluster.spec.node_name(node.id)] == before) is (told is not None)
+
+
 async def test_nobody_restarts_who_would_forget_a_topic() -> None:
     """Somebody has deleted its znodes, and the brokers that run serve it."""
     scene = await scene_of_a_roll()

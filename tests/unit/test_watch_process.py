@@ -240,6 +240,36 @@ def test_open_files_that_come_to_their_limit(started: list["subprocess.Popen[str
     assert told(found) == [f"it has {found['open_files']} files open, of at most 64"]
 
 
+DUMPING = """
+import sys, time
+kept = [open(f"{sys.argv[1]}/java_pid7.hprof{part}", "wb") for part in ("", ".p1")]
+kept[1].truncate(3 << 20)
+read = open(f"{sys.argv[1]}/old.hprof", "rb")
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_heap_dump_that_it_writes(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
+    (tmp_path / "old.hprof").write_bytes(b"JAVA PROFILE 1.0.2")
+    found = watch(start(started, DUMPING, str(tmp_path)))
+    assert found["heap_dump"][:2] == [f"{tmp_path}/java_pid7.hprof", 3 << 20]
+    (sign,) = bad_signs(signs_of(heap_dump=tuple(found["heap_dump"]), unaccepted=((30582, 14, "127.0.0.1"),)), {})
+    assert sign.observed.startswith(f"it writes a heap dump to {tmp_path}/java_pid7.hprof, 3 MiB so far, and stands still")
+    assert sign.is_cure
+    assert not list(of_askers(signs_of(heap_dump=tuple(found["heap_dump"]), askers=(("10.1.2.3", 7),))))
+
+
+def test_a_process_that_ignores_what_it_is_told_to_stop_by(started: list["subprocess.Popen[str]"]) -> None:
+    ignoring = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WELL}"
+    named = "import pathlib; pathlib.Path('/proc/self/comm').write_text('java'); "
+    assert watch(start(started, named + WELL))["ends_by"] is None
+    assert watch(start(started, ignoring))["ends_by"] is None, "a script, and not its JVM"
+    found = watch(start(started, named + ignoring))
+    assert found["ends_by"] == ["INT"]
+    assert told(found) == []
+
+
 def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None:
     """A queue of connections that is full: the kernel lets whoever else knocks wait, as a firewall does."""
     with socket.socket() as full:
