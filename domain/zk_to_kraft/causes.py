@@ -183,7 +183,7 @@ class Looked:
 
     def is_ending(self, view: NodeView) -> bool:
         """Of a node in our hands: whether its process is to end, or was told to, since longer ago than most take for that."""
-        return _is_to_end(view) and self._is_over(self.step_since)
+        return _is_to_end(view) and not _is_unwritten(view) and self._is_over(self.step_since)
 
     def _is_overdue(self, view: NodeView) -> bool:
         """By when its new process was started; of one that the step has not touched yet, by when the step began."""
@@ -227,6 +227,14 @@ def _is_to_end(view: NodeView) -> bool:
     """Whether the process runs that a roll, not proven yet, has found: it is stopped as soon as the files are written."""
     mark, process = view.mark, view.process
     return _is_rolled(view) and mark is not None and process is not None and process.identity == mark.before_identity
+
+
+def _is_unwritten(view: NodeView) -> bool:
+    """Whether its file is still as the roll has found it: nothing is stopped before the roll could write it."""
+    mark, file = view.mark, view.disk.file if view.disk is not None else None
+    if mark is None or file is None or mark.before_sha256 == mark.written_sha256:
+        return False
+    return file.sha256 == mark.before_sha256
 
 
 def _is_rolled(view: NodeView) -> bool:

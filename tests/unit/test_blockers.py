@@ -387,6 +387,21 @@ def test_a_heap_dump_is_what_keeps_a_broker_from_an_answer() -> None:
     assert "connections wait" not in entry.observed
 
 
+def test_a_node_whose_file_the_step_could_not_write_is_not_being_stopped() -> None:
+    """As where its file is a mount of its own: the step fails before it stops anything."""
+    process = DUAL.node(2).process
+    assert process is not None
+    seen = rolling(DUAL, 2, process.identity)
+    disk = seen.node(2).disk
+    assert disk is not None
+    assert disk.file is not None
+    assert disk.file.mark is not None
+    mark = disk.file.mark.model_copy(update={"before_sha256": disk.file.sha256, "written_sha256": "another"})
+    seen = with_part(seen, 2, disk=disk.model_copy(update={"file": disk.file.model_copy(update={"mark": mark})}))
+    since = seen.ended_at - timedelta(seconds=20)
+    assert found(seen, in_hand=frozenset({"broker-2"}), step_since=since) == []
+
+
 def test_a_step_that_began_by_a_clock_that_was_set_back_since_excuses_nobody() -> None:
     process = DUAL.node(2).process
     assert process is not None
