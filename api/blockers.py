@@ -19,7 +19,7 @@ from api.changes import changed_here
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, in_work, run_seen
-from api.pollers import Poller, machines_of, pid_here, pollers_of, refusal, signs_of
+from api.pollers import QUESTION, Poller, machines_of, pid_here, pollers_of, refusal, signs_of
 from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
@@ -178,7 +178,8 @@ async def _with_signs(wiring: Wiring, task: standing.PendingTask, now: datetime,
     if task.queue not in set(TaskQueue):
         return task
     if standing.is_untaken(task, now) and not task.paused:
-        return replace(task, signs=(await _absence(wiring, TaskQueue(task.queue), now, until)).signs)
+        absence = await _absence(wiring, TaskQueue(task.queue), now, until, task.due_at)
+        return replace(task, signs=absence.signs, asked_by=absence.asked_since(task.due_at, now))
     if task.taken_at is None or not is_over(task.taken_at, now, standing.UNTAKEN):
         return task
     signs: tuple[Sign, ...] = ()
@@ -271,17 +272,28 @@ class _Absence:
     words: list[str] = field(default_factory=list)
     signs: tuple[Sign, ...] = ()
     unsaid: TemporalUnavailable | None = None
+    poller: Poller | None = None
+
+    def asked_since(self, due: datetime, now: datetime) -> str:
+        """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""
+        poller = self.poller
+        is_well = all(sign.is_slight for sign in self.signs)
+        if poller is None or not is_well or poller.heard_at <= due or is_over(poller.heard_at, now, QUESTION):
+            return ""
+        return poller.in_brief(now)
 
 
-async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float) -> _Absence:
+async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float, due: datetime | None = None) -> _Absence:
+    """`due`: since when a task lies there."""
     found = _Absence()
     async with _in_time(until):
         heard, refused = await asyncio.gather(_heard_of(wiring, queue), refusal(wiring.temporal))
         if isinstance(heard, TemporalUnavailable):
             found.unsaid = heard
             return found
-        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now)
-        poller = heard[-1] if heard else None
+        poller = found.poller = heard[-1] if heard else None
+        asked_at = poller.heard_at if poller is not None and due is not None and poller.heard_at > due else None
+        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now, asked_at)
         if poller is not None:
             found.words.append(poller.in_words(now))
             found.signs += await signs_of(poller.identity, queue)
@@ -292,12 +304,17 @@ async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float
     return found
 
 
-async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime) -> tuple[Sign, ...]:
-    """A worker that has all that it does at once asks for no more, and its log says nothing of it."""
+async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime, asked_at: datetime | None) -> tuple[Sign, ...]:
+    """A worker that has all that it does at once asks for no more, and its log says nothing of it. `asked_at`: when it asked
+    although a task lay there; who asks after it has taken its last could take another.
+    """
     if queue not in LIMITED:
         return ()
     active = list(wiring.caretaker.last_read.values())[:MOST_RUNS]
-    sign = standing.of_work(await in_work(wiring.temporal, active, queue), now)
+    tasks = await in_work(wiring.temporal, active, queue)
+    if asked_at is not None and all(task.taken_at is not None and task.taken_at < asked_at for _, task in tasks):
+        return ()
+    sign = standing.of_work(tasks, now)
     return (sign,) if sign is not None else ()
 
 

@@ -54,7 +54,13 @@ class Poller:
     heard_at: datetime
 
     def in_words(self, now: datetime) -> str:
-        return f"Temporal has heard last of {self.identity} there, {max((now - self.heard_at).total_seconds(), 0):.0f} s ago"
+        return f"Temporal has heard last of {self.identity} there, {self._ago(now)}"
+
+    def in_brief(self, now: datetime) -> str:
+        return f"{self.identity} (heard {self._ago(now)})"
+
+    def _ago(self, now: datetime) -> str:
+        return f"{max((now - self.heard_at).total_seconds(), 0):.0f} s ago"
 
 
 async def pollers_of(temporal: Temporal, queue: TaskQueue) -> tuple[Poller, ...]:

@@ -22,7 +22,8 @@ CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
     STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
     SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
-    NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, or cannot reach Temporal.",
+    NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
+    "cannot reach Temporal, or is not given it.",
     PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
     RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
@@ -64,8 +65,8 @@ STANDS = timedelta(minutes=2)
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
 
-LONGEST_PAUSE = timedelta(seconds=15)
-"""Between two attempts at an activity."""
+LONGEST_PAUSE = timedelta(seconds=30)
+"""Between two attempts at an activity: 15 s, and what Temporal and its clock add."""
 
 OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSING})
 """Waits that only the migration itself knows of; every other one a fresh look finds again, or it is over."""
@@ -75,11 +76,13 @@ OF_PEOPLE = frozenset({WaitReason.HELD, APPROVAL, WaitReason.CHECKS_WORKER_MISSI
 class PendingTask:
     """What Temporal says of one activity of the run, or of its workflow task.
 
-    `due_at`: from when on this attempt could be taken. `taken_at`: since when it is in work, at `worker`; `None` while it is
-    not. `heard_at`: when that worker said last that it is at it; `None` where it need not. `signs`: what keeps workers from it.
-    `at`: what that worker said last that it is at, and `at_since` since when; empty and `None` where it does not say.
-    `error`: of the last attempt; empty where that was the loss of a worker. `paused`: by whom and why; empty where it is
-    not. `fix`: where there is a better one than that of all such tasks.
+    `begun_at`: since when it is so; of what is between two attempts, when the last one ended. `due_at`: from when on this
+    attempt could be taken. `taken_at`: since when it is in work, at `worker`; `None` while it is not. `heard_at`: when that
+    worker said last that it is at it; `None` where it need not. `signs`: what keeps workers from it. `at`: what that worker
+    said last that it is at, and `at_since` since when; empty and `None` where it does not say. `error`: of the last attempt;
+    empty where that was the loss of a worker. `paused`: by whom and why; empty where it is not. `fix`: where there is a better
+    one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
+    there since it could be taken, and is not given it; empty where nobody does.
     """
 
     what: str
@@ -96,6 +99,8 @@ class PendingTask:
     error: str = ""
     paused: str = ""
     fix: str = ""
+    named: str = ""
+    asked_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,6 +244,8 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
                 fix=task.fix,
                 since=task.begun_at,
             )
+        elif task.named and (kept := _kept_by_temporal(task, now)) is not None:
+            yield kept
         elif is_untaken(task, now):
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
         elif task.heard_at is not None and now - task.heard_at > SILENT:
@@ -266,6 +273,53 @@ def is_untaken(task: PendingTask, now: datetime) -> bool:
     """Whether it lies there for too long. An attempt after another may be due later: Temporal pauses before it."""
     is_due = task.attempt == 1 or task.due_at <= now
     return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN)
+
+
+RESET = "`temporal activity reset {} --restore-original-options`"
+"""It runs at once what is between two attempts, and hands out anew what nobody has."""
+
+
+def _kept_by_temporal(task: PendingTask, now: datetime) -> Blocker | None:
+    """Of an activity that is not given to who asks, or comes later than ours ever do: not only by a clock that was set back."""
+    is_between = task.taken_at is None and task.attempt > 1 and task.due_at > now
+    if is_between and task.due_at - task.begun_at > LONGEST_PAUSE:
+        return _put_off(task, now)
+    return _not_given(task) if task.asked_by and is_untaken(task, now) else None
+
+
+def _put_off(task: PendingTask, now: datetime) -> Blocker:
+    pause, left = _in_words(task.due_at - task.begun_at), _in_words(task.due_at - now)
+    failed = f"failed: {task.error}" if task.error else "has failed, and Temporal does not tell any more at what"
+    return blocker(
+        STEP_FAILING,
+        task.what,
+        observed=f"attempt {task.attempt} is due at {task.due_at:%H:%M:%S} UTC, in {left}: Temporal pauses for {pause}, "
+        f"because somebody has changed this activity's options. The last one {failed}"[:MOST_OBSERVED],
+        expected="it is tried again within 15 s",
+        fix=f"{RESET.format(task.named)} runs it now, and gives it its own pauses back. Before that mend what it failed at, if "
+        f"that is there still; the log of {PROGRAM_OF.get(task.queue, task.queue)} has it too.",
+        since=task.begun_at,
+    )
+
+
+def _in_words(time: timedelta) -> str:
+    seconds = time.total_seconds()
+    return f"{seconds / 60:.0f} minutes" if seconds >= 100 else f"{seconds:.0f} s"
+
+
+def _not_given(task: PendingTask) -> Blocker:
+    """Not an order to start a worker: Temporal may have lost it, or somebody has put it on another queue."""
+    said = f". The attempt before failed: {task.error}" if task.error else ""
+    return blocker(
+        NO_WORKER,
+        task.what,
+        observed=f"nobody has it since {task.due_at:%H:%M:%S} UTC, although {task.asked_by} asks for tasks on task queue "
+        f"{task.queue}, and is not given it{said}"[:MOST_OBSERVED],
+        expected="Temporal gives it to who asks",
+        fix="Do not restart a worker for this. If that lasts for longer than ten seconds, Temporal has lost it, as it may when "
+        f"it or its database was restarted or restored: {RESET.format(task.named)} hands it out anew.",
+        since=task.due_at,
+    )
 
 
 def of_work(tasks: Sequence[tuple[str, PendingTask]], now: datetime) -> Sign | None:
@@ -325,7 +379,7 @@ def of_clock(
 ) -> Iterator[Blocker]:
     """Times of ours that have not come yet: what waits by them stands still, and nobody knows how old it is."""
     written = [*(event.at for event in events), *([waiting.since] if waiting is not None else [])]
-    kept = [time for task in tasks for time in (task.begun_at, task.due_at - LONGEST_PAUSE, task.taken_at, task.heard_at)]
+    kept = [time for task in tasks for time in (task.begun_at, task.taken_at, task.heard_at)]
     latest = max([*written, *(time for time in kept if time is not None)], default=now)
     if is_ahead(latest, now):
         yield blocker(

@@ -516,6 +516,23 @@ async def test_of_a_worker_elsewhere_nothing_is_looked_for_here(api: Any, monkey
     assert "No process of" not in told["no-worker"]["observed"]
 
 
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def in_work(*_: object) -> list[tuple[str, PendingTask]]:
+        now = datetime.now(UTC)
+        return [("other", an_activity(taken_at=now - timedelta(seconds=30), worker="7@elsewhere", heard_at=now))]
+
+    monkeypatch.setattr("api.blockers.QUESTION", timedelta(seconds=65))
+    monkeypatch.setattr("api.blockers.in_work", in_work)
+    lost = an_activity(named="--workflow-id 'w' --activity-id '8'")
+    told = await with_a_worker_elsewhere(api, monkeypatch, lost)
+    assert told["no-worker"]["object"] == "roll_node"
+    assert "although 7@elsewhere (heard 0 s ago) asks" in told["no-worker"]["observed"]
+    assert "Start" not in told["no-worker"]["fix"]
+
+
 class AMinuteAhead(datetime):
     @classmethod
     def now(cls, tz: Any = None) -> Any:

@@ -444,6 +444,19 @@ def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypat
     assert list(standing.of_tasks([pending_of(found)], NOW)) == []
 
 
+def test_of_an_activity_between_two_attempts_only_the_end_of_the_last_has_happened() -> None:
+    found = PendingActivityInfo(activity_id="8", attempt=3, state=PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED)
+    found.activity_type.name = ActivityName.ROLL_NODE
+    for due in (found.scheduled_time, found.next_attempt_schedule_time):
+        due.FromDatetime(NOW + timedelta(hours=1))
+    found.last_attempt_complete_time.FromDatetime(NOW)
+    task = pending_of(found)
+    assert (task.begun_at, task.due_at) == (NOW, NOW + timedelta(hours=1))
+    assert list(standing.of_clock([], None, [task], NOW)) == []
+    (entry,) = standing.of_tasks([task], NOW)
+    assert "--workflow-id 'a workflow' --activity-id '8'" in entry.fix
+
+
 def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
     failed = WorkflowTaskFailedEventAttributes()
     failed.failure.message = "[TMPRL1101] Potential deadlock detected: workflow didn't yield within 2 second(s)."

@@ -257,7 +257,7 @@ def test_what_has_a_time_that_has_not_come_yet_is_overdue_and_never_fresh() -> N
         ([], -60),
         ([task(taken_at=NOW + timedelta(hours=1))], 1),
         ([task(heard_at=NOW + timedelta(hours=1))], 1),
-        ([task(attempt=2, due_at=NOW + timedelta(hours=1, seconds=15))], 1),
+        ([task(attempt=2, begun_at=NOW + timedelta(hours=1), due_at=NOW + timedelta(hours=1, seconds=15))], 1),
     ],
 )
 def test_a_clock_that_was_set_back_is_told_with_when_what_waits_goes_on(tasks: list[PendingTask], minutes: float) -> None:
@@ -298,6 +298,32 @@ def test_a_retry_that_is_due_soon_and_clocks_that_agree_are_no_entry() -> None:
     soon = task(attempt=2, due_at=NOW + timedelta(seconds=15), taken_at=NOW + timedelta(seconds=2))
     assert list(of_clock([event("claimed")], None, [soon], NOW)) == []
     assert list(of_clock([], None, [], NOW)) == []
+
+
+@pytest.mark.parametrize(("error", "says"), [("file.txt: busy", "failed: file.txt: busy"), ("", "does not tell any more")])
+def test_an_attempt_that_is_put_off_by_an_hour_is_told_with_what_runs_it_now(error: str, says: str) -> None:
+    """As after `temporal activity update-options`, which also makes Temporal forget the last failure. No clock is wrong."""
+    late = task(TaskQueue.CLUSTER, 5, attempt=3, error=error, due_at=NOW + timedelta(minutes=59), named="-w 'w' -a '8'")
+    (entry,) = of_tasks([late], NOW)
+    assert (entry.code, entry.object) == ("step-failing", "run_check")
+    assert f"attempt 3 is due at {late.due_at:%H:%M:%S} UTC, in 59 minutes" in entry.observed
+    assert says in entry.observed
+    assert "`temporal activity reset -w 'w' -a '8' --restore-original-options`" in entry.fix
+    assert list(of_clock([], None, [late], NOW)) == []
+
+
+def test_a_retry_within_our_own_pauses_is_not_put_off_by_anybody() -> None:
+    soon = task(TaskQueue.CLUSTER, 1, attempt=3, due_at=NOW + timedelta(seconds=18), named="-w 'w' -a '8'")
+    set_back = replace(soon, begun_at=NOW + timedelta(hours=1), due_at=NOW + timedelta(hours=1, seconds=15))
+    assert of(soon, set_back) == []
+
+
+def test_a_task_that_is_not_given_to_who_asks_for_it_misses_no_worker() -> None:
+    (entry,) = of_tasks([task(TaskQueue.CLUSTER, named="-w 'w' -a '8'", asked_by="7@h (heard 3 s ago)")], NOW)
+    assert (entry.code, entry.object) == ("no-worker", "run_check")
+    assert "although 7@h (heard 3 s ago) asks for tasks on task queue cluster, and is not given it" in entry.observed
+    assert "`temporal activity reset -w 'w' -a '8' --restore-original-options`" in entry.fix
+    assert "Start" not in entry.fix
 
 
 def a_command(**more: Any) -> Command:
