@@ -268,7 +268,8 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
     is_taken = activity.state in IN_WORK
     is_again = activity.HasField("next_attempt_schedule_time")
     due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
-    begun = activity.last_attempt_complete_time if is_again else activity.scheduled_time
+    is_between = is_again and activity.HasField("last_attempt_complete_time")
+    begun = activity.last_attempt_complete_time if is_between else activity.scheduled_time
     since = activity.pause_info.pause_time if activity.paused else begun
     error = _error_of(activity.last_failure) if activity.HasField("last_failure") else ""
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT

@@ -281,7 +281,7 @@ RESET = "`temporal activity reset {} --restore-original-options`"
 
 def _kept_by_temporal(task: PendingTask, now: datetime) -> Blocker | None:
     """Of an activity that is not given to who asks, or comes later than ours ever do: not only by a clock that was set back."""
-    is_between = task.taken_at is None and task.attempt > 1 and task.due_at > now
+    is_between = task.taken_at is None and task.attempt > 1 and task.due_at - now > UNTAKEN
     if is_between and task.due_at - task.begun_at > LONGEST_PAUSE:
         return _put_off(task, now)
     return _not_given(task) if task.asked_by and is_untaken(task, now) else None

@@ -455,6 +455,8 @@ def test_of_an_activity_between_two_attempts_only_the_end_of_the_last_has_happen
     assert list(standing.of_clock([], None, [task], NOW)) == []
     (entry,) = standing.of_tasks([task], NOW)
     assert "--workflow-id 'a workflow' --activity-id '8'" in entry.fix
+    found.ClearField("last_attempt_complete_time")
+    assert [entry.code for entry in standing.of_tasks([pending_of(found)], NOW)] == []
 
 
 def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
