@@ -294,6 +294,7 @@ class FakeCluster:
             return controller_gauges(node.spec.id, running, self._unfenced_count(), self.quorum)
         fault_count = len(kafka_view(self.spec.cluster_id, self.topics, self.serving(), self.in_sync(), {}).under_replicated)
         return broker_gauges(
+            node.spec.id,
             running,
             is_serving=node.spec.id in self.serving(),
             is_zookeeper_controller=self.side.controller == node.spec.id,

@@ -9,11 +9,21 @@ NO_LEADER = -1
 
 
 def broker_gauges(
-    mode: Mode, *, is_serving: bool, is_zookeeper_controller: bool, zookeeper_brokers: int, behind: int, quorum: Quorum
+    node_id: int,
+    mode: Mode,
+    *,
+    is_serving: bool,
+    is_zookeeper_controller: bool,
+    zookeeper_brokers: int,
+    behind: int,
+    quorum: Quorum,
 ) -> NodeMetrics:
     """`behind`: under-replicated partitions that it reports."""
     found = NodeMetrics(
-        broker_state=RUNNING if is_serving else STARTING, under_replicated_partitions=behind, kafka_version=VERSION
+        node_id=node_id,
+        broker_state=RUNNING if is_serving else STARTING,
+        under_replicated_partitions=behind,
+        kafka_version=VERSION,
     )
     if mode is not Mode.KRAFT:
         zookeeper = {
@@ -31,6 +41,7 @@ def controller_gauges(node_id: int, mode: Mode, active: int, quorum: Quorum) -> 
     """`active`: unfenced registrations. The lag and the session exist only where the flag is on."""
     is_leading = quorum.leader == node_id
     found = NodeMetrics(
+        node_id=node_id,
         migration_gauge=MigrationGauge.BOOTING if quorum.leader is None or quorum.log_state is None else quorum.log_state,
         active_controller_count=int(is_leading),
         migrating_broker_count=sum(found.mode is Mode.HYBRID for found in quorum.registered.values()),

@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from domain.cluster import BrokerSpec, ClusterSpec
 from domain.errors import Permanent, Transient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
+from playground.processes import wait_until
 
 T = TypeVar("T")
 
@@ -360,8 +362,15 @@ async def eventually(look: Callable[[], Awaitable[T]], is_wanted: Callable[[T], 
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> LocalNodes:
-    return LocalNodes(tmp_path)
+def local(tmp_path: Path) -> Iterator[LocalNodes]:
+    """Its nodes outlive whoever has started them: here they end with the test."""
+    nodes = LocalNodes(tmp_path)
+    yield nodes
+    left = nodes.alive()
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, 60)
 
 
 @pytest.fixture
@@ -539,7 +548,7 @@ async def test_a_starter_killed_at_any_moment_leaves_no_lock_and_no_second_proce
         await asyncio.gather(start, return_exceptions=True)
     await driver.start()
     assert (await driver.process()).is_running
-    assert len(local.alive()) == 1
+    await asyncio.to_thread(wait_until, lambda: len(local.alive()) == 1, "what the killed attempts left behind has ended", 60)
     await driver.stop((await driver.process()).identity or "", DEADLINE)
 
 
