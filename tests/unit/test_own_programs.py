@@ -202,8 +202,8 @@ WELL = "ActiveState=active\nSubState=running\nNRestarts=0\n"
 SHOWN = "ActiveState=activating\nSubState=auto-restart\nResult=exit-code\nExecMainStatus=203\nNRestarts=41\n"
 NOW_AND_THEN = "ActiveState=active\nSubState=running\nResult=success\nExecMainStatus=0\nNRestarts=41\n"
 NEVER = "ActiveEnterTimestampMonotonic=0\n"
-LATELY = f"ActiveEnterTimestampMonotonic={int(time.monotonic() * 1e6)}\n"
-LONG_AGO = f"ActiveEnterTimestampMonotonic={int((time.monotonic() - 3600) * 1e6)}\n"
+LATELY = "ActiveEnterTimestampMonotonic={lately}\n"
+LONG_AGO = "ActiveEnterTimestampMonotonic={long_ago}\n"
 OFTEN = ", restarted 41 times"
 FAILS, LIVES = (
     "activating (auto-restart), result exit-code, last exit status 203",
@@ -233,7 +233,8 @@ def test_what_systemd_says_of_its_unit_is_told_and_restarts_only_of_now(
 
     def printed(*command: str) -> list[str]:
         asked.append(command)
-        return shown.splitlines()
+        now = time.monotonic()
+        return shown.format(lately=int(now * 1e6), long_ago=int((now - 3600) * 1e6)).splitlines()
 
     monkeypatch.setattr(units, "printed_by", printed)
     monkeypatch.setattr(units, "journal", lambda *_: [*TRACEBACK, denied])

@@ -261,7 +261,8 @@ def test_a_heap_dump_that_it_writes(started: list["subprocess.Popen[str]"], tmp_
 
 
 def test_a_process_that_ignores_what_it_is_told_to_stop_by(started: list["subprocess.Popen[str]"]) -> None:
-    ignoring = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WELL}"
+    interrupted = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    ignoring = f"{interrupted}signal.signal(signal.SIGTERM, signal.SIG_IGN); {WELL}"
     named = "import pathlib; pathlib.Path('/proc/self/comm').write_text('java'); "
     assert watch(start(started, named + WELL))["ends_by"] is None
     assert watch(start(started, ignoring))["ends_by"] is None, "a script, and not its JVM"
