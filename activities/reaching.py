@@ -64,10 +64,10 @@ def own_fault(error: OSError, where: str) -> Transient | None:
     return Transient(message, obstacle=Obstacle.OURS)
 
 
-def words_of_tls(error: ssl.SSLError) -> str:
-    """What is wrong with the certificate, or with the protocol: no secret is in it."""
+def no_tls(error: ssl.SSLError) -> str:
+    """With what is wrong with the certificate, or with the protocol: no secret is in it."""
     told = getattr(error, "verify_message", None) or getattr(error, "reason", None) or (error.args[-1] if error.args else "")
-    return str(told).replace("_", " ").lower() or type(error).__name__
+    return f"no TLS comes about ({str(told).replace('_', ' ').lower() or type(error).__name__})"
 
 
 def _numbers(error: OSError) -> set[int]:

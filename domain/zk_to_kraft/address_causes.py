@@ -62,9 +62,9 @@ def lacking_cause(looked: Looked) -> Cause:
     )
 
 
-def cause_of_ours(looked: Looked, obstacle: Obstacle | None, address: str) -> Cause | None:
-    """Where it lies with us that nobody answers there."""
-    if obstacle is Obstacle.UNRESOLVED or looked.is_unresolved(address):
+def cause_of_ours(looked: Looked, obstacle: Obstacle | None, *addresses: str) -> Cause | None:
+    """Where it lies with us that nobody answers at any of these."""
+    if obstacle is Obstacle.UNRESOLVED or all(map(looked.is_unresolved, addresses)):
         return unresolved_cause(looked)
     return lacking_cause(looked) if obstacle is Obstacle.OURS else None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace
-from domain.vital_signs import Sign
+from domain.vital_signs import MIB, Sign
 from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable, without_code
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
 
@@ -20,7 +20,6 @@ OF_CODE = frozenset({"host-out-of-memory", "java-cannot-start", "java-failed", "
 OF_THREADS = frozenset({"out-of-threads", "not-begun"})
 SPENT = 0.9
 """Of a budget. It is looked at after the process that used it has ended."""
-MIB = 1024**2
 
 TASKS = {
     "tasks": (

@@ -183,7 +183,8 @@ def death_in(lines: Sequence[str]) -> Found | None:
     said = _own(lines)
     if _stopped_by(said) is not None:
         return None
-    deaths = list(_deaths(_at_the_end(said)))
+    end = _at_the_end(said)
+    deaths = list(_deaths(end))
     vague = {found.told.name: found.quote for found in deaths if found.told.is_vague}
     exact = [found for found in deaths if not found.told.is_vague]
     if not deaths:
@@ -192,7 +193,7 @@ def death_in(lines: Sequence[str]) -> Found | None:
     if roots:
         return roots[-1]
     if not exact and not WAITED.isdisjoint(vague):
-        exact = _lived_on_with(lines, is_refused=NEVER_REGISTERED.name in vague)
+        exact = _lived_on_with(lines, end, is_refused=NEVER_REGISTERED.name in vague)
     if not exact:
         return replace(deaths[-1], quote=_joined([*vague.values()]))
     alike = takewhile(lambda found: found.told is exact[-1].told, reversed(exact))
@@ -200,10 +201,10 @@ def death_in(lines: Sequence[str]) -> Found | None:
     return replace(last, quote=_joined([*vague.values(), last.quote]))
 
 
-def _lived_on_with(lines: Sequence[str], *, is_refused: bool) -> list[Found]:
+def _lived_on_with(lines: Sequence[str], end: Sequence[Said], *, is_refused: bool) -> list[Found]:
     """What it was told, and what kept it from its peers, until it gave up."""
     answers = refusals_in(lines)[:1] if is_refused else ()
-    cut_off = unconnected_in(_at_the_end(_own(lines)))
+    cut_off = unconnected_in(end)
     is_told = any(found.told is not PEER_UNREACHABLE for found in answers)
     return list(answers) if is_told or cut_off is None else [of_the_dead(cut_off)]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observed import Unanswered
-from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, lacking_cause, unresolved_cause
+from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
@@ -112,10 +112,8 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
     shut = [address for address in asked if address in looked.hints.shut]
     if told.is_refused:
         yield _refused(looked, told)
-    elif told.obstacle is Obstacle.UNRESOLVED or all(looked.is_unresolved(address) for address in asked):
-        yield unresolved_cause(looked)
-    elif told.obstacle is Obstacle.OURS:
-        yield lacking_cause(looked)
+    elif (ours := cause_of_ours(looked, told.obstacle, *asked)) is not None:
+        yield ours
     elif told.broker_id not in {None, *looked.absent_brokers} and told.obstacle in AT_ONE_BROKER:
         yield _of_one(looked, told, AT_ONE_BROKER[told.obstacle])
     elif looked.absent_brokers or unheard:

@@ -84,7 +84,8 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
     """Node by node. One that a step of ours works on has none while it is excused, but that it stands still, or does not end.
     Its file is the step's own affair.
     """
-    together = dict(ended_together(looked, _endings(looked)))
+    endings = _endings(looked)
+    together = dict(ended_together(looked, endings))
     yield from together.values()
     for node in looked.situation.nodes:
         view = looked.observation.node(node.id)
@@ -93,7 +94,7 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
             continue
         if node.mode in DOWN_MODES:
             if not any(node.id in ids for ids in together):
-                yield _down(looked, view)
+                yield _down(looked, view, endings.get(node.id) or _ending(looked, view))
         elif node.mode in UNKNOWN_MODES:
             yield silent(looked, view)
         elif missing := not_shown(looked, view):
@@ -134,9 +135,9 @@ def _endings(looked: Looked) -> dict[int, Ending]:
     return {i: _ending(looked, looked.observation.node(i)) for i in down if looked.name(i) not in looked.in_hand}
 
 
-def _down(looked: Looked, view: NodeView) -> Cause:
+def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     name = looked.name(view.id)
-    ending = _as_far_as_written(looked, view, _ending(looked, view))
+    ending = _as_far_as_written(looked, view, ending)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = _turned_away(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")

@@ -43,7 +43,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from activities.reaching import Unresolved, own_fault, words_of, words_of_tls
+from activities.reaching import Unresolved, no_tls, own_fault, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
 from domain.offsets import GroupOffset
@@ -342,7 +342,7 @@ def is_anybody_there(server: str) -> bool:
 def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
     """What keeps one broker from answering that others need not have, in words; no obstacle where that is not known."""
     if isinstance(error.__cause__, ssl.SSLError):
-        return Obstacle.TLS, f"no TLS comes about ({words_of_tls(error.__cause__)})"
+        return Obstacle.TLS, no_tls(error.__cause__)
     if isinstance(error, InvalidReceiveError):
         return Obstacle.TLS, "it does not speak security.protocol of client_properties"
     if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):

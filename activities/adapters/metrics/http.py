@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
-from activities.reaching import SLOW_SECONDS, own_fault, resolve, words_of_tls
+from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 
@@ -65,7 +65,7 @@ def _unanswered(where: str, error: httpx.HTTPError) -> Transient:
     """In the words of the operating system, or of TLS: they hold no address and no secret."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
-            return Transient(f"{where}: no TLS comes about ({words_of_tls(cause)})", obstacle=Obstacle.TLS)
+            return Transient(f"{where}: {no_tls(cause)}", obstacle=Obstacle.TLS)
         if isinstance(cause, OSError) and (cause.errno is not None):
             return own_fault(cause, where) or Transient(f"{where}: does not answer ({os.strerror(cause.errno)})")
     return Transient(f"{where}: does not answer ({type(error).__name__})")
