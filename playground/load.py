@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from domain.errors import Transient
 from playground import processes
@@ -33,6 +33,15 @@ LOAD_TOPICS = (
     Topic("load.two-replicas", 4, replication_factor=2, config={"min.insync.replicas": "1"} | KEEP),
 )
 DEFAULT_RATE = 200.0
+
+NOT_TOLD_YET = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""A leader that was just elected tells no end before its followers have confirmed its high watermark (KIP-207)."""
 
 
 class Load:
@@ -140,12 +149,12 @@ def read_everything(bootstrap_servers: Sequence[str], topics: Sequence[str], dea
 
 
 def _read_to_the_end(consumer: Consumer, topics: Sequence[str], deadline_seconds: float) -> Iterator[str]:
-    ends = _end_offsets(consumer, topics)
+    deadline = time.monotonic() + deadline_seconds
+    ends = _end_offsets(consumer, topics, deadline)
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in ends])
     unfinished = {partition for partition, end in ends.items() if end > 0}
-    began = time.monotonic()
     while unfinished:
-        if time.monotonic() - began > deadline_seconds:
+        if time.monotonic() > deadline:
             raise Transient(f"{len(unfinished)} of {len(ends)} partitions were not read to their end: {sorted(unfinished)}")
         for message in consumer.consume(1000, timeout=0.5):
             partition = (message.topic() or "", message.partition() or 0)
@@ -158,8 +167,20 @@ def _read_to_the_end(consumer: Consumer, topics: Sequence[str], deadline_seconds
                 unfinished.discard(partition)
 
 
-def _end_offsets(consumer: Consumer, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+def _end_offsets(consumer: Consumer, topics: Sequence[str], deadline: float) -> dict[tuple[str, int], int]:
     """(topic, partition) → the high watermark now."""
     metadata = consumer.list_topics(timeout=30)
     partitions = [TopicPartition(topic, number) for topic in topics for number in metadata.topics[topic].partitions]
-    return {(p.topic, p.partition): consumer.get_watermark_offsets(p, timeout=30)[1] for p in partitions}
+    return {(p.topic, p.partition): _end_offset(consumer, p, deadline) for p in partitions}
+
+
+def _end_offset(consumer: Consumer, partition: TopicPartition, deadline: float) -> int:
+    while True:
+        try:
+            return consumer.get_watermark_offsets(partition, timeout=30)[1]
+        except KafkaException as error:
+            if error.args[0].code() not in NOT_TOLD_YET:
+                raise
+            if time.monotonic() > deadline:
+                raise Transient(f"the end of {partition.topic}-{partition.partition} is not told: {error}") from error
+        time.sleep(0.1)

@@ -1,0 +1,59 @@
+"""How the load is read back while leaders have only just been elected."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from domain.errors import Transient
+from playground import load
+
+
+class NewLeader:
+    """A consumer of one message, in a partition whose leader refuses to tell the end at first."""
+
+    refusals: Iterator[int]
+
+    def __init__(self, configuration: object) -> None:
+        self._unread = [
+            SimpleNamespace(topic=lambda: "t", partition=lambda: 0, error=lambda: None, key=lambda: b"first", offset=lambda: 0)
+        ]
+
+    def list_topics(self, timeout: float) -> object:
+        return SimpleNamespace(topics={"t": SimpleNamespace(partitions={0: None})})
+
+    def get_watermark_offsets(self, partition: TopicPartition, timeout: float) -> tuple[int, int]:
+        code = next(self.refusals, None)
+        if code is not None:
+            raise KafkaException(KafkaError(code))
+        return 0, 1
+
+    def assign(self, partitions: list[TopicPartition]) -> None: ...
+
+    def consume(self, count: int, timeout: float) -> list[object]:
+        return [self._unread.pop()]
+
+    def close(self) -> None: ...
+
+
+def read_with(monkeypatch: pytest.MonkeyPatch, refusals: Iterator[int], deadline_seconds: float) -> list[str]:
+    monkeypatch.setattr(NewLeader, "refusals", refusals, raising=False)
+    monkeypatch.setattr(load, "Consumer", NewLeader)
+    return load.read_everything(["127.0.0.1:1"], ["t"], deadline_seconds)
+
+
+def test_a_leader_whose_high_watermark_is_not_confirmed_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = iter([KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION])
+    assert read_with(monkeypatch, refusals, 60.0) == ["first"]
+
+
+def test_an_end_that_is_never_told_is_no_complete_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    always = iter(lambda: KafkaError.OFFSET_NOT_AVAILABLE, None)
+    with pytest.raises(Transient, match="the end of t-0 is not told"):
+        read_with(monkeypatch, always, 0.2)
+
+
+def test_what_does_not_pass_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        read_with(monkeypatch, iter([KafkaError.TOPIC_AUTHORIZATION_FAILED]), 60.0)
