@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from activities.node_survey import CannotLook
+from activities.on_node import program
 
-PROGRAM = (Path(__file__).parent / "on_node" / "note_machine.py").read_text(encoding="utf-8")
-"""Read once, as all programs that are run elsewhere: an upgrade under a worker that runs changes nothing."""
+PROGRAM = program("note_machine")
 SECONDS = 8.0
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from activities.on_node.look_at_node import watch
+from activities.on_node import program
+from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
@@ -27,8 +28,7 @@ from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registratio
 from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
-PROGRAM = (Path(__file__).parent / "on_node" / "look_at_node.py").read_text(encoding="utf-8")
-START_PROGRAM = (Path(__file__).parent / "on_node" / "look_at_start.py").read_text(encoding="utf-8")
+PROGRAM, START_PROGRAM, WATCH_PROGRAM = map(program, ("look_at_node", "look_at_start", "watch_process"))
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
@@ -113,7 +113,7 @@ async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSi
     url = urlsplit(node.metrics.url)
     port = url.port or {"http": 80, "https": 443}[url.scheme]
     asked = {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port}
-    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(driver, ["python3", "-c", WATCH_PROGRAM, json.dumps(asked)], WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time())
 
 
@@ -121,13 +121,13 @@ async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[st
     """The same of a server of ZooKeeper, by the port at which it listens. `is_shut`: nobody accepts there; `None` where it does
     not run."""
     asked = {"watch_port": port, "log_dirs": data_dirs, "is_shut": is_shut}
-    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(machine, ["python3", "-c", WATCH_PROGRAM, json.dumps(asked)], WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time()) if answer else None
 
 
 async def port_holders(machine: NodeDriver | MemberMachine, ports: Sequence[int]) -> tuple[PortHolder, ...]:
     """Who has these ports there, as far as somebody has. Raises `CannotLook`, `Transient`."""
-    answer = json.loads(await run_program(machine, ["python3", "-c", PROGRAM, json.dumps({"ports": ports})]))
+    answer = json.loads(await run_program(machine, ["python3", "-c", WATCH_PROGRAM, json.dumps({"ports": ports})]))
     return tuple(PortHolder.model_validate(found) for found in answer["holders"])
 
 

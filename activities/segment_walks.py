@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
+from activities.on_node import program
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.drift.messages import ReplicaLog
@@ -20,7 +21,7 @@ from domain.errors import Permanent
 from domain.offsets import PartitionOffsets
 
 NAME = "walk_segments.py"
-PROGRAM = (Path(__file__).parent / "on_node" / NAME).read_bytes()
+PROGRAM = program("walk_segments").encode()
 PRIVATE = 0o600
 GRACE = timedelta(minutes=1)
 """What the program may take beyond its own limit before it is ended."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from activities.forgotten_topics import forgotten_topics
 from activities.node_survey import CannotLook, start_place
 from activities.observe import Ports, installed_jars
-from activities.on_node.look_at_node import ends_by
+from activities.on_node.watch_process import ends_by
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
 from activities.together import all_of

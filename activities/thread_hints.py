@@ -4,11 +4,11 @@ import asyncio
 import json
 from collections.abc import Iterable
 from datetime import timedelta
-from pathlib import Path
 
 from activities.in_time import in_time
 from activities.node_survey import run_program
 from activities.observe import Ports
+from activities.on_node import program
 from activities.ports.nodes import NodeDriver
 from domain.errors import Transient
 from domain.observation import NodeView, Observation
@@ -16,7 +16,7 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import SLOW
 from domain.zk_to_kraft.threads import Standing, Thread, where_it_stands
 
-PROGRAM = (Path(__file__).parent / "on_node" / "ask_threads.py").read_text(encoding="utf-8")
+PROGRAM = program("ask_threads")
 ASK_TIME = timedelta(seconds=5)
 NOWHERE = Standing("", is_of_plugin=False)
 

@@ -17,7 +17,7 @@ from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, PollActivityTaskQueueRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.on_node.look_at_node import tracer, watch
+from activities.on_node.watch_process import tracer, watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.contracts import TaskQueue

@@ -95,7 +95,7 @@ class PortHolder(ObservedPart):
 
 
 def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> VitalSigns:
-    """Of what `activities.on_node.look_at_node.watch` gives. `clock`: that machine's when it answered; `now`: ours."""
+    """Of what `activities.on_node.watch_process.watch` gives. `clock`: that machine's when it answered; `now`: ours."""
     return VitalSigns.model_validate({**answer, "skew": clock - now})
 
 

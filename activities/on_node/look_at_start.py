@@ -16,6 +16,8 @@ import subprocess
 import sys
 from typing import Any, Iterator, Tuple
 
+from activities.on_node.kernel import text
+
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
 
@@ -168,15 +170,6 @@ def tasks_of(user: int) -> int:
     statuses = (text(f"/proc/{pid}/status") or "" for pid in os.listdir("/proc") if pid.isdigit())  # noqa: PTH208
     own = (status for status in statuses if re.search(rf"^Uid:\s+{user}\s", status, re.MULTILINE))
     return sum(int(found) for status in own for found in re.findall(r"^Threads:\s+(\d+)", status, re.MULTILINE))
-
-
-def text(path: str) -> str | None:
-    """A file's content, or `None` where there is none or it may not be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return None
 
 
 if __name__ == "__main__":

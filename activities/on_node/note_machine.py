@@ -28,6 +28,8 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
+from activities.on_node.kernel import listener, names, text
+
 Found = Optional[Dict[str, str]]
 Pairs = Iterator[Tuple[str, str]]
 
@@ -122,7 +124,6 @@ TROUBLE = re.compile(
 PACKET = re.compile(r"\bIN=\S* OUT=")
 """A rule of the firewall that only logs."""
 WARNING = 4
-LISTENING = "0A"
 """State of a socket (tcp_states.h)."""
 SERVER_FILE = "configuration file of its process"
 CONFIGURATION = re.compile(r"\.(properties|cfg|conf)$")
@@ -213,22 +214,6 @@ def printable(words: str) -> str:
     return CREDENTIALS.sub("//…@", words.encode("utf-8", "replace").decode("utf-8"))[:MOST_CHARACTERS]
 
 
-def text(path: str) -> str | None:
-    """A file's content, or `None` where there is none or it may not be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
-    except OSError:
-        return None
-
-
-def names(path: str) -> list[str]:
-    try:
-        return sorted(os.listdir(path))  # noqa: PTH208
-    except OSError:
-        return []
-
-
 def process_of(request: dict[str, Any]) -> int | None:
     """The process that is asked about, if it is still the same."""
     if request.get("port"):
@@ -236,17 +221,6 @@ def process_of(request: dict[str, Any]) -> int | None:
     pid, _, started = (request["identity"] or "").partition("@")
     fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split() if pid else []
     return int(pid) if len(fields) > START_TIME and fields[START_TIME] == started else None
-
-
-def listener(port: int) -> int | None:
-    """The process that listens there, as far as we may know (proc(5))."""
-    lines = [line.split() for kind in ("tcp", "tcp6") for line in (text(f"/proc/net/{kind}") or "").splitlines()[1:]]
-    wanted = {f"socket:[{f[9]}]" for f in lines if f[3] == LISTENING and int(f[1].rpartition(":")[2], 16) == port}
-    for pid in names("/proc") if wanted else []:
-        for handle in names(f"/proc/{pid}/fd") if pid.isdigit() else []:
-            if link(f"/proc/{pid}/fd/{handle}") in wanted:
-                return int(pid)
-    return None
 
 
 def link(path: str) -> str | None:

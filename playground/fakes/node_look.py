@@ -1,5 +1,5 @@
-"""The programs that are sent to a node, on a simulated machine: `look_at_node`, `look_at_start`, `note_machine` and
-`ask_threads` of `activities.on_node`.
+"""The programs that are sent to a node, on a simulated machine: `look_at_node`, `watch_process`, `look_at_start`,
+`note_machine` and `ask_threads` of `activities.on_node`.
 
 The same answers, from its files in memory, and from what it is said to be.
 """
@@ -8,16 +8,14 @@ import json
 import re
 import time
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from posixpath import dirname
 from typing import Any
 
-from activities import on_node
+from activities.on_node import program
 from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine
 
 GIB = 1024**3
-FOLDER = Path(on_node.__file__).parent
 OF_A_PROCESS = frozenset({"limit", "process", "environment", "group"})
 PARTITION = re.compile(r"(.+)-\d+")
 ID = re.compile(rb"topic_id: (\S+)")
@@ -53,19 +51,19 @@ HEALTHY: dict[str, object] = {
 
 
 def is_look(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "look_at_node.py")
+    return _is(arguments, "look_at_node", "watch_process")
 
 
 def is_look_at_start(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "look_at_start.py")
+    return _is(arguments, "look_at_start")
 
 
 def is_note(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "note_machine.py")
+    return _is(arguments, "note_machine")
 
 
 def is_question_of_threads(arguments: Sequence[str]) -> bool:
-    return _is(arguments, "ask_threads.py")
+    return _is(arguments, "ask_threads")
 
 
 def start(machine: FakeMachine) -> Completed:
@@ -76,8 +74,8 @@ def threads(machine: FakeMachine) -> Completed:
     return Completed(0, json.dumps({"threads": machine.threads, "is_deadlocked": False}), "")
 
 
-def _is(arguments: Sequence[str], program: str) -> bool:
-    return arguments[:2] == ["python3", "-c"] and arguments[2] == (FOLDER / program).read_text("utf-8")
+def _is(arguments: Sequence[str], *names: str) -> bool:
+    return arguments[:2] == ["python3", "-c"] and arguments[2] in map(program, names)
 
 
 def note(machine: FakeMachine, arguments: Sequence[str], identity: str | None) -> Completed:

@@ -12,7 +12,7 @@ import pytest
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.look_here import PROGRAM as NOTE
 from activities.machine_notes import request_of as note_request
-from activities.node_survey import PROGRAM, look_at_node, request_of, run_program
+from activities.node_survey import look_at_node, request_of, run_program
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.machine_notes import MachineNote
@@ -128,9 +128,8 @@ async def test_how_a_machine_is_set(given: Given) -> None:
     assert all(isinstance(seconds, float) and isinstance(line, str) for seconds, line in told["kernel"])
 
 
-def test_the_program_fits_on_a_command_line() -> None:
-    """Linux takes 128 KiB in one argument, and the request is the next one."""
-    assert len(PROGRAM.encode()) < 32_768
+def test_the_request_fits_on_a_command_line() -> None:
+    """Linux takes 128 KiB in one argument."""
     cluster = FakeCluster()
     request = request_of(cluster.spec, cluster.spec.controllers[0], (), {}, {})
     assert len(json.dumps(request)) < 32_768

@@ -1,6 +1,5 @@
 """The look as a node runs it: a program of its own, held against sockets, certificates and jars that are really there."""
 
-import ast
 import json
 import os
 import socket
@@ -21,9 +20,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from activities.on_node import look_at_node
+from activities.on_node import kernel, look_at_node, program
 
-PROGRAM = Path(look_at_node.__file__)
+PROGRAM = program("look_at_node")
 NOTHING: dict[str, Any] = {
     "log_dirs": [],
     "archive": "/",
@@ -37,17 +36,10 @@ NOTHING: dict[str, Any] = {
 def run(**request: Any) -> dict[str, Any]:
     """As a node does: from the command line, without this repository."""
     asked = {**NOTHING, "own_port": None, "reach": [], **request}
-    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps(asked)]
+    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd="/")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def test_it_runs_on_old_machines() -> None:
-    """Python 3.7, and nothing that does not come with it."""
-    tree = ast.parse(PROGRAM.read_text(), feature_version=(3, 7))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported <= sys.stdlib_module_names
 
 
 def certificate(folder: Path, until: datetime) -> Path:
@@ -155,8 +147,8 @@ def test_a_processs_own_ends_of_its_connections(host: str) -> None:
 def test_an_ipv4_address_within_ipv6_is_shown_as_one() -> None:
     """As a JVM's sockets are in /proc/net/tcp6 (little-endian machines)."""
     if sys.byteorder == "little":
-        assert look_at_node.address("0000000000000000FFFF00000100007F:1F90") == "127.0.0.1:8080"
-        assert look_at_node.address("0100007F:1F90") == "127.0.0.1:8080"
+        assert kernel.address("0000000000000000FFFF00000100007F:1F90") == "127.0.0.1:8080"
+        assert kernel.address("0100007F:1F90") == "127.0.0.1:8080"
 
 
 def test_classes_in_jars_folders_and_nowhere(tmp_path: Path) -> None:

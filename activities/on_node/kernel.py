@@ -1,0 +1,83 @@
+"""What programs on a machine read of its kernel (proc(5)): a part of each that imports it. Python 3.7 or later."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+
+ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
+V4_IN_V6 = bytes(10) + b"\xff\xff"
+
+
+def text(path: str) -> str | None:
+    """A file's content, or `None` where there is none or it may not be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read()
+    except OSError:
+        return None
+
+
+def names(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def opened_by(process: str) -> list[str]:
+    found = []
+    for name in names(f"{process}/fd"):
+        try:
+            found.append(os.readlink(f"{process}/fd/{name}"))
+        except OSError:
+            continue
+    return found
+
+
+def port_of(field: str) -> int:
+    return int(field.rpartition(":")[2], 16)
+
+
+def listener(port: int) -> int | None:
+    """The process that listens there, as far as we may know."""
+    return owner({fields[9] for fields in tcp_lines("/proc") if fields[3] == LISTENING and port_of(fields[1]) == port})
+
+
+def owner(inodes: set[str]) -> int | None:
+    """The process that has one of these sockets."""
+    for pid in names("/proc") if inodes else []:
+        if pid.isdigit() and inodes_of(f"/proc/{pid}") & inodes:
+            return int(pid)
+    return None
+
+
+def tcp_lines(process: str) -> list[list[str]]:
+    """Of both versions, split; of our own network where it is only `/proc`."""
+    return [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
+
+
+def open_files(process: str) -> tuple[int | None, int | None]:
+    """How many it has, sockets among them, and may have."""
+    most = re.search(r"^Max open files\s+(\d+)", text(f"{process}/limits") or "", re.MULTILINE)
+    return len(names(f"{process}/fd")) or None, int(most.group(1)) if most else None
+
+
+def inodes_of(process: str) -> set[str]:
+    """Of the sockets that it has open."""
+    found = (re.fullmatch(r"socket:\[(\d+)\]", opened) for opened in opened_by(process))
+    return {one.group(1) for one in found if one}
+
+
+def address(field: str) -> str:
+    """`0100007F:1F90`: words of four bytes in the machine's order, then the port. IPv4 within IPv6 is shown as IPv4."""
+    packed, _, port = field.partition(":")
+    words = [int(packed[at : at + 8], 16) for at in range(0, len(packed), 8)]
+    raw = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
+    if len(raw) == 4 or raw.startswith(V4_IN_V6):
+        host = socket.inet_ntop(socket.AF_INET, raw[-4:])
+    else:
+        host = f"[{socket.inet_ntop(socket.AF_INET6, raw)}]"
+    return f"{host}:{int(port, 16)}"

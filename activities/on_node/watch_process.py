@@ -1,0 +1,411 @@
+"""Runs on a machine: says of a process that is in trouble what keeps it from its work, and who has a port. Writes nothing.
+
+    python3 -c PROGRAM '{"watch": 4711, "log_dirs": […], "metrics_port": 7071}'
+    python3 -c PROGRAM '{"watch_port": 2181, "log_dirs": […], "is_shut": false}'
+    python3 -c PROGRAM '{"ports": [9092]}'
+
+The first for a second, by what its kernel says (proc(5), cgroups(7)); the second of the server of ZooKeeper that listens there;
+the third where one could not bind. The answer is one JSON object on standard output. What may not be looked at is null. Python
+3.7 or later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+from activities.on_node.kernel import (
+    CONNECTING,
+    ESTABLISHED,
+    LISTENING,
+    address,
+    inodes_of,
+    listener,
+    names,
+    open_files,
+    opened_by,
+    owner,
+    port_of,
+    tcp_lines,
+    text,
+)
+
+LOOKS, SECONDS_BETWEEN = 3, 0.6
+STUCK = "D"
+"""Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
+WAITING = re.compile(
+    r"pipe_write$|^sock_alloc_send|^unix_stream_sendmsg|^sock_wait_for_wmem|^request_wait_answer|^handle_userfault"
+)
+"""Functions in which a thread waits for another program as if it slept: who reads a pipe, or serves a file system or memory."""
+KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wait_answer": "/dev/fuse"}
+"""By what such a function's name has in it, what the program has open that is to answer."""
+TICKS_PER_SECOND = 100.0
+COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
+"""How names of a JVM's threads begin that collect garbage."""
+MUCH_UNSENT = 64 * 1024
+"""Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
+UNACCEPTED = frozenset({ESTABLISHED, "08"})
+"""And CLOSE_WAIT: who has given up."""
+MANY_UNACCEPTED = 5
+"""Connections that wait at a port, look for look: a program that is well accepts them as they come."""
+SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
+"""Of a command line: what holds no secret, and tells what it runs."""
+HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
+"""As a JVM names it; several threads write into parts of it."""
+STATUS_OF_SIGNALS = re.compile(r"^Sig(Ign|Cgt):\s+([0-9a-f]+)$", re.MULTILINE)
+TERM, ALSO_END = 15, {"INT": 2, "HUP": 1}
+"""Signals by which a JVM ends in order. One that was ignored when it was started it goes on to ignore (HotSpot)."""
+OF_ZOOKEEPER = "org.apache.zookeeper.server."
+
+
+def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
+    process, glances = f"/proc/{pid}", []
+    devices = devices_of(log_dirs)
+    for number in range(LOOKS):
+        time.sleep(SECONDS_BETWEEN if number else 0)
+        glances.append(glance(process))
+    first, last = glances[0], glances[-1]
+
+    def rate(name: str) -> float | None:
+        known = first[name] is not None and last[name] is not None
+        return max(last[name] - first[name], 0) / (last["at"] - first["at"]) if known else None
+
+    lived = [tid for tid in first["cpu"] if tid in last["cpu"]]
+    seconds = last["at"] - first["at"]
+
+    def spent(which: int) -> float | None:
+        """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
+        return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
+
+    stuck = set.intersection(*(one["stuck"] for one in glances))
+    stuck_in = sorted({text(f"{process}/task/{tid}/wchan") or "" for tid, _ in stuck} - {"", "0"})
+    heard_not = [where for one in glances for where in one["unheard"]]
+    unheard = {where for where in heard_not if heard_not.count(where) > 1}
+    unsent = set.intersection(*(one["unsent"] for one in glances))
+    unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
+    own, most = open_files(process)
+    since = devices_of(log_dirs)
+    io, memory = (pressure(process, what) for what in ("io", "memory"))
+    return {
+        "clock": time.time(),
+        "stuck_threads": len(stuck),
+        "stuck_in": stuck_in,
+        "kept_by": keepers(stuck_in),
+        "open_files": own,
+        "most_open_files": most,
+        "throttled": rate("throttled"),
+        "on_cpu": spent(0),
+        "awaiting_cpu": spent(1),
+        "collecting": rate("collecting"),
+        "major_faults": rate("faults"),
+        "memory_available": memory_available(),
+        "unheard": sorted(unheard),
+        "unsent": sorted(unsent - unheard),
+        "tasks": tasks(process),
+        "tracked": tracked(),
+        "read_only": [path for path in log_dirs if is_read_only(path)],
+        "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
+        "tracer": tracer(process),
+        "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
+        "elsewhere": None,
+        "disks": [[path, one[0], *pace(one, since[path], seconds)] for path, one in devices.items() if path in since],
+        "disk_pressure": io,
+        "memory_pressure": memory,
+        "askers": askers(process, metrics_port) if metrics_port else [],
+        "heap_dump": heap_dump(process),
+        "ends_by": ends_by(text(f"{process}/status") or ""),
+    }
+
+
+def glance(process: str) -> dict[str, Any]:
+    told = {tid: text(f"{process}/task/{tid}/stat") for tid in names(f"{process}/task")}
+    stats = {tid: stat.rpartition(")")[2].split() for tid, stat in told.items() if stat}
+    own = (text(f"{process}/stat") or "").rpartition(")")[2].split()
+    collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
+    shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
+    lines, inodes = tcp_lines(process), inodes_of(process)
+    unheard, unsent = undelivered(lines, inodes)
+    return {
+        "at": time.monotonic(),
+        "cpu": {tid: found for tid, found in shares.items() if found is not None},
+        # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
+        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if is_stuck(process, tid, fields[0])},
+        "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
+        "faults": int(own[9]) if own else None,
+        "throttled": throttled(process),
+        "unheard": unheard,
+        "unsent": unsent,
+        "frozen": frozen(process),
+        "unaccepted": accepts_not(lines, inodes),
+    }
+
+
+def devices_of(paths: list[str]) -> dict[str, tuple[str, int, int, int]]:
+    """By directory the disk that it lies on: its name, requests that it has done, milliseconds that they took and that it was
+    at work (iostats.rst). File systems with devices of their own making tell none."""
+    lines = {tuple(line.split()[:2]): line.split()[2:] for line in (text("/proc/diskstats") or "").splitlines()}
+    found = {}
+    for path in paths:
+        try:
+            device = os.stat(path).st_dev  # noqa: PTH116
+        except OSError:
+            continue
+        fields = lines.get((str(os.major(device)), str(os.minor(device))))
+        if fields:
+            name, reads, _, _, reading, writes, _, _, writing, _, working = fields[:11]
+            found[path] = (name, int(reads) + int(writes), int(reading) + int(writing), int(working))
+    return found
+
+
+def pace(first: tuple[str, int, int, int], last: tuple[str, int, int, int], seconds: float) -> tuple[float, float]:
+    """The share of the time in which a disk worked, and milliseconds for each request: of one that has done none, all of it."""
+    requests, took, worked = last[1] - first[1], last[2] - first[2], last[3] - first[3]
+    return min(worked / 1e3 / seconds, 1.0), took / requests if requests else float(worked)
+
+
+def pressure(process: str, what: str) -> float | None:
+    """The share of the last ten seconds in which all waited for it that had something to do: in its control group, or where
+    that is none of version 2, on the machine (psi.rst)."""
+    group = re.search(r"^0::/(.+)$", text(f"{process}/cgroup") or "", re.MULTILINE)
+    told = text(f"/sys/fs/cgroup/{group.group(1)}/{what}.pressure") if group else None
+    found = re.search(r"^full avg10=([\d.]+)", told or text(f"/proc/pressure/{what}") or "", re.MULTILINE)
+    return float(found.group(1)) / 100 if found else None
+
+
+def askers(process: str, port: int) -> list[tuple[str, int]]:
+    """Who is connected to a port of it, and how often."""
+    lines, inodes = tcp_lines(process), inodes_of(process)
+    own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes and port_of(fields[1]) == port)
+    return Counter(address(fields[2]).rpartition(":")[0] for fields in own).most_common(4)
+
+
+def is_stuck(process: str, tid: str, state: str) -> bool:
+    return state == STUCK or (state == "S" and WAITING.search(text(f"{process}/task/{tid}/wchan") or "") is not None)
+
+
+def keepers(stuck_in: list[str]) -> list[str]:
+    """The programs that those wait for, with their commands, where what they have open tells."""
+    wanted = {opened for part, opened in KEEPERS.items() for name in stuck_in if part in name}
+    if not wanted:
+        return []
+    found = (pid for pid in names("/proc") if pid.isdigit() and wanted & set(opened_by(f"/proc/{pid}")))
+    return [f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" for pid in found][:4]
+
+
+def heap_dump(process: str) -> tuple[str, int, int] | None:
+    """Which it writes, the bytes of it so far, and those that are left on that volume."""
+    path, size, free = "", 0, 0
+    for name in names(f"{process}/fd"):
+        try:
+            found = HEAP_DUMP.fullmatch(os.readlink(f"{process}/fd/{name}"))
+            if found and is_written(process, name):
+                room = os.statvfs(f"{process}/fd/{name}")
+                path, free = found.group(1), room.f_bavail * room.f_frsize
+                size += os.stat(f"{process}/fd/{name}").st_size  # noqa: PTH116
+        except OSError:
+            continue
+    return (path, size, free) if path else None
+
+
+def is_written(process: str, name: str) -> bool:
+    flags = re.search(r"^flags:\s+([0-7]+)$", text(f"{process}/fdinfo/{name}") or "", re.MULTILINE)
+    return flags is not None and int(flags.group(1), 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def ends_by(status: str) -> list[str] | None:
+    """By `/proc/PID/status` of a JVM that ignores SIGTERM: the signals by which it would end instead. Of a script that waits
+    for one nobody knows what they do."""
+    masks = {kind: int(mask, 16) for kind, mask in STATUS_OF_SIGNALS.findall(status)}
+    if not masks.get("Ign", 0) >> (TERM - 1) & 1 or not status.startswith("Name:\tjava\n"):
+        return None
+    return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
+
+
+def sleeps(thread: str) -> str:
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def throttled(process: str) -> float | None:
+    """Seconds for which a quota has kept it from its CPUs: that of its own control group, or of the next above that counts."""
+    seconds = None
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        while True:
+            told = text(f"/sys/fs/cgroup/{controllers}{path.rstrip('/')}/cpu.stat") or ""
+            found = re.search(r"^throttled_(usec|time) (\d+)", told, re.MULTILINE)
+            if found:
+                seconds = int(found.group(2)) / (1e6 if found.group(1) == "usec" else 1e9)
+            if seconds or path.strip("/") == "":
+                break
+            path = os.path.dirname(path)  # noqa: PTH120
+    return seconds
+
+
+def on_cpu(thread: str) -> tuple[float, float] | None:
+    """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
+    fields = (text(f"{thread}/schedstat") or "").split()
+    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
+
+
+def undelivered(lines: list[list[str]], inodes: set[str]) -> tuple[list[str], set[str]]:
+    """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
+    sends waits."""
+    most = {CONNECTING: 1, ESTABLISHED: 2}
+    own = [f for f in lines if f[9] in inodes and f[3] in most]
+    lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
+    full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
+    return sorted(lost), full
+
+
+def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int, str]]:
+    """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
+    waiting: Counter[int] = Counter()
+    for fields in lines:
+        if fields[3] == LISTENING and fields[9] in inodes:
+            waiting[port_of(fields[1])] += int(fields[4].partition(":")[2], 16)
+    many = {port: count for port, count in waiting.items() if count >= MANY_UNACCEPTED}
+    peers: dict[int, Counter[str]] = {port: Counter() for port in many}
+    for fields in lines if many else ():
+        if fields[3] in UNACCEPTED and fields[9] == "0" and port_of(fields[1]) in many:
+            peers[port_of(fields[1])][address(fields[2]).rpartition(":")[0]] += 1
+    return {port: (count, next((host for host, _ in peers[port].most_common(1)), "")) for port, count in many.items()}
+
+
+def tracer(process: str) -> str | None:
+    """The debugger, or whatever else traces it: process and command."""
+    found = re.search(r"^TracerPid:\s+([1-9]\d*)$", text(f"{process}/status") or "", re.MULTILINE)
+    return f"{found.group(1)} ({(text(f'/proc/{found.group(1)}/comm') or '').strip()})" if found else None
+
+
+def tasks(process: str) -> tuple[int, int] | None:
+    """How many processes and threads its control group has, and may have: or one above it that is nearer to its limit."""
+    found = []
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "pids" not in controllers.split(","):
+            continue
+        path = path.rstrip("/")
+        while path:
+            now, most = (text(f"/sys/fs/cgroup/{controllers}{path}/pids.{name}") or "" for name in ("current", "max"))
+            if now.strip().isdigit() and most.strip().isdigit():
+                found.append((int(now), int(most)))
+            path = path.rpartition("/")[0]
+    return max(found, key=lambda one: one[0] / max(one[1], 1), default=None)
+
+
+def frozen(process: str) -> str | None:
+    """The control group that keeps it, and all that is in it, from running (cgroup.freeze; freezer.state of version 1)."""
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "freezer" not in controllers.split(","):
+            continue
+        roots = [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        path = path.rstrip("/")
+        while path:
+            for group in (f"{root}{path}" for root in roots):
+                told = text(f"{group}/freezer.state") or text(f"{group}/cgroup.freeze") or ""
+                if told.strip() in {"1", "FROZEN", "FREEZING"}:
+                    return group
+            path = path.rpartition("/")[0]
+    return None
+
+
+def tracked() -> tuple[int, int] | None:
+    """How many connections the machine's firewall keeps track of, and may."""
+    now, most = (text(f"/proc/sys/net/netfilter/nf_conntrack_{name}") for name in ("count", "max"))
+    return (int(now), int(most)) if now and most else None
+
+
+def memory_available() -> float | None:
+    """The share of the machine's memory that programs could still have."""
+    told = dict(re.findall(r"^(MemAvailable|MemTotal):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE))
+    return int(told["MemAvailable"]) / int(told["MemTotal"]) if len(told) == 2 else None
+
+
+def is_read_only(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def holder(port: int) -> dict[str, Any] | None:
+    """Who has a port: by listening, or as the near end of a connection to somebody else. Sockets that wait to be forgotten have
+    no inode."""
+    lines = [fields for fields in tcp_lines("/proc") if port_of(fields[1]) == port and fields[9] != "0"]
+    if not lines:
+        return None
+    first = min(lines, key=lambda fields: fields[3] != LISTENING)
+    pid = owner({first[9]})
+    return {
+        "port": port,
+        "pid": pid,
+        "command": command(pid) if pid else "",
+        "data_dir": data_dir(pid) if pid else None,
+        "peer": None if first[3] == LISTENING else address(first[2]),
+    }
+
+
+def command(pid: int) -> str:
+    name = (text(f"/proc/{pid}/comm") or "").strip()
+    return " ".join([name, *(word for word in words_of(pid) if SHOWN_WORD.fullmatch(word))])
+
+
+def words_of(pid: int) -> list[str]:
+    return [word for word in (text(f"/proc/{pid}/cmdline") or "").split("\0") if word]
+
+
+def data_dir(pid: int) -> str | None:
+    """Of a server of ZooKeeper: what the file says that its command line ends in."""
+    words = words_of(pid)
+    if not any(word.startswith(OF_ZOOKEEPER) for word in words):
+        return None
+    try:
+        path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), words[-1])  # noqa: PTH118
+    except OSError:
+        path = words[-1]
+    found = re.search(r"^\s*dataDir\s*=\s*(.*?)\s*$", text(path) or "", re.MULTILINE)
+    return os.path.realpath(found.group(1)) if found else None
+
+
+def server_of(places: list[str]) -> int | None:
+    """The server of ZooKeeper that has its data there, wherever it listens."""
+    wanted = {os.path.realpath(place) for place in places}
+    return next((int(pid) for pid in names("/proc") if pid.isdigit() and data_dir(int(pid)) in wanted), None)
+
+
+def listening(pid: int) -> list[str]:
+    lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
+    return sorted({address(fields[1]) for fields in lines if fields[3] == LISTENING and fields[9] in inodes})
+
+
+def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, Any]:
+    """Of a server of ZooKeeper, by the port at which it listens. Where nobody accepts there, `is_shut`: by its data, and where
+    it listens instead; nothing, where it does not run."""
+    pid = None if is_shut else listener(port)
+    if pid is not None:
+        return watch(pid, data_dirs)
+    pid = server_of(data_dirs)
+    if pid is None and not is_shut:
+        sys.exit(f"no process that may be looked at listens at {port} here")
+    return {**watch(pid, data_dirs), "elsewhere": [pid, listening(pid)]} if pid is not None else {}
+
+
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
+    if "ports" in asked:
+        return {"holders": [found for found in map(holder, asked["ports"]) if found]}
+    if "watch_port" in asked:
+        return watch_server(asked["watch_port"], asked["log_dirs"], asked["is_shut"])
+    return watch(asked["watch"], asked["log_dirs"], asked.get("metrics_port", 0))
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)
