@@ -67,7 +67,7 @@ async def unheard_addresses(
 
 async def knock(listeners: Listeners, address: str, silent: list[str]) -> bool:
     """Whether anybody accepts connections there. Where we cannot even ask, nothing is said against him."""
-    return await in_time(f"a knock at {address}", listeners.is_answering(*host_and_port(address)), silent, default=True)
+    return await in_time(f"a knock at {address}", lambda: listeners.is_answering(*host_and_port(address)), silent, default=True)
 
 
 async def unresolved_names(spec: ClusterSpec, listeners: Listeners) -> dict[str, str]:

@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from activities.addresses import Given, given_addresses, knock, unheard_addresses, unresolved_names, written_addresses
 from activities.busy_clients import busy_clients
@@ -166,17 +167,17 @@ class Hinting:
         """What is in ZooKeeper and in the quorum's log, or is not."""
         theirs = (cluster, observation, situation)
         asked = asyncio.gather(
-            in_time("assignments in ZooKeeper", self._assigned(*theirs), silent, NOTHING_ASSIGNED),
-            in_time("configs in the quorum's log", self._strays(*theirs), silent, NO_SUSPECT),
-            in_time("znodes that the copy reads", self._unreadable(*theirs), silent, NO_SUSPECT),
+            in_time("assignments in ZooKeeper", partial(self._assigned, *theirs), silent, NOTHING_ASSIGNED),
+            in_time("configs in the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),
+            in_time("znodes that the copy reads", partial(self._unreadable, *theirs), silent, NO_SUSPECT),
         )
         further = asyncio.gather(
-            in_time("replication throttles", self._throttles(cluster, observation), silent, NOTHING),
-            in_time("topics in ZooKeeper", self._forgotten(*theirs), silent, NOTHING),
-            in_time("what Kafka keeps in ZooKeeper", self._missing(*theirs), silent, NOTHING),
-            in_time("what ZooKeeper lacks", self._unwritten(*theirs), silent, None),
-            in_time("how large znodes are", self._crowded(cluster, situation), silent, NOTHING),
-            in_time("who asks ZooKeeper most", self._busiest(cluster, situation, servers), silent, NOTHING),
+            in_time("replication throttles", partial(self._throttles, cluster, observation), silent, NOTHING),
+            in_time("topics in ZooKeeper", partial(self._forgotten, *theirs), silent, NOTHING),
+            in_time("what Kafka keeps in ZooKeeper", partial(self._missing, *theirs), silent, NOTHING),
+            in_time("what ZooKeeper lacks", partial(self._unwritten, *theirs), silent, None),
+            in_time("how large znodes are", partial(self._crowded, cluster, situation), silent, NOTHING),
+            in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
         )
         found, more = await asyncio.gather(asked, further)
         assigned, strays, unreadable = found
@@ -247,8 +248,8 @@ class Hinting:
         running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
         given = Given()
         if observation.zookeeper is not None:
-            asked = self._given(cluster, running)
-            given = await in_time("addresses of brokers in ZooKeeper", asked, silent, given)
+            ask = partial(self._given, cluster, running)
+            given = await in_time("addresses of brokers in ZooKeeper", ask, silent, given)
         addresses = {
             broker_id: given.registered.get(broker_id)
             or written_addresses(cluster.spec.node(broker_id), observation.node(broker_id))
@@ -271,8 +272,8 @@ class Hinting:
 
     async def _outputs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Outputs:
         async def read(node_id: int) -> NodeOutput:
-            asked = self._ports.drivers.driver(cluster.spec.node(node_id)).output(LOG_LINES)
-            output = await in_time(f"log of {cluster.spec.node_name(node_id)}", asked, silent, NodeOutput(()))
+            ask = partial(self._ports.drivers.driver(cluster.spec.node(node_id)).output, LOG_LINES)
+            output = await in_time(f"log of {cluster.spec.node_name(node_id)}", ask, silent, NodeOutput(()))
             return replace(output, lines=in_kafkas_layout(output.lines))
 
         wanted = list(nodes)
@@ -284,8 +285,8 @@ class Hinting:
         told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
 
         async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
-            asked = self._members.machine(member).read_part(path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
-            content = await in_time(f"log of zookeeper {address}", asked, silent, None)
+            ask = partial(self._members.machine(member).read_part, path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
+            content = await in_time(f"log of zookeeper {address}", ask, silent, None)
             return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
 
         found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))

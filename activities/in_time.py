@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -39,12 +39,13 @@ def time_for(seconds: float) -> float:
     return max(min(seconds, UNTIL.get() - asyncio.get_running_loop().time()), 0.0)
 
 
-async def in_time(what: str, asked: Awaitable[T], silent: list[str], default: T, seconds: float | None = None) -> T:
-    """The answer, or `default` with the reason noted in `silent`: a bug in one hint, too, costs nobody the others."""
+async def in_time(what: str, ask: Callable[[], Awaitable[T]], silent: list[str], default: T, seconds: float | None = None) -> T:
+    """The answer, or `default` with the reason noted in `silent`: a bug in one hint, too, costs nobody the others. Whoever is
+    cancelled before has not asked."""
     limit = time_for(HINT_SECONDS if seconds is None else seconds)
     try:
         async with asyncio.timeout(limit):
-            return await asked
+            return await ask()
     except TimeoutError:
         silent.append(f"{what}: {NO_ANSWER} {limit:.2g} s")
     except (KeeperlessError, CannotLook) as error:

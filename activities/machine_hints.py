@@ -68,7 +68,7 @@ class MachineHints:
             name, view = cluster.spec.node_name(node_id), observation.node(node_id)
             changed = partial(self._notes.of_node, migration_id, cluster, view)
             if runs:
-                return await _look(name, self._watch(cluster, observation, node_id), changed, silent)
+                return await _look(name, partial(self._watch, cluster, observation, node_id), changed, silent)
             seen, place = await asyncio.gather(_look(name, None, changed, silent), self._place(cluster, node_id, silent))
             silent.extend(UNHEARD.format(name) for changes in seen.changes.values() if changes.is_unheard)
             return replace(seen, places={name: place} if place else {})
@@ -83,8 +83,8 @@ class MachineHints:
         """The same of this process: its signs where something did not answer it."""
         until, signs = _now() + WATCH_SECONDS, None
         if observation.unanswered:
-            signs = await in_time("our own machine", watch_ourselves(), silent, None, WATCH_SECONDS - LEFT_SECONDS)
-        changed = self._notes.of_ours(migration_id)
+            signs = await in_time("our own machine", watch_ourselves, silent, None, WATCH_SECONDS - LEFT_SECONDS)
+        changed = partial(self._notes.of_ours, migration_id)
         return signs, await in_time("what has changed on our own machine", changed, silent, None, until - _now())
 
     async def of_servers(
@@ -101,24 +101,24 @@ class MachineHints:
         wanted = {name: m for name, m in known.items() if is_shut or servers.get(name.split()[1]) is not Serving.YES}
 
         async def look(name: str, member: ZooKeeperMemberSpec) -> MachinesSeen:
-            address, watched = name.split()[1], None
+            address, watch = name.split()[1], None
             if servers.get(address) is not Serving.UNREACHED:
                 refuses = servers.get(address) is Serving.REFUSED
                 at, machine = host_and_port(address)[1], self._members.machine(member)
-                watched = watch_server(machine, at, data_of(member), is_shut=refuses)
-            return await _look(name, watched, partial(self._notes.of_server, migration_id, member, name), silent)
+                watch = partial(watch_server, machine, at, data_of(member), is_shut=refuses)
+            return await _look(name, watch, partial(self._notes.of_server, migration_id, member, name), silent)
 
         return _all_of(await asyncio.gather(*(look(name, member) for name, member in wanted.items())))
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord, silent: list[str]) -> MachineChanges | None:
         """What has changed of what is set in ZooKeeper."""
-        changed = self._notes.of_metadata(migration_id, cluster)
+        changed = partial(self._notes.of_metadata, migration_id, cluster)
         return await in_time("what has changed in ZooKeeper", changed, silent, None)
 
     async def _place(self, cluster: ClusterRecord, node_id: int, silent: list[str]) -> StartPlace | None:
         node, name = cluster.spec.node(node_id), cluster.spec.node_name(node_id)
-        asked = start_place(self._ports.drivers.driver(node), node)
-        return await in_time(f"in what {name} would be started", asked, silent, None)
+        ask = partial(start_place, self._ports.drivers.driver(node), node)
+        return await in_time(f"in what {name} would be started", ask, silent, None)
 
     async def _watch(self, cluster: ClusterRecord, observation: Observation, node_id: int) -> VitalSigns:
         node, process = cluster.spec.node(node_id), observation.node(node_id).process
@@ -129,14 +129,14 @@ class MachineHints:
 
 async def _look(
     name: str,
-    watched: Awaitable[VitalSigns | None] | None,
+    watch: Callable[[], Awaitable[VitalSigns | None]] | None,
     changed: Callable[[], Awaitable[MachineChanges | None]],
     silent: list[str],
 ) -> MachinesSeen:
     until, signs = _now() + WATCH_SECONDS, None
-    if watched is not None:
-        signs = await in_time(f"machine of {name}", watched, silent, None, WATCH_SECONDS - LEFT_SECONDS)
-    changes = await in_time(f"what has changed on the machine of {name}", changed(), silent, None, until - _now())
+    if watch is not None:
+        signs = await in_time(f"machine of {name}", watch, silent, None, WATCH_SECONDS - LEFT_SECONDS)
+    changes = await in_time(f"what has changed on the machine of {name}", changed, silent, None, until - _now())
     return MachinesSeen(signs={name: signs} if signs else {}, changes={name: changes} if changes is not None else {})
 
 

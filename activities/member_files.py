@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from activities.in_time import in_time
 from activities.member_copy import FOLDER, SNAPSHOT
@@ -20,7 +21,9 @@ async def member_files(
     are_well = set(servers.values()) <= {Serving.YES}
     known = {address: member for address in servers if (member := spec.member(address)) is not None}
     looks = (
-        in_time(f"data directory of zookeeper {address}", _look(members, member), [] if are_well else silent, NOTHING_KNOWN)
+        in_time(
+            f"data directory of zookeeper {address}", partial(_look, members, member), [] if are_well else silent, NOTHING_KNOWN
+        )
         for address, member in known.items()
     )
     return dict(zip(known, await asyncio.gather(*looks), strict=True))

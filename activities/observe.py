@@ -3,9 +3,10 @@
 import asyncio
 import math
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from activities.configuration_hook import is_paused
@@ -67,8 +68,8 @@ async def observe(
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
     zookeeper, kafka, *nodes = await asyncio.gather(
-        _answer("zookeeper", _look_at_zookeeper(cluster, ports), unanswered, part_seconds),
-        _answer("kafka", ports.kafka.view(cluster), unanswered, part_seconds),
+        _answer("zookeeper", partial(_look_at_zookeeper, cluster, ports), unanswered, part_seconds),
+        _answer("kafka", partial(ports.kafka.view, cluster), unanswered, part_seconds),
         *(_look_at_node(cluster, node, ports, unanswered, part_seconds) for node in cluster.spec.nodes),
     )
     observation = Observation(
@@ -84,12 +85,14 @@ async def observe(
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 
-async def _answer(what: str, asked: Awaitable[T], unanswered: list[Unanswered], seconds: float | None = None) -> T | None:
+async def _answer(
+    what: str, ask: Callable[[], Awaitable[T]], unanswered: list[Unanswered], seconds: float | None = None
+) -> T | None:
     """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
     limit = time_for(math.inf if seconds is None else seconds)
     try:
         async with asyncio.timeout(None if limit == math.inf else limit):
-            return await asked
+            return await ask()
     except KeeperlessError as error:
         unanswered.append(_unanswered(what, error))
     except TimeoutError:
@@ -135,11 +138,11 @@ async def _look_at_node(
         _look_at_process(cluster, node, ports, unanswered, seconds),
         _answer(
             f"files of {name}",
-            look_at_disk(driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
+            partial(look_at_disk, driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
             unanswered,
             seconds,
         ),
-        _answer(part_name(name), _is_configuration_paused(driver, node), unanswered, seconds),
+        _answer(part_name(name), partial(_is_configuration_paused, driver, node), unanswered, seconds),
     )
     return view.model_copy(update={"disk": disk, "is_configuration_paused": paused})
 
@@ -150,26 +153,26 @@ async def _look_at_process(
     """Without its files."""
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process = await _answer(f"process of {name}", driver.process(), unanswered, seconds)
+    process = await _answer(f"process of {name}", driver.process, unanswered, seconds)
     view = NodeView(id=node.id, process=process)
     if process is None:
         return view
     if not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
-        process = await _answer(f"process of {name}", driver.process(), unanswered, seconds)  # it may have started since
+        process = await _answer(f"process of {name}", driver.process, unanswered, seconds)  # it may have started since
         is_unowned = process is not None and not process.is_running
         view = view.model_copy(update={"process": process, "is_unowned": is_unowned})
         if process is None or is_unowned:
             return view
     if process.is_running:
-        metrics = await _answer(f"metrics of {name}", _gauges(ports, node), unanswered)
+        metrics = await _answer(f"metrics of {name}", partial(_gauges, ports, node), unanswered)
         if metrics is not None and metrics.kafka_version is None:
-            listed = _installed_version(driver, node.kafka_home)
+            listed = partial(_installed_version, driver, node.kafka_home)
             version = await _answer(f"installation of {name}", listed, unanswered, seconds or INSTALLATION_SECONDS)
             metrics = metrics.model_copy(update={"kafka_version": version})
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:
         return view
-    lines = await _answer(f"output of {name}", last_words(driver), unanswered, seconds)
+    lines = await _answer(f"output of {name}", partial(last_words, driver), unanswered, seconds)
     return view.model_copy(update={"last_output": lines or ()})
 
 

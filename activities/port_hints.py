@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from activities.in_time import in_time
 from activities.node_survey import port_holders
@@ -13,6 +14,7 @@ from domain.zk_to_kraft.causes import Serving
 from domain.zk_to_kraft.taken_ports import ports_not_bound
 
 Wanted = dict[str, tuple[NodeDriver | MemberMachine, tuple[int, ...]]]
+NOBODY: tuple[PortHolder, ...] = ()
 
 
 async def holders(
@@ -35,7 +37,7 @@ async def holders(
         if member is not None and servers.get(address) is Serving.REFUSED and (taken := ports_not_bound(lines)):
             wanted[f"zookeeper {address}"] = members.machine(member), taken
     looks = (
-        in_time(f"who has the ports of {name}", port_holders(machine, taken), silent, ())
+        in_time(f"who has the ports of {name}", partial(port_holders, machine, taken), silent, NOBODY)
         for name, (machine, taken) in wanted.items()
     )
     return dict(zip(wanted, await asyncio.gather(*looks), strict=True))

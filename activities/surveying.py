@@ -6,8 +6,9 @@ checks that need it say `unverifiable`.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from activities.broker_logins import try_logins
@@ -38,9 +39,9 @@ class Gaps:
     unanswered: list[Unanswered] = field(default_factory=list)
     missing: list[Unanswered] = field(default_factory=list)
 
-    async def part(self, what: str, asked: Awaitable[T]) -> T | None:
+    async def part(self, what: str, ask: Callable[[], Awaitable[T]]) -> T | None:
         try:
-            return await asked
+            return await ask()
         except (CannotLook, Permanent) as error:
             self.missing.append(Unanswered(what=what, why=str(error)))
         except KeeperlessError as error:
@@ -53,9 +54,9 @@ async def with_survey(observation: Observation, cluster: ClusterRecord, policy: 
     gaps = Gaps()
     servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
     found, log_dirs, canaries = await asyncio.gather(
-        gaps.part("survey of zookeeper", _zookeeper(cluster, ports)),
-        gaps.part("log directories", ports.kafka.log_dirs(cluster)),
-        gaps.part("canaries", refused_canaries(cluster, policy, ports)),
+        gaps.part("survey of zookeeper", partial(_zookeeper, cluster, ports)),
+        gaps.part("log directories", partial(ports.kafka.log_dirs, cluster)),
+        gaps.part("canaries", partial(refused_canaries, cluster, policy, ports)),
     )
     zookeeper, topic_ids = found if found is not None else (None, {})
     nodes = await _nodes(observation, cluster, ports, zookeeper.registrations if zookeeper else (), topic_ids, gaps)
@@ -90,7 +91,8 @@ async def _nodes(
 ) -> tuple[NodeSurvey, ...]:
     """All settings first: controllers are asked about what they will take over from the first broker."""
     spec, key = cluster.spec, secrets.token_bytes(KEY_BYTES)
-    read = (gaps.part(f"settings of {spec.node_name(n.id)}", read_settings(ports.drivers.driver(n), n)) for n in spec.nodes)
+    drivers = {node.id: ports.drivers.driver(node) for node in spec.nodes}
+    read = (gaps.part(f"settings of {spec.node_name(n.id)}", partial(read_settings, drivers[n.id], n)) for n in spec.nodes)
     files = dict(zip((n.id for n in spec.nodes), await asyncio.gather(*read), strict=True))
     first = files[spec.brokers[0].id] or Files()
 
@@ -98,12 +100,12 @@ async def _nodes(
         own = files[node.id] or Files()
         request = request_of(spec, node, registrations, first.properties, own.properties)
         pid = _pid(observation.node(node.id).process)
-        looked = look_at_node(ports.drivers.driver(node), node, pid, request, topic_ids)
-        look = await gaps.part(f"look at {spec.node_name(node.id)}", looked)
+        ask = partial(look_at_node, drivers[node.id], node, pid, request, topic_ids)
+        look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
         return own.survey(node.id, key).model_copy(update={"look": look})
 
     own = {node_id: (file or Files()).properties for node_id, file in files.items()}
-    asked = {n.id: settings_of_node(n, ports.drivers.driver(n), first.properties, own[n.id]) for n in spec.nodes}
+    asked = {n.id: settings_of_node(n, drivers[n.id], first.properties, own[n.id]) for n in spec.nodes}
     nodes, security, logins = await asyncio.gather(
         asyncio.gather(*map(survey, spec.nodes)), _security(spec, asked, key, gaps), _logins(spec, asked, registrations, gaps)
     )
@@ -114,7 +116,7 @@ async def _security(spec: ClusterSpec, asked: dict[int, NodeSettings], key: byte
     """For the controllers' listener, where it is not plain."""
     if spec.controller_security_protocol == "PLAINTEXT":
         return {}
-    looks = (gaps.part(f"security of {spec.node_name(n)}", stores_of(spec, one)) for n, one in asked.items())
+    looks = (gaps.part(f"security of {spec.node_name(n)}", partial(stores_of, spec, one)) for n, one in asked.items())
     found = dict(zip(asked, await asyncio.gather(*looks), strict=True))
     stores = {node_id: seen for node_id, seen in found.items() if seen is not None}
     return security_of(spec, {node_id: asked[node_id] for node_id in stores}, stores, key)
@@ -124,7 +126,7 @@ async def _logins(
     spec: ClusterSpec, asked: dict[int, NodeSettings], registrations: tuple[Registration, ...], gaps: Gaps
 ) -> dict[int, tuple[LoginTried, ...] | None]:
     ids = [controller.id for controller in spec.controllers]
-    tries = (gaps.part(f"logins from {spec.node_name(n)}", try_logins(asked[n], registrations)) for n in ids)
+    tries = (gaps.part(f"logins from {spec.node_name(n)}", partial(try_logins, asked[n], registrations)) for n in ids)
     return dict(zip(ids, await asyncio.gather(*tries), strict=True))
 
 

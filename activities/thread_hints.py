@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 
 from activities.in_time import in_time
 from activities.node_survey import run_program
@@ -30,8 +31,8 @@ async def thread_hints(
     async def ask(node_id: int) -> Standing:
         name, process = cluster.spec.node_name(node_id), observation.node(node_id).process
         assert process is not None  # noqa: S101 - only who runs is asked
-        asked = _threads_of(ports.drivers.driver(cluster.spec.node(node_id)), process.pid)
-        return await in_time(f"threads of {name}", asked, silent, NOWHERE, ASK_TIME.total_seconds())
+        ask = partial(_threads_of, ports.drivers.driver(cluster.spec.node(node_id)), process.pid)
+        return await in_time(f"threads of {name}", ask, silent, NOWHERE, ASK_TIME.total_seconds())
 
     found = await asyncio.gather(*map(ask, wanted))
     return {

@@ -4,10 +4,11 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -76,7 +77,7 @@ async def find(wiring: Wiring, record: MigrationRecord) -> BlockersAnswer:
 async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> BlockersAnswer:
     until = asyncio.get_running_loop().time() + ANSWER_SECONDS
     (events, untold), (commands, unasked) = await asyncio.gather(
-        _read(_events(wiring, record.id), now), _read(wiring.ledger.commands(record.id), now)
+        _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
     (looked, looker), (run, unled), unwritable, machines = await asyncio.gather(
         _looked(wiring, record, events, now, until),
@@ -146,10 +147,10 @@ def _in_hand(events: Sequence[Event], record: MigrationRecord, now: datetime) ->
     return step
 
 
-async def _read(reading: Awaitable[list[Row]], now: datetime) -> tuple[list[Row], Blocker | None]:
+async def _read(read: Callable[[], Awaitable[list[Row]]], now: datetime) -> tuple[list[Row], Blocker | None]:
     """What the ledger has, or nothing and the entry that says why: what else is found needs no ledger."""
     try:
-        return await reading, None
+        return await read(), None
     except LedgerUnavailable as error:
         return [], _of_ledger(error, "it can be read", now)
 

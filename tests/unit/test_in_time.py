@@ -1,8 +1,11 @@
 """What is looked up for people who wait."""
 
 import asyncio
+import gc
 import math
 import time
+
+import pytest
 
 from activities.in_time import all_within, in_time, time_for
 from domain.errors import Transient
@@ -21,18 +24,18 @@ async def test_parts_that_follow_one_another_have_one_deadline() -> None:
     silent: list[str] = []
     began = time.monotonic()
     with all_within(0.2):
-        assert await in_time("the log", hangs(), silent, 7, 0.15) == 7
-        assert await asyncio.gather(in_time("who has the port", hangs(), silent, 7, 60)) == [7]
+        assert await in_time("the log", hangs, silent, 7, 0.15) == 7
+        assert await asyncio.gather(in_time("who has the port", hangs, silent, 7, 60)) == [7]
     assert time.monotonic() - began < 1
     assert [part.partition(":")[0] for part in silent] == ["the log", "who has the port"]
-    assert await in_time("the disk", asyncio.sleep(0.01, 1), silent, 7, 60) == 1, "the next search has its own"
+    assert await in_time("the disk", lambda: asyncio.sleep(0.01, 1), silent, 7, 60) == 1, "the next search has its own"
 
 
 async def test_what_gives_no_answer_is_named_and_costs_nobody_the_others() -> None:
     silent: list[str] = []
-    assert await in_time("the log", fails(Transient("no route")), silent, 7) == 7
-    assert await in_time("the disk", hangs(), silent, 7, 0.01) == 7
-    assert await in_time("the machine", fails(ValueError("secret=hunter2")), silent, 7) == 7
+    assert await in_time("the log", lambda: fails(Transient("no route")), silent, 7) == 7
+    assert await in_time("the disk", hangs, silent, 7, 0.01) == 7
+    assert await in_time("the machine", lambda: fails(ValueError("secret=hunter2")), silent, 7) == 7
     assert silent == [
         "the log: no route",
         "the disk: no answer within 0.01 s",
@@ -47,3 +50,21 @@ async def test_of_two_deadlines_the_earlier_holds() -> None:
         with all_within(7200):
             assert 60 < time_for(math.inf) <= 3600
         assert time_for(1.0) == 1.0
+
+
+async def test_who_is_cancelled_before_has_not_asked() -> None:
+    """A question that was made and not asked would be told as one that was forgotten (`never awaited`)."""
+    asked = []
+
+    async def ask() -> int:
+        asked.append(1)
+        return 1
+
+    silent: list[str] = []
+    search = asyncio.ensure_future(asyncio.gather(in_time("the log", ask, silent, 7), in_time("the disk", ask, silent, 7)))
+    search.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await search
+    gc.collect()
+    assert not asked
+    assert not silent

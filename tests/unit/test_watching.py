@@ -1,6 +1,7 @@
 """How often a watch looks: what is read before the start is much, and the ensemble that it is read from serves."""
 
 import asyncio
+import gc
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing, pause_after
 from activities.machine_notes import MachineNotes
-from activities.observe import Ports
+from activities.observe import Ports, observe
 from domain.contracts import Assessment, AssessRequest
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase
@@ -61,3 +62,17 @@ async def test_a_watch_that_waits_before_the_start_leaves_the_ensemble_alone_for
     assert cluster.asked == 2 * of_one_look
     watch.cancel()
     await asyncio.gather(watch, return_exceptions=True)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_look_that_is_broken_off_at_any_moment_leaves_nothing_unasked(turns: int) -> None:
+    """What was made and never asked is told as an error, by whoever collects it."""
+    cluster = FakeCluster()
+    parts: dict[str, Any] = {"drivers": cluster, "zookeepers": cluster, "kafka": cluster, "metrics": cluster}
+    ports = Ports(ledger=LedgerInMemory(cluster), artefacts=FakeArtefacts(), **parts)
+    look = asyncio.create_task(observe(cluster.record(), ports))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    look.cancel()
+    await asyncio.gather(look, return_exceptions=True)
+    gc.collect()
