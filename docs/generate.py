@@ -270,6 +270,13 @@ once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` 
 in time: without it the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not
 asked.
 
+Of a process in trouble, and of what it has begun, it is also said what its threads wait for all that second, by the call of the
+kernel that each is in: who does not answer at which address, or does not take what is sent; a service of the machine behind a
+socket, with its process; who has a lock; a pipe that nobody reads, a file that does not come back. That names what no log
+does: a directory service behind `sudo`, a registry of secrets, a log that goes to a shipper. It is evidence beside an entry,
+for some threads wait for ever where all is well. Root may see it, and the process's own user where `kernel.yama.ptrace_scope`
+is 0.
+
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.
 

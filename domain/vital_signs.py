@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from domain.blocker import Blocker
 from domain.kernel_waits import standstill_in
 from domain.observed import ObservedPart
+from domain.waits import Wait, wait_in_words
 
 MOST_SKEW = 5.0
 """Seconds between two machines' clocks. What takes time between asking and answering is far less."""
@@ -26,6 +27,7 @@ MOST_BUSY, SLOW_REQUEST = 0.95, 50.0
 then, too."""
 MOST_PRESSURE = 0.4
 MIB = 1024**2
+MOST_WAITS = 3
 MANY_ASKERS = 3
 """Connections to a metrics endpoint: one is kept open by whoever collects metrics."""
 MOST_TRACKED = 0.99
@@ -51,6 +53,7 @@ class VitalSigns(ObservedPart):
     share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
     is connected to its metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that
     are left there. `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
+    `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
     """
 
     skew: float
@@ -80,6 +83,7 @@ class VitalSigns(ObservedPart):
     askers: tuple[tuple[str, int], ...]
     heap_dump: tuple[str, int, int] | None
     ends_by: tuple[str, ...] | None
+    waits: tuple[Wait, ...]
 
 
 class PortHolder(ObservedPart):
@@ -161,6 +165,19 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         yield Sign(
             f"its clock is {abs(signs.skew):.0f} s {'ahead of' if signs.skew > 0 else 'behind'} that of keeperless-activities",
             "Set the clocks right (chronyc tracking).",
+        )
+    yield from _of_waits(signs, names)
+
+
+def _of_waits(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    """Evidence rather than a verdict: some threads wait for ever where all is well."""
+    told = [wait_in_words(wait, names) for wait in signs.waits[:MOST_WAITS]]
+    if told and signs.frozen is None and signs.tracer is None:
+        yield Sign(
+            f"by its kernel, {'; '.join(told)}",
+            "See why what its threads wait for does not come: who is at the other end, or has the lock. They go on by "
+            "themselves once it does.",
+            is_slight=True,
         )
 
 

@@ -1,5 +1,7 @@
 """Programs that are run once on a machine, where nothing is put for them: the standard library only, Python 3.7 or later."""
 
+from __future__ import annotations
+
 import re
 from functools import cache
 from pathlib import Path
@@ -14,7 +16,16 @@ OF_THE_FUTURE = "from __future__ import annotations\n"
 def program(name: str) -> str:
     """The text of one, to be handed over as an argument of `python3 -c`: what it shares with others is in the place where it
     imports that. Read once: an upgrade under a worker that runs changes nothing."""
-    return OF_OURS.sub(lambda shared: _text(shared.group(1)).replace(OF_THE_FUTURE, ""), _text(name))
+    return _whole(name, set())
+
+
+def _whole(name: str, told: set[str]) -> str:
+    def part(shared: re.Match[str]) -> str:
+        is_told = shared.group(1) in told
+        told.add(shared.group(1))
+        return "" if is_told else _whole(shared.group(1), told).replace(OF_THE_FUTURE, "")
+
+    return OF_OURS.sub(part, _text(name))
 
 
 def _text(name: str) -> str:

@@ -56,7 +56,12 @@ def owner(inodes: set[str]) -> int | None:
 
 def tcp_lines(process: str) -> list[list[str]]:
     """Of both versions, split; of our own network where it is only `/proc`."""
-    return [line.split() for kind in ("tcp", "tcp6") for line in (text(f"{process}/net/{kind}") or "").splitlines()[1:]]
+    return socket_lines(process, "tcp")
+
+
+def socket_lines(process: str, kind: str) -> list[list[str]]:
+    lines = (line for version in ("", "6") for line in (text(f"{process}/net/{kind}{version}") or "").splitlines()[1:])
+    return [line.split() for line in lines]
 
 
 def open_files(process: str) -> tuple[int | None, int | None]:

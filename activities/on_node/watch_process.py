@@ -34,6 +34,7 @@ from activities.on_node.kernel import (
     tcp_lines,
     text,
 )
+from activities.on_node.waits import calls, waits
 
 LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
@@ -64,7 +65,7 @@ OF_ZOOKEEPER = "org.apache.zookeeper.server."
 
 
 def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
-    process, glances = f"/proc/{pid}", []
+    process, glances, began = f"/proc/{pid}", [], calls(pid)
     devices = devices_of(log_dirs)
     for number in range(LOOKS):
         time.sleep(SECONDS_BETWEEN if number else 0)
@@ -119,6 +120,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "askers": askers(process, metrics_port) if metrics_port else [],
         "heap_dump": heap_dump(process),
         "ends_by": ends_by(text(f"{process}/status") or ""),
+        "waits": waits(began, calls(pid)),
     }
 
 

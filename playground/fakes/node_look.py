@@ -47,6 +47,7 @@ HEALTHY: dict[str, object] = {
     "askers": [],
     "heap_dump": None,
     "ends_by": None,
+    "waits": [],
 }
 
 

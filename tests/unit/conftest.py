@@ -357,6 +357,7 @@ def signs_of(**changes: object) -> VitalSigns:
         askers=(),
         heap_dump=None,
         ends_by=None,
+        waits=(),
     )
     return well.model_copy(update=changes)
 

@@ -1,0 +1,225 @@
+"""What the threads of a process wait for in the kernel: a part of each program that imports it. Python 3.7 or later.
+
+By the call that a thread is in, and what that is about (/proc/PID/task/TID/syscall), which root may read, and where Yama lets
+it the process's own user. Of calls in which a thread is at rest, or waits for another of its own process, nothing is told.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import struct
+import sys
+from typing import Any, Iterator
+
+from activities.on_node.kernel import LISTENING, address, names, opened_by, owner, port_of, socket_lines, text
+
+NUMBERS = {
+    "x86_64": "read 0 write 1 open 2 stat 4 poll 7 pread 17 pwrite 18 readv 19 writev 20 connect 42 sendto 44 recvfrom 45 "
+    "sendmsg 46 recvmsg 47 fcntl 72 flock 73 fsync 74 fdatasync 75 getdents 217 openat 257 newfstatat 262 ppoll 271 statx 332",
+    "aarch64": "fcntl 25 flock 32 openat 56 getdents 61 read 63 write 64 readv 65 writev 66 pread 67 pwrite 68 ppoll 73 "
+    "newfstatat 79 fsync 82 fdatasync 83 connect 203 sendto 206 recvfrom 207 sendmsg 211 recvmsg 212 statx 291",
+}
+"""Of calls that may wait for somebody else, by the processor (asm/unistd.h)."""
+SENDS = frozenset({"write", "writev", "pwrite", "sendto", "sendmsg"})
+OF_PATHS = {"open": 0, "stat": 0, "openat": 1, "newfstatat": 1, "statx": 1}
+"""Which argument the path is."""
+LOCKS = {7, 38}
+"""fcntl's F_SETLKW and F_OFD_SETLKW."""
+MOST_POLLED, MOST_PATH = 4, 4096
+AT_REST = re.compile(r"RecvWorker:")
+"""Names of threads that wait where all is well: for the next election of ZooKeeper's servers."""
+MOST_TOLD, MOST_OF_A_FAMILY = 8, 20
+UNCONNECTED = ":0"
+SOCK_DIAG, BY_FAMILY, REQUEST, DUMP, LISTENS, ANY = 4, 20, 1, 0x300, 1 << 10, 0xFFFFFFFF
+NAME, PEER, WAITING_THERE, SHOWN = 0, 2, 3, 1 | 4 | 8
+"""Of sock_diag(7), and what it tells of unix sockets."""
+NETLINK_SECONDS = 0.5
+
+
+def calls(pid: int) -> dict[str, str]:
+    """By thread, of a process and of those that it has begun, the call that it is in, with its arguments, and how often it has
+    slept: the same again is one wait."""
+    found = {}
+    for thread in (f"{process}/task/{tid}" for process in family(pid) for tid in names(f"{process}/task")):
+        call = (text(f"{thread}/syscall") or "").rpartition(" 0x")[0]
+        if call[:1].isdigit():
+            slept = re.search(r"^voluntary_ctxt_switches:\s+\d+", text(f"{thread}/status") or "", re.MULTILINE)
+            found[thread] = f"{call} {slept.group() if slept else ''}"
+    return found
+
+
+def family(pid: int) -> list[str]:
+    found = [str(pid)]
+    for one in found:
+        began = [text(f"/proc/{one}/task/{tid}/children") or "" for tid in names(f"/proc/{one}/task")]
+        found += " ".join(began).split()[: MOST_OF_A_FAMILY - len(found)]
+    return [f"/proc/{one}" for one in found]
+
+
+def waits(first: dict[str, str], last: dict[str, str]) -> list[dict[str, Any]]:
+    """Of the threads that have been in one call all the time what they wait for, one for each call and thing."""
+    known = dict(zip(*[iter(NUMBERS.get(os.uname().machine, "").split())] * 2))
+    by_number = {number: name for name, number in known.items()}
+    found: dict[tuple[str, ...], list[str]] = {}
+    for thread, call in first.items():
+        number, *rest = call.split()
+        name = (text(f"{thread}/comm") or "").strip()
+        if last.get(thread) != call or number not in by_number or AT_REST.match(name):
+            continue
+        values = [int(value, 16) for value in rest if value.startswith("0x")]
+        try:
+            for wait in awaited(thread.partition("/task/")[0], by_number[number], values):
+                found.setdefault(wait, []).append(name)
+        except (OSError, ValueError):
+            continue  # it has ended, or closed that, meanwhile
+    told = ("call", "kind", "what", "by")
+    return [{**dict(zip(told, wait)), "threads": threads} for wait, threads in list(found.items())[:MOST_TOLD]]
+
+
+def awaited(process: str, call: str, values: list[int]) -> Iterator[tuple[str, str, str, str]]:
+    """The call, of what kind that is which it waits for, what it is, and which process has it in its hands."""
+    if call in OF_PATHS:
+        path = memory_of(process, values[OF_PATHS[call]], MOST_PATH).partition(b"\0")[0].decode("utf-8", "replace")
+        yield (call, "path", path, "")
+    elif call in {"poll", "ppoll"}:
+        polled = memory_of(process, values[0], 8 * values[1]) if 0 < values[1] <= MOST_POLLED else b""
+        for handle, _ in struct.iter_unpack("=iI", polled):
+            yield from about(process, "poll", handle)
+    elif call == "connect":
+        yield from connecting(process, memory_of(process, values[1], values[2]))
+    elif call == "flock" or (call == "fcntl" and values[1] in LOCKS):
+        path = f"{process}/fd/{values[0]}"
+        yield (call, "lock", os.readlink(path), holder_of(os.stat(path), process))  # noqa: PTH116
+    elif call != "fcntl":
+        yield from about(process, call, values[0])
+
+
+def memory_of(process: str, start: int, size: int) -> bytes:
+    """As much as there is of it before a page that is none."""
+    with open(f"{process}/mem", "rb", buffering=0) as memory:  # noqa: PTH123
+        memory.seek(start)
+        return memory.read(min(size, 4096 - start % 4096) if size > 512 else size)
+
+
+def about(process: str, call: str, handle: int) -> Iterator[tuple[str, str, str, str]]:
+    target = os.readlink(f"{process}/fd/{handle}")
+    inode = re.fullmatch(r"socket:\[(\d+)\]", target)
+    if inode:
+        yield from of_socket(process, call, inode.group(1))
+    elif target.startswith("pipe:") or stat.S_ISFIFO(os.stat(f"{process}/fd/{handle}").st_mode):  # noqa: PTH116
+        by = others_with(process, target)
+        if by or target.startswith("/"):
+            yield (call, "pipe", target, by)
+    elif target.startswith("/"):
+        yield (call, "path", target, "")
+
+
+def of_socket(process: str, call: str, inode: str) -> Iterator[tuple[str, str, str, str]]:
+    for kind in ("tcp", "udp"):
+        lines = socket_lines(process, kind)
+        own = next((fields for fields in lines if fields[9] == inode), None)
+        if own is not None:
+            served = {port_of(fields[1]) for fields in lines if fields[3] == LISTENING} if kind == "tcp" else set()
+            is_at_rest = own[3] == LISTENING or (port_of(own[1]) in served and call not in SENDS)
+            if not is_at_rest and not address(own[2]).endswith(UNCONNECTED):
+                yield (call, kind, address(own[2]), process_named(at_the_other_end(lines, own)))
+            return
+    name, by = unix_peer(int(inode))
+    if name:
+        yield (call, "unix", name, by)
+
+
+def at_the_other_end(lines: list[list[str]], own: list[str]) -> int | None:
+    """On this machine: who has accepted it, or listens there."""
+    ends = [fields for fields in lines if fields[1:3] == [own[2], own[1]]]
+    listening = [fields for fields in lines if fields[3] == LISTENING and port_of(fields[1]) == port_of(own[2])]
+    accepted = {fields[9] for fields in ends} - {"0"}
+    return owner(accepted or {fields[9] for fields in listening if ends})
+
+
+def connecting(process: str, sockaddr: bytes) -> Iterator[tuple[str, str, str, str]]:
+    family = int.from_bytes(sockaddr[:2], "little")
+    if family == socket.AF_UNIX:
+        name = sockaddr[2:].partition(b"\0")[0].decode("utf-8", "replace")
+        yield ("connect", "unix", name, process_named(listener_at(name)))
+    elif family in {socket.AF_INET, socket.AF_INET6}:
+        start, size = (4, 4) if family == socket.AF_INET else (8, 16)
+        host = socket.inet_ntop(family, sockaddr[start : start + size])
+        shown = host if family == socket.AF_INET else f"[{host}]"
+        yield ("connect", "tcp", f"{shown}:{int.from_bytes(sockaddr[2:4], 'big')}", "")
+
+
+def unix_peer(inode: int) -> tuple[str, str]:
+    """The name of the socket that one is connected to, and the process that has it: where nobody has accepted it yet, that of
+    who listens there."""
+    peers = [attributes.get(PEER, b"") for _, attributes in unix_sockets(inode)]
+    peer = int.from_bytes(peers[0], sys.byteorder) if peers else 0
+    if peer:
+        found = [(peer, attributes) for _, attributes in unix_sockets(peer)]
+    else:
+        waiting = inode.to_bytes(4, sys.byteorder)
+        found = [(one, told) for one, told in unix_sockets() if waiting in chunks(told.get(WAITING_THERE, b""))]
+    for one, attributes in found:
+        name = attributes.get(NAME, b"").rstrip(b"\0").replace(b"\0", b"@").decode("utf-8", "replace")
+        return name, process_named(owner({str(one)}))
+    return "", ""
+
+
+def chunks(value: bytes) -> set[bytes]:
+    return {value[at : at + 4] for at in range(0, len(value), 4)}
+
+
+def unix_sockets(inode: int | None = None) -> Iterator[tuple[int, dict[int, bytes]]]:
+    """One of them, or all that listen: its inode, and what the kernel tells of it."""
+    flags, states = (REQUEST, ANY) if inode else (REQUEST | DUMP, LISTENS)
+    asked = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, states, inode or 0, SHOWN, ANY, ANY)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as channel:
+        channel.settimeout(NETLINK_SECONDS)
+        channel.send(struct.pack("=IHHII", 16 + len(asked), BY_FAMILY, flags, 0, 0) + asked)
+        while True:
+            answer, at = channel.recv(65536), 0
+            while at + 16 <= len(answer):
+                size, kind = struct.unpack_from("=IH", answer, at)
+                if kind != BY_FAMILY:  # the end, or an error: there is none
+                    return
+                yield struct.unpack_from("=I", answer, at + 20)[0], attributes_in(answer[at + 32 : at + size])
+                at += size + 3 & ~3
+            if inode:
+                return
+
+
+def attributes_in(data: bytes) -> dict[int, bytes]:
+    found, at = {}, 0
+    while at + 4 <= len(data):
+        size, kind = struct.unpack_from("=HH", data, at)
+        found[kind] = data[at + 4 : at + size]
+        at += max(size, 4) + 3 & ~3
+    return found
+
+
+def listener_at(name: str) -> int | None:
+    lines = (line.split() for line in (text("/proc/net/unix") or "").splitlines()[1:])
+    return owner({fields[6] for fields in lines if len(fields) > 7 and fields[7] == name and int(fields[3], 16) & 0x10000})
+
+
+def others_with(process: str, target: str) -> str:
+    """Who else has that pipe open."""
+    own = process.rpartition("/")[2]
+    others = (pid for pid in names("/proc") if pid.isdigit() and pid != own)
+    return process_named(next((int(pid) for pid in others if target in opened_by(f"/proc/{pid}")), None))
+
+
+def holder_of(found: os.stat_result, process: str) -> str:
+    """Who has the lock that another waits for (proc(5), /proc/locks)."""
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    lines = (line.split() for line in (text("/proc/locks") or "").splitlines())
+    own = process.rpartition("/")[2]
+    holders = [fields[4] for fields in lines if fields[1] != "->" and fields[5] == file and fields[4] not in {own, "-1"}]
+    return process_named(int(holders[0])) if holders else ""
+
+
+def process_named(pid: int | None) -> str:
+    return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" if pid else ""

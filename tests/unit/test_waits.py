@@ -1,0 +1,194 @@
+"""What threads wait for in the kernel: real processes that do, and what people are told of them."""
+
+import fcntl
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.on_node import program
+from domain.vital_signs import bad_signs
+from domain.waits import Wait, wait_in_words
+from tests.unit.conftest import signs_of
+
+SELF = f"{os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"
+BEGUN = "print('begun', flush=True); "
+SECONDS = 60.0
+
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+MAY_LOOK = os.geteuid() == 0 or not YAMA.exists() or YAMA.read_text().strip() == "0"
+pytestmark = [
+    pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="calls have other numbers there"),
+    pytest.mark.skipif(not MAY_LOOK, reason="only root may see what calls a process is in (kernel.yama.ptrace_scope)"),
+]
+
+Begin = Callable[..., int]
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(source: str, *words: str) -> int:
+        command = [sys.executable, "-I", "-S", "-c", source, *words]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        return process.pid
+
+    yield begin
+    for process in started:
+        with process:
+            process.kill()
+
+
+def waits_of(pid: int) -> list[dict[str, Any]]:
+    """As soon as there are any: who has begun is a moment before its call."""
+    until = time.monotonic() + SECONDS
+    while True:
+        command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": pid, "log_dirs": []})]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        found: list[dict[str, Any]] = json.loads(done.stdout)["waits"]
+        if found or time.monotonic() > until:
+            return found
+
+
+def told(pid: int) -> str:
+    return "; ".join(wait_in_words(Wait.model_validate(wait), {}) for wait in waits_of(pid))
+
+
+@pytest.mark.parametrize("timeout", [None, 600], ids=["recv", "poll"])
+def test_an_answer_that_does_not_come_with_who_owes_it(begin: Begin, timeout: int | None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        source = f"import socket; s = socket.create_connection({address}, {timeout}); {BEGUN} s.recv(1)"
+        pid, (taken, _) = begin(source), server.accept()
+        with taken:
+            assert f"waits for an answer of 127.0.0.1:{address[1]}: process {SELF} is at the other end" in told(pid)
+
+
+def test_one_that_nobody_has_accepted_is_owed_by_who_listens(begin: Begin) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        pid = begin(f"import socket; s = socket.create_connection({server.getsockname()}); {BEGUN} s.recv(1)")
+        assert told(pid).endswith(f": process {SELF} is at the other end")
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_service_behind_a_socket_of_the_machine(begin: Begin, tmp_path: Path, is_accepted: bool) -> None:
+    path = str(tmp_path / "nss")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(5)
+        pid = begin(f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); {BEGUN} s.recv(1)")
+        taken = server.accept()[0] if is_accepted else None
+        assert f"waits for an answer of {path}: process {SELF} is at the other end" in told(pid)
+        if taken is not None:
+            taken.close()
+
+
+def test_one_that_takes_no_more_connections(begin: Begin, tmp_path: Path) -> None:
+    path = str(tmp_path / "full")
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as first:
+        server.bind(path)
+        server.listen(0)
+        first.connect(path)
+        pid = begin(f"import socket; s = socket.socket(socket.AF_UNIX); {BEGUN} s.connect({path!r})")
+        assert f"waits until {path} takes a connection: process {SELF} is at the other end" in told(pid)
+
+
+def test_a_datagram_that_is_not_answered(begin: Begin) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        source = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
+        pid = begin(f"{source}; s.connect(('127.0.0.1', {port})); {BEGUN} s.recv(1)")
+        assert f"waits for an answer of 127.0.0.1:{port}" in told(pid)
+
+
+def test_what_is_sent_and_not_taken(begin: Begin) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        source = f"import socket; s = socket.create_connection({server.getsockname()}); {BEGUN} s.sendall(bytes(64 << 20))"
+        pid, (taken, _) = begin(source), server.accept()
+        with taken:
+            assert f"waits until 127.0.0.1:{server.getsockname()[1]} takes what is sent to it" in told(pid)
+
+
+@pytest.mark.parametrize("take", ["flock(f, fcntl.LOCK_EX)", "lockf(f, fcntl.LOCK_EX)"])
+def test_a_lock_with_who_has_it(begin: Begin, tmp_path: Path, take: str) -> None:
+    path = tmp_path / ".lock"
+    with path.open("w") as file:
+        (fcntl.flock if take.startswith("flock") else fcntl.lockf)(file, fcntl.LOCK_EX)
+        pid = begin(f"import fcntl; f = open({str(path)!r}, 'w'); {BEGUN} fcntl.{take}")
+        assert f"waits for a lock on {path}, which process {SELF} has" in told(pid)
+
+
+def test_a_pipe_that_nobody_opens_and_one_that_nobody_reads(begin: Begin, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    os.mkfifo(path)
+    assert f"waits in openat of {path}, which does not come back" in told(begin(f"{BEGUN} open({str(path)!r})"))
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        pid = begin(f"f = open({str(path)!r}, 'wb', 0); {BEGUN} f.write(bytes(1 << 20))")
+        assert f"until somebody reads from {path}: process {SELF} is at the other end" in told(pid)
+    finally:
+        os.close(reader)
+
+
+def test_of_a_command_what_the_program_waits_for_that_it_has_begun(begin: Begin) -> None:
+    source = f"import subprocess, sys; {BEGUN} subprocess.run([sys.executable, '-c', 'input()'])"
+    assert f"waits until somebody writes into a pipe: process {SELF} is at the other end" in told(begin(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"import time; {BEGUN} time.sleep(600)",
+        f"import socket; s = socket.create_server(('127.0.0.1', 0)); {BEGUN} s.accept()",
+        f"import threading; {BEGUN} threading.Event().wait()",
+        f"import select, os; r, w = os.pipe(); p = select.epoll(); p.register(r); {BEGUN} p.poll()",
+    ],
+    ids=["asleep", "listens", "for a thread of its own", "for many things"],
+)
+def test_who_is_at_rest_waits_for_nobody(begin: Begin, source: str) -> None:
+    command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": begin(source), "log_dirs": []})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout)["waits"] == []
+
+
+def test_a_client_that_says_nothing_keeps_nobody(begin: Begin) -> None:
+    source = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True)"
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", f"{source}; c, _ = s.accept(); {BEGUN} c.recv(1)"], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)):
+            assert process.stdout.readline() == "begun\n"
+            command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": process.pid, "log_dirs": []})]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+            assert json.loads(done.stdout)["waits"] == []
+        process.kill()
+
+
+def test_it_is_evidence_beside_what_is_told_already() -> None:
+    """Some threads wait for ever where all is well, so that nobody is accused of it alone."""
+    directory = Wait(call="read", kind="tcp", what="10.0.0.5:389", by="", threads=("java", "ldap-1", "ldap-2", "ldap-3"))
+    broker = Wait(call="poll", kind="tcp", what="10.1.0.2:9092", by="", threads=("java",))
+    (sign,) = bad_signs(signs_of(waits=(directory, broker)), {"10.1.0.2:9092": "broker-2"})
+    assert sign.is_slight
+    assert sign.observed == (
+        "by its kernel, its threads java, ldap-1, ldap-2 and 1 more wait for an answer of 10.0.0.5:389; "
+        "its thread java waits for an answer of broker-2 at 10.1.0.2:9092"
+    )
+    (frozen,) = bad_signs(signs_of(waits=(directory,), frozen="/kafka"), {})
+    assert frozen.observed.startswith("its control group /kafka is frozen")
