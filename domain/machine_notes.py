@@ -112,7 +112,8 @@ IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
 ONLY_NEW = frozenset({"program"})
-"""What ends by itself as well: told where it is new."""
+"""What ends by itself as well: told where it is new, and runs for longer than a moment."""
+LASTING = "runs"
 
 SIDES = (", rights", ", options", ", file system")
 """Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
@@ -134,8 +135,11 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     if not _are_mounts_of_one(before.facts, facts):
         comparable = [kind for kind in comparable if kind != "mount"]
     for kind in comparable:
-        was = {name: value for name, value in before.facts[kind].items() if kind not in ONLY_NEW or name in facts[kind]}
-        found = list(_of_kind(was, facts[kind], KINDS[kind], is_in_both=kind in IN_BOTH))
+        was, found_now = before.facts[kind], facts[kind]
+        if kind in ONLY_NEW:
+            found_now = {name: value for name, value in found_now.items() if value == LASTING}
+            was = {name: LASTING for name in was if name in found_now}
+        found = list(_of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH))
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])
     recent = min(now - before.at, SAID_WITHIN).total_seconds()

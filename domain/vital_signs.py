@@ -299,6 +299,7 @@ def _of_load(signs: VitalSigns) -> Iterator[Sign]:
             f"its threads wait for a CPU {(signs.awaiting_cpu or 0) / ready:.0%} of the time in which they could run",
             "Something else has its CPUs: look (top -H) for programs of a real-time class or of many threads, and for what the "
             "hypervisor takes (st); at the CPUs that it may use (taskset -pc PID), and its control group's share (CPUWeight=).",
+            is_slight=True,  # where a JVM starts, others wait for a moment
         )
     if (signs.collecting or 0) >= MOST_COLLECTING:
         yield Sign(

@@ -104,7 +104,8 @@ TRAITS = {
 TERMINAL, START_TIME, NICE, POLICY = 4, 19, 16, 38
 """Fields of /proc/PID/stat, from the third on."""
 LASTING_SECONDS = 60.0
-OF_NODES = "kafka.Kafka"
+OF_OTHERS_LEAVE = {"kafka.Kafka", "org.apache.spark.sql.connect.service.SparkConnectServer"}
+"""Kafka, and keeperless-checks' Spark: they are started and stopped by a migration."""
 OF_PEOPLE = re.compile(r"session-\w+\.scope|user@\d+\.service/init\.scope")
 """Control groups of who has logged in."""
 ENTRANCE = re.compile(r"sshd\b")
@@ -617,20 +618,22 @@ def services() -> Found:
 
 
 def programs() -> Found:
-    """What runs without a terminal for longer than a moment, but for the kernel's own threads, for who has logged in, and for
-    Kafka, which is started and stopped by others' leave. Of a title that a program gives itself the first word."""
-    now, found = float((text("/proc/uptime") or "0").split()[0]), {}
+    """What runs without a terminal, and whether for longer than a moment: but for the kernel's own threads, for who has logged
+    in, and for what is started and stopped by others' leave. Of a title that a program gives itself the first word."""
+    now = float((text("/proc/uptime") or "0").split()[0])
+    found: dict[str, str] = {}
     for pid in names("/proc"):
         words = [word for word in (text(f"/proc/{pid}/cmdline") or "").split("\0") if word] if pid.isdigit() else []
         fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split() if words else []
-        if len(fields) <= START_TIME or fields[TERMINAL] != "0" or OF_NODES in words:
+        if len(fields) <= START_TIME or fields[TERMINAL] != "0" or OF_OTHERS_LEAVE.intersection(words):
             continue
         program = os.path.basename((words[0].split() or [""])[0])  # noqa: PTH119
         if ENTRANCE.match(program) or OF_PEOPLE.search(text(f"/proc/{pid}/cgroup") or ""):
             continue
-        if now - int(fields[START_TIME]) / os.sysconf("SC_CLK_TCK") >= LASTING_SECONDS:
-            shown_words = [program, *(word for word in words[1:] if SCRIPT.match(word))]
-            found[f"{' '.join(shown_words[:2])} of user {owner_of(pid)}"] = "runs"
+        shown_words = [program, *(word for word in words[1:] if SCRIPT.match(word))]
+        name = f"{' '.join(shown_words[:2])} of user {owner_of(pid)}"
+        is_lasting = now - int(fields[START_TIME]) / os.sysconf("SC_CLK_TCK") >= LASTING_SECONDS
+        found[name] = "runs" if is_lasting or found.get(name) == "runs" else "has begun"
     return found
 
 

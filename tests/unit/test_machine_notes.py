@@ -66,6 +66,11 @@ def test_of_programs_only_new_ones_are_told() -> None:
     assert between({"program": before}, {"program": now}) == ("program c is new",)
 
 
+def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:
+    before, now = {"a": "has begun", "b": "runs"}, {"a": "runs", "b": "has begun", "c": "has begun"}
+    assert between({"program": before}, {"program": now}) == ()
+
+
 def test_what_could_not_be_looked_at_is_no_change() -> None:
     assert between({"limit": {"Max open files": "1"}}, {}) == between({}, {"limit": {"Max open files": "1"}}) == ()
 

@@ -121,6 +121,12 @@ def test_a_process_that_is_well(started: list["subprocess.Popen[str]"]) -> None:
     assert told(found) == []
 
 
+def test_who_waits_for_a_cpu_is_not_accused_of_that_alone() -> None:
+    """A JVM that starts takes all of a small machine for seconds."""
+    (sign,) = bad_signs(signs_of(on_cpu=0.05, awaiting_cpu=0.95), {})
+    assert sign.is_slight
+
+
 @pytest.mark.parametrize(
     "program",
     [
