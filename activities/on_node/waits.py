@@ -133,8 +133,9 @@ def of_socket(process: str, call: str, inode: str) -> Iterator[tuple[str, str, s
 
 
 def at_the_other_end(lines: list[list[str]], own: list[str]) -> int | None:
-    """On this machine: who has accepted it, or listens there."""
-    ends = [fields for fields in lines if fields[1:3] == [own[2], own[1]]]
+    """On this machine: who has accepted it, or listens there. One end may have IPv4 within IPv6, as Java's have."""
+    mirrored = [address(own[2]), address(own[1])]
+    ends = [fields for fields in lines if [address(fields[1]), address(fields[2])] == mirrored]
     listening = [fields for fields in lines if fields[3] == LISTENING and port_of(fields[1]) == port_of(own[2])]
     accepted = {fields[9] for fields in ends} - {"0"}
     return owner(accepted or {fields[9] for fields in listening if ends})

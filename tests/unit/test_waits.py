@@ -82,6 +82,13 @@ def test_one_that_nobody_has_accepted_is_owed_by_who_listens(begin: Begin) -> No
         assert told(pid).endswith(f": process {SELF} is at the other end")
 
 
+def test_the_other_end_is_found_where_one_has_ipv4_within_ipv6(begin: Begin) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = ("::ffff:127.0.0.1", server.getsockname()[1])
+        pid = begin(f"import socket; s = socket.socket(socket.AF_INET6); s.connect({where}); {BEGUN} s.recv(1)")
+        assert told(pid).endswith(f": process {SELF} is at the other end")
+
+
 @pytest.mark.parametrize("is_accepted", [True, False])
 def test_a_service_behind_a_socket_of_the_machine(begin: Begin, tmp_path: Path, is_accepted: bool) -> None:
     path = str(tmp_path / "nss")
