@@ -177,7 +177,7 @@ def _end_offsets(consumer: Consumer, topics: Sequence[str], deadline: float) -> 
 def _end_offset(consumer: Consumer, partition: TopicPartition, deadline: float) -> int:
     while True:
         try:
-            return consumer.get_watermark_offsets(partition, timeout=30)[1]
+            return consumer.get_watermark_offsets(partition, timeout=max(min(30.0, deadline - time.monotonic()), 0.1))[1]
         except KafkaException as error:
             if error.args[0].code() not in NOT_TOLD_YET:
                 raise

@@ -125,7 +125,6 @@ TROUBLE = re.compile(
 PACKET = re.compile(r"\bIN=\S* OUT=")
 """A rule of the firewall that only logs."""
 WARNING = 4
-"""State of a socket (tcp_states.h)."""
 SERVER_FILE = "configuration file of its process"
 CONFIGURATION = re.compile(r"\.(properties|cfg|conf)$")
 OF_ZOOKEEPER = "org.apache.zookeeper."

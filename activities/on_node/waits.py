@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 import socket
-import stat
 import struct
 import sys
-from typing import Any, Iterator
+import time
+from typing import Any, Iterator, Tuple
 
-from activities.on_node.kernel import LISTENING, address, names, opened_by, owner, port_of, socket_lines, text
+from activities.on_node.kernel import LISTENING, V4_IN_V6, address, names, port_of, socket_lines, text
 
 NUMBERS = {
     "x86_64": "read 0 write 1 open 2 stat 4 poll 7 pread 17 pwrite 18 readv 19 writev 20 connect 42 sendto 44 recvfrom 45 "
@@ -36,7 +36,12 @@ UNCONNECTED = ":0"
 SOCK_DIAG, BY_FAMILY, REQUEST, DUMP, LISTENS, ANY = 4, 20, 1, 0x300, 1 << 10, 0xFFFFFFFF
 NAME, PEER, WAITING_THERE, SHOWN = 0, 2, 3, 1 | 4 | 8
 """Of sock_diag(7), and what it tells of unix sockets."""
-NETLINK_SECONDS = 0.5
+NETLINK_SECONDS, MOST_SECONDS = 0.2, 0.6
+"""The second for all of it: on a large machine it is not known then in whose hands something is."""
+POLLS_IN, POLLS_OUT = 1, 4
+
+Awaited = Tuple[str, str, str, str]
+"""The call, of what kind that is which it waits for, what it is, and which process has it in its hands."""
 
 
 def calls(pid: int) -> dict[str, str]:
@@ -59,42 +64,88 @@ def family(pid: int) -> list[str]:
     return [f"/proc/{one}" for one in found]
 
 
+class Seen:
+    """What is read of the machine for one look, each thing once. Of no file that a process has open: whoever asks a file system
+    that does not answer stands still as well."""
+
+    def __init__(self) -> None:
+        self.until = time.monotonic() + MOST_SECONDS
+        self._lines: dict[tuple[str, str], list[list[str]]] = {}
+        self._holders: dict[str, list[str]] | None = None
+
+    def is_over(self) -> bool:
+        return time.monotonic() > self.until
+
+    def lines(self, process: str, kind: str) -> list[list[str]]:
+        key = (process, kind)
+        if key not in self._lines:
+            self._lines[key] = socket_lines(process, kind)
+        return self._lines[key]
+
+    def holder(self, targets: set[str], but: str = "") -> str:
+        """The first process that has one of these open, as the kernel names them, but for one; empty where none is known."""
+        if self._holders is None:
+            self._holders = {}
+            for pid in (pid for pid in names("/proc") if pid.isdigit()):
+                for target in [] if self.is_over() else targets_of(f"/proc/{pid}"):
+                    self._holders.setdefault(target, []).append(pid)
+        found = (pid for target in targets for pid in self._holders.get(target, []) if f"/proc/{pid}" != but)
+        return process_named(next(found, ""))
+
+
+def targets_of(process: str) -> set[str]:
+    found = set()
+    for name in names(f"{process}/fd"):
+        try:
+            found.add(os.readlink(f"{process}/fd/{name}"))
+        except OSError:
+            continue
+    return found
+
+
 def waits(first: dict[str, str], last: dict[str, str]) -> list[dict[str, Any]]:
     """Of the threads that have been in one call all the time what they wait for, one for each call and thing."""
     known = dict(zip(*[iter(NUMBERS.get(os.uname().machine, "").split())] * 2))
     by_number = {number: name for name, number in known.items()}
-    found: dict[tuple[str, ...], list[str]] = {}
+    found: dict[Awaited, list[str]] = {}
+    seen = Seen()
     for thread, call in first.items():
         number, *rest = call.split()
         name = (text(f"{thread}/comm") or "").strip()
         if last.get(thread) != call or number not in by_number or AT_REST.match(name):
             continue
+        if seen.is_over() or len(found) == MOST_TOLD:
+            break
         values = [int(value, 16) for value in rest if value.startswith("0x")]
         try:
-            for wait in awaited(thread.partition("/task/")[0], by_number[number], values):
+            for wait in awaited(seen, thread, by_number[number], values):
                 found.setdefault(wait, []).append(name)
-        except (OSError, ValueError):
+        except (OSError, ValueError, ArithmeticError, LookupError, struct.error):
             continue  # it has ended, or closed that, meanwhile
     told = ("call", "kind", "what", "by")
-    return [{**dict(zip(told, wait)), "threads": threads} for wait, threads in list(found.items())[:MOST_TOLD]]
+    return [{**dict(zip(told, map(printable, wait))), "threads": threads} for wait, threads in found.items()]
 
 
-def awaited(process: str, call: str, values: list[int]) -> Iterator[tuple[str, str, str, str]]:
-    """The call, of what kind that is which it waits for, what it is, and which process has it in its hands."""
+def printable(words: str) -> str:
+    return os.fsencode(words).decode("utf-8", "replace")
+
+
+def awaited(seen: Seen, thread: str, call: str, values: list[int]) -> Iterator[Awaited]:
+    process = thread.partition("/task/")[0]
     if call in OF_PATHS:
-        path = memory_of(process, values[OF_PATHS[call]], MOST_PATH).partition(b"\0")[0].decode("utf-8", "replace")
-        yield (call, "path", path, "")
+        path = memory_of(process, values[OF_PATHS[call]], MOST_PATH).partition(b"\0")[0]
+        yield (call, "path", os.fsdecode(path), "")
     elif call in {"poll", "ppoll"}:
         polled = memory_of(process, values[0], 8 * values[1]) if 0 < values[1] <= MOST_POLLED else b""
-        for handle, _ in struct.iter_unpack("=iI", polled):
-            yield from about(process, "poll", handle)
+        for handle, events in struct.iter_unpack("=ihxx", polled):
+            is_sending = events & (POLLS_IN | POLLS_OUT) == POLLS_OUT
+            yield from about(seen, thread, "sendto" if is_sending else "poll", handle) if handle >= 0 else ()
     elif call == "connect":
-        yield from connecting(process, memory_of(process, values[1], values[2]))
+        yield from connecting(seen, process, memory_of(process, values[1], values[2]))
     elif call == "flock" or (call == "fcntl" and values[1] in LOCKS):
-        path = f"{process}/fd/{values[0]}"
-        yield (call, "lock", os.readlink(path), holder_of(os.stat(path), process))  # noqa: PTH116
+        yield (call, "lock", os.readlink(f"{process}/fd/{values[0]}"), holder_of_lock(process))
     elif call != "fcntl":
-        yield from about(process, call, values[0])
+        yield from about(seen, thread, call, values[0])
 
 
 def memory_of(process: str, start: int, size: int) -> bytes:
@@ -104,56 +155,63 @@ def memory_of(process: str, start: int, size: int) -> bytes:
         return memory.read(min(size, 4096 - start % 4096) if size > 512 else size)
 
 
-def about(process: str, call: str, handle: int) -> Iterator[tuple[str, str, str, str]]:
+def about(seen: Seen, thread: str, call: str, handle: int) -> Iterator[Awaited]:
+    process = thread.partition("/task/")[0]
     target = os.readlink(f"{process}/fd/{handle}")
     inode = re.fullmatch(r"socket:\[(\d+)\]", target)
     if inode:
-        yield from of_socket(process, call, inode.group(1))
-    elif target.startswith("pipe:") or stat.S_ISFIFO(os.stat(f"{process}/fd/{handle}").st_mode):  # noqa: PTH116
-        by = others_with(process, target)
+        yield from of_socket(seen, process, call, inode.group(1))
+    elif target.startswith("pipe:") or "pipe" in (text(f"{thread}/wchan") or ""):
+        by = seen.holder({target}, but=process)
         if by or target.startswith("/"):
             yield (call, "pipe", target, by)
     elif target.startswith("/"):
         yield (call, "path", target, "")
 
 
-def of_socket(process: str, call: str, inode: str) -> Iterator[tuple[str, str, str, str]]:
+def of_socket(seen: Seen, process: str, call: str, inode: str) -> Iterator[Awaited]:
     for kind in ("tcp", "udp"):
-        lines = socket_lines(process, kind)
+        lines = seen.lines(process, kind)
         own = next((fields for fields in lines if fields[9] == inode), None)
         if own is not None:
-            served = {port_of(fields[1]) for fields in lines if fields[3] == LISTENING} if kind == "tcp" else set()
-            is_at_rest = own[3] == LISTENING or (port_of(own[1]) in served and call not in SENDS)
+            port = port_of(own[1])
+            is_served = any(fields[3] == LISTENING and port_of(fields[1]) == port for fields in lines) and kind == "tcp"
+            is_at_rest = own[3] == LISTENING or (is_served and call not in SENDS)
             if not is_at_rest and not address(own[2]).endswith(UNCONNECTED):
-                yield (call, kind, address(own[2]), process_named(at_the_other_end(lines, own)))
+                yield (call, kind, address(own[2]), at_the_other_end(seen, lines, own))
             return
-    name, by = unix_peer(int(inode))
+    name, by = unix_peer(seen, int(inode))
     if name:
         yield (call, "unix", name, by)
 
 
-def at_the_other_end(lines: list[list[str]], own: list[str]) -> int | None:
+def at_the_other_end(seen: Seen, lines: list[list[str]], own: list[str]) -> str:
     """On this machine: who has accepted it, or listens there. One end may have IPv4 within IPv6, as Java's have."""
+    here = [fields for fields in lines if port_of(fields[1]) == port_of(own[2])]
     mirrored = [address(own[2]), address(own[1])]
-    ends = [fields for fields in lines if [address(fields[1]), address(fields[2])] == mirrored]
-    listening = [fields for fields in lines if fields[3] == LISTENING and port_of(fields[1]) == port_of(own[2])]
+    ends = [fields for fields in here if [address(fields[1]), address(fields[2])] == mirrored]
     accepted = {fields[9] for fields in ends} - {"0"}
-    return owner(accepted or {fields[9] for fields in listening if ends})
+    listening = {fields[9] for fields in here if fields[3] == LISTENING}
+    return seen.holder({f"socket:[{inode}]" for inode in accepted or (listening if ends else ())})
 
 
-def connecting(process: str, sockaddr: bytes) -> Iterator[tuple[str, str, str, str]]:
-    family = int.from_bytes(sockaddr[:2], "little")
+def connecting(seen: Seen, process: str, sockaddr: bytes) -> Iterator[Awaited]:
+    family = int.from_bytes(sockaddr[:2], sys.byteorder)
     if family == socket.AF_UNIX:
-        name = sockaddr[2:].partition(b"\0")[0].decode("utf-8", "replace")
-        yield ("connect", "unix", name, process_named(listener_at(name)))
+        raw = sockaddr[2:]
+        name = os.fsdecode(b"@" + raw[1:].rstrip(b"\0") if raw[:1] == b"\0" else raw.partition(b"\0")[0])
+        if name:
+            yield ("connect", "unix", name, seen.holder(listeners_at(process, name)))
     elif family in {socket.AF_INET, socket.AF_INET6}:
-        start, size = (4, 4) if family == socket.AF_INET else (8, 16)
-        host = socket.inet_ntop(family, sockaddr[start : start + size])
+        raw = sockaddr[4:8] if family == socket.AF_INET else sockaddr[8:24]
+        if raw.startswith(V4_IN_V6):
+            family, raw = socket.AF_INET, raw[-4:]
+        host = socket.inet_ntop(family, raw)
         shown = host if family == socket.AF_INET else f"[{host}]"
         yield ("connect", "tcp", f"{shown}:{int.from_bytes(sockaddr[2:4], 'big')}", "")
 
 
-def unix_peer(inode: int) -> tuple[str, str]:
+def unix_peer(seen: Seen, inode: int) -> tuple[str, str]:
     """The name of the socket that one is connected to, and the process that has it: where nobody has accepted it yet, that of
     who listens there."""
     peers = [attributes.get(PEER, b"") for _, attributes in unix_sockets(inode)]
@@ -165,7 +223,7 @@ def unix_peer(inode: int) -> tuple[str, str]:
         found = [(one, told) for one, told in unix_sockets() if waiting in chunks(told.get(WAITING_THERE, b""))]
     for one, attributes in found:
         name = attributes.get(NAME, b"").rstrip(b"\0").replace(b"\0", b"@").decode("utf-8", "replace")
-        return name, process_named(owner({str(one)}))
+        return name, seen.holder({f"socket:[{one}]"})
     return "", ""
 
 
@@ -201,26 +259,23 @@ def attributes_in(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def listener_at(name: str) -> int | None:
-    lines = (line.split() for line in (text("/proc/net/unix") or "").splitlines()[1:])
-    return owner({fields[6] for fields in lines if len(fields) > 7 and fields[7] == name and int(fields[3], 16) & 0x10000})
+def listeners_at(process: str, name: str) -> set[str]:
+    """Who listens there in the network of that process; nobody, where there are several."""
+    lines = (line.split(None, 7) for line in (text(f"{process}/net/unix") or "").splitlines()[1:])
+    found = {
+        f"socket:[{fields[6]}]" for fields in lines if len(fields) > 7 and fields[7] == name and int(fields[3], 16) & 0x10000
+    }
+    return found if len(found) == 1 else set()
 
 
-def others_with(process: str, target: str) -> str:
-    """Who else has that pipe open."""
-    own = process.rpartition("/")[2]
-    others = (pid for pid in names("/proc") if pid.isdigit() and pid != own)
-    return process_named(next((int(pid) for pid in others if target in opened_by(f"/proc/{pid}")), None))
+def holder_of_lock(process: str) -> str:
+    """Who has the lock that it waits for: the kernel tells both with one number (/proc/locks). Empty where that is not one."""
+    lines = [line.split() for line in (text("/proc/locks") or "").splitlines()]
+    pid = process.rpartition("/")[2]
+    numbers = {fields[0] for fields in lines if fields[1] == "->" and fields[5] == pid}
+    holders = {fields[4] for fields in lines if fields[1] != "->" and fields[0] in numbers}
+    return process_named(holders.pop()) if len(holders) == 1 else ""
 
 
-def holder_of(found: os.stat_result, process: str) -> str:
-    """Who has the lock that another waits for (proc(5), /proc/locks)."""
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    lines = (line.split() for line in (text("/proc/locks") or "").splitlines())
-    own = process.rpartition("/")[2]
-    holders = [fields[4] for fields in lines if fields[1] != "->" and fields[5] == file and fields[4] not in {own, "-1"}]
-    return process_named(int(holders[0])) if holders else ""
-
-
-def process_named(pid: int | None) -> str:
-    return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" if pid else ""
+def process_named(pid: str) -> str:
+    return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" if pid.isdigit() and pid != "0" else ""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import program
+from activities.on_node import program, waits
 from domain.vital_signs import bad_signs
 from domain.waits import Wait, wait_in_words
 from tests.unit.conftest import signs_of
@@ -127,6 +127,60 @@ def test_what_is_sent_and_not_taken(begin: Begin) -> None:
         pid, (taken, _) = begin(source), server.accept()
         with taken:
             assert f"waits until 127.0.0.1:{server.getsockname()[1]} takes what is sent to it" in told(pid)
+
+
+def test_what_is_sent_is_told_also_of_who_polls_for_room(begin: Begin) -> None:
+    """As Java's blocking sockets do; also at a port that is served, where who only listens to a client is at rest."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        source = f"import socket; s = socket.create_connection({server.getsockname()}, 600); {BEGUN} s.sendall(bytes(64 << 20))"
+        pid, (taken, _) = begin(source), server.accept()
+        with taken:
+            assert f"waits until 127.0.0.1:{server.getsockname()[1]} takes what is sent to it" in told(pid)
+
+
+def test_of_a_file_with_several_locks_who_has_the_one(begin: Begin, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    path.write_text("x" * 100)
+    opened = f"import fcntl, time; f = open({str(path)!r}, 'r+')"
+    first = begin(f"{opened}; fcntl.lockf(f, fcntl.LOCK_EX, 10, 0); {BEGUN} time.sleep(600)")
+    begin(f"{opened}; fcntl.lockf(f, fcntl.LOCK_EX, 10, 50); {BEGUN} time.sleep(600)")
+    third = begin(f"{opened}; {BEGUN} fcntl.lockf(f, fcntl.LOCK_EX, 10, 0)")
+    assert f"which process {first} (" in told(third)
+
+
+def test_a_pipe_whose_name_is_no_text(begin: Begin, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/r\xe9sum\xe9"
+    os.mkfifo(path)
+    keeper = os.open(path, os.O_RDWR)
+    try:
+        assert f"writes into {tmp_path}/r\ufffdsum\ufffd: process {SELF}" in told(
+            begin(f"f = open({path!r}, 'rb', 0); {BEGUN} f.read(1)")
+        )
+    finally:
+        os.close(keeper)
+
+
+@pytest.mark.parametrize(
+    ("sockaddr", "told"),
+    [
+        (b"\x02\x00\x23\x84\x0a\x00\x00\x05" + bytes(8), ("connect", "tcp", "10.0.0.5:9092", "")),
+        (
+            b"\x0a\x00\x23\x84" + bytes(4) + bytes(10) + b"\xff\xff\x0a\x00\x00\x05" + bytes(4),
+            ("connect", "tcp", "10.0.0.5:9092", ""),
+        ),
+        (b"\x0a\x00\x23\x84" + bytes(4) + bytes(15) + b"\x01" + bytes(4), ("connect", "tcp", "[::1]:9092", "")),
+        (b"\x01\x00\x00sssd", ("connect", "unix", "@sssd", "")),
+        (b"\x01\x00/nowhere\x00rest", ("connect", "unix", "/nowhere", "")),
+    ],
+)
+def test_where_a_connection_is_to_lead(sockaddr: bytes, told: tuple[str, ...]) -> None:
+    assert tuple(waits.connecting(waits.Seen(), "/proc/self", sockaddr)) == (told,)
+
+
+def test_on_a_large_machine_it_is_not_known_in_whose_hands_it_is(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "MOST_SECONDS", -1.0)
+    assert waits.Seen().holder({f"/proc/{os.getpid()}"}) == ""
+    assert waits.waits({"/proc/1/task/1": "0 0x0"}, {"/proc/1/task/1": "0 0x0"}) == []
 
 
 @pytest.mark.parametrize("take", ["flock(f, fcntl.LOCK_EX)", "lockf(f, fcntl.LOCK_EX)"])
