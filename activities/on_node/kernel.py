@@ -80,9 +80,23 @@ def address(field: str) -> str:
     """`0100007F:1F90`: words of four bytes in the machine's order, then the port. IPv4 within IPv6 is shown as IPv4."""
     packed, _, port = field.partition(":")
     words = [int(packed[at : at + 8], 16) for at in range(0, len(packed), 8)]
-    raw = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
+    return address_of(b"".join(word.to_bytes(4, sys.byteorder) for word in words), int(port, 16))
+
+
+def address_of(raw: bytes, port: int) -> str:
     if len(raw) == 4 or raw.startswith(V4_IN_V6):
         host = socket.inet_ntop(socket.AF_INET, raw[-4:])
     else:
         host = f"[{socket.inet_ntop(socket.AF_INET6, raw)}]"
-    return f"{host}:{int(port, 16)}"
+    return f"{host}:{port}"
+
+
+def process_named(pid: str) -> str:
+    """With its command."""
+    return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})"
+
+
+def sleeps(thread: str) -> str:
+    """How often it has slept."""
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
+    return found.group(1) if found else ""

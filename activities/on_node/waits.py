@@ -14,7 +14,18 @@ import sys
 import time
 from typing import Any, Iterator, Tuple
 
-from activities.on_node.kernel import LISTENING, V4_IN_V6, address, names, port_of, socket_lines, text
+from activities.on_node.kernel import (
+    LISTENING,
+    address,
+    address_of,
+    names,
+    opened_by,
+    port_of,
+    process_named,
+    sleeps,
+    socket_lines,
+    text,
+)
 
 NUMBERS = {
     "x86_64": "read 0 write 1 open 2 stat 4 poll 7 pread 17 pwrite 18 readv 19 writev 20 connect 42 sendto 44 recvfrom 45 "
@@ -51,8 +62,7 @@ def calls(pid: int) -> dict[str, str]:
     for thread in (f"{process}/task/{tid}" for process in family(pid) for tid in names(f"{process}/task")):
         call = (text(f"{thread}/syscall") or "").rpartition(" 0x")[0]
         if call[:1].isdigit():
-            slept = re.search(r"^voluntary_ctxt_switches:\s+\d+", text(f"{thread}/status") or "", re.MULTILINE)
-            found[thread] = f"{call} {slept.group() if slept else ''}"
+            found[thread] = f"{call} slept {sleeps(thread)} times"
     return found
 
 
@@ -87,20 +97,11 @@ class Seen:
         if self._holders is None:
             self._holders = {}
             for pid in (pid for pid in names("/proc") if pid.isdigit()):
-                for target in [] if self.is_over() else targets_of(f"/proc/{pid}"):
+                for target in [] if self.is_over() else set(opened_by(f"/proc/{pid}")):
                     self._holders.setdefault(target, []).append(pid)
         found = (pid for target in targets for pid in self._holders.get(target, []) if f"/proc/{pid}" != but)
-        return process_named(next(found, ""))
-
-
-def targets_of(process: str) -> set[str]:
-    found = set()
-    for name in names(f"{process}/fd"):
-        try:
-            found.add(os.readlink(f"{process}/fd/{name}"))
-        except OSError:
-            continue
-    return found
+        first = next(found, None)
+        return process_named(first) if first else ""
 
 
 def waits(first: dict[str, str], last: dict[str, str]) -> list[dict[str, Any]]:
@@ -175,7 +176,7 @@ def of_socket(seen: Seen, process: str, call: str, inode: str) -> Iterator[Await
         own = next((fields for fields in lines if fields[9] == inode), None)
         if own is not None:
             port = port_of(own[1])
-            is_served = any(fields[3] == LISTENING and port_of(fields[1]) == port for fields in lines) and kind == "tcp"
+            is_served = kind == "tcp" and any(fields[3] == LISTENING and port_of(fields[1]) == port for fields in lines)
             is_at_rest = own[3] == LISTENING or (is_served and call not in SENDS)
             if not is_at_rest and not address(own[2]).endswith(UNCONNECTED):
                 yield (call, kind, address(own[2]), at_the_other_end(seen, lines, own))
@@ -204,11 +205,7 @@ def connecting(seen: Seen, process: str, sockaddr: bytes) -> Iterator[Awaited]:
             yield ("connect", "unix", name, seen.holder(listeners_at(process, name)))
     elif family in {socket.AF_INET, socket.AF_INET6}:
         raw = sockaddr[4:8] if family == socket.AF_INET else sockaddr[8:24]
-        if raw.startswith(V4_IN_V6):
-            family, raw = socket.AF_INET, raw[-4:]
-        host = socket.inet_ntop(family, raw)
-        shown = host if family == socket.AF_INET else f"[{host}]"
-        yield ("connect", "tcp", f"{shown}:{int.from_bytes(sockaddr[2:4], 'big')}", "")
+        yield ("connect", "tcp", address_of(raw, int.from_bytes(sockaddr[2:4], "big")), "")
 
 
 def unix_peer(seen: Seen, inode: int) -> tuple[str, str]:
@@ -274,8 +271,5 @@ def holder_of_lock(process: str) -> str:
     pid = process.rpartition("/")[2]
     numbers = {fields[0] for fields in lines if fields[1] == "->" and fields[5] == pid}
     holders = {fields[4] for fields in lines if fields[1] != "->" and fields[0] in numbers}
-    return process_named(holders.pop()) if len(holders) == 1 else ""
-
-
-def process_named(pid: str) -> str:
-    return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" if pid.isdigit() and pid != "0" else ""
+    holder = holders.pop() if len(holders) == 1 else ""
+    return process_named(holder) if holder.isdigit() and holder != "0" else ""

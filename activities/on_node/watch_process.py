@@ -31,6 +31,8 @@ from activities.on_node.kernel import (
     opened_by,
     owner,
     port_of,
+    process_named,
+    sleeps,
     tcp_lines,
     text,
 )
@@ -196,7 +198,7 @@ def keepers(stuck_in: list[str]) -> list[str]:
     if not wanted:
         return []
     found = (pid for pid in names("/proc") if pid.isdigit() and wanted & set(opened_by(f"/proc/{pid}")))
-    return [f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})" for pid in found][:4]
+    return [process_named(pid) for pid in found][:4]
 
 
 def heap_dump(process: str) -> tuple[str, int, int] | None:
@@ -226,11 +228,6 @@ def ends_by(status: str) -> list[str] | None:
     if not masks.get("Ign", 0) >> (TERM - 1) & 1 or not status.startswith("Name:\tjava\n"):
         return None
     return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
-
-
-def sleeps(thread: str) -> str:
-    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
-    return found.group(1) if found else ""
 
 
 def throttled(process: str) -> float | None:
@@ -284,7 +281,7 @@ def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int
 def tracer(process: str) -> str | None:
     """The debugger, or whatever else traces it: process and command."""
     found = re.search(r"^TracerPid:\s+([1-9]\d*)$", text(f"{process}/status") or "", re.MULTILINE)
-    return f"{found.group(1)} ({(text(f'/proc/{found.group(1)}/comm') or '').strip()})" if found else None
+    return process_named(found.group(1)) if found else None
 
 
 def tasks(process: str) -> tuple[int, int] | None:

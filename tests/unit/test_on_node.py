@@ -46,7 +46,7 @@ def test_no_name_stands_for_two_things(name: str) -> None:
     shared = [part for part in SHARED if f"from activities.on_node.{part} import" in (FOLDER / f"{name}.py").read_text("utf-8")]
     for one, other in combinations([name, *shared], 2):
         assert not defined(one) & defined(other)
-    assert program(name).count("def text(path") == (1 if shared else program(name).count("def text(path"))
+    assert not shared or program(name).count("def text(path") == 1
 
 
 def test_what_is_shared_is_in_the_text_and_runs_without_this_repository() -> None:

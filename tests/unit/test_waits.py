@@ -51,15 +51,19 @@ def begin() -> Iterator[Begin]:
             process.kill()
 
 
+def look(pid: int) -> list[dict[str, Any]]:
+    command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": pid, "log_dirs": []})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["waits"]
+    return found
+
+
 def waits_of(pid: int) -> list[dict[str, Any]]:
     """As soon as there are any: who has begun is a moment before its call."""
     until = time.monotonic() + SECONDS
-    while True:
-        command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": pid, "log_dirs": []})]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        found: list[dict[str, Any]] = json.loads(done.stdout)["waits"]
-        if found or time.monotonic() > until:
-            return found
+    while not (found := look(pid)) and time.monotonic() < until:
+        pass
+    return found
 
 
 def told(pid: int) -> str:
@@ -121,21 +125,15 @@ def test_a_datagram_that_is_not_answered(begin: Begin) -> None:
         assert f"waits for an answer of 127.0.0.1:{port}" in told(pid)
 
 
-def test_what_is_sent_and_not_taken(begin: Begin) -> None:
+@pytest.mark.parametrize("timeout", [None, 600], ids=["send", "poll"])
+def test_what_is_sent_and_not_taken(begin: Begin, timeout: int | None) -> None:
+    """Who has a time limit polls for room, as Java's blocking sockets do."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        source = f"import socket; s = socket.create_connection({server.getsockname()}); {BEGUN} s.sendall(bytes(64 << 20))"
+        address = server.getsockname()
+        source = f"import socket; s = socket.create_connection({address}, {timeout}); {BEGUN} s.sendall(bytes(64 << 20))"
         pid, (taken, _) = begin(source), server.accept()
         with taken:
-            assert f"waits until 127.0.0.1:{server.getsockname()[1]} takes what is sent to it" in told(pid)
-
-
-def test_what_is_sent_is_told_also_of_who_polls_for_room(begin: Begin) -> None:
-    """As Java's blocking sockets do; also at a port that is served, where who only listens to a client is at rest."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        source = f"import socket; s = socket.create_connection({server.getsockname()}, 600); {BEGUN} s.sendall(bytes(64 << 20))"
-        pid, (taken, _) = begin(source), server.accept()
-        with taken:
-            assert f"waits until 127.0.0.1:{server.getsockname()[1]} takes what is sent to it" in told(pid)
+            assert f"waits until 127.0.0.1:{address[1]} takes what is sent to it" in told(pid)
 
 
 def test_of_a_file_with_several_locks_who_has_the_one(begin: Begin, tmp_path: Path) -> None:
@@ -177,7 +175,7 @@ def test_where_a_connection_is_to_lead(sockaddr: bytes, told: tuple[str, ...]) -
     assert tuple(waits.connecting(waits.Seen(), "/proc/self", sockaddr)) == (told,)
 
 
-def test_on_a_large_machine_it_is_not_known_in_whose_hands_it_is(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_large_machine_it_is_not_known_in_whose_hands_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "MOST_SECONDS", -1.0)
     assert waits.Seen().holder({f"/proc/{os.getpid()}"}) == ""
     assert waits.waits({"/proc/1/task/1": "0 0x0"}, {"/proc/1/task/1": "0 0x0"}) == []
@@ -220,9 +218,7 @@ def test_of_a_command_what_the_program_waits_for_that_it_has_begun(begin: Begin)
     ids=["asleep", "listens", "for a thread of its own", "for many things"],
 )
 def test_who_is_at_rest_waits_for_nobody(begin: Begin, source: str) -> None:
-    command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": begin(source), "log_dirs": []})]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(done.stdout)["waits"] == []
+    assert look(begin(source)) == []
 
 
 def test_a_client_that_says_nothing_keeps_nobody(begin: Begin) -> None:
@@ -235,9 +231,7 @@ def test_a_client_that_says_nothing_keeps_nobody(begin: Begin) -> None:
         port = int(process.stdout.readline())
         with socket.create_connection(("127.0.0.1", port)):
             assert process.stdout.readline() == "begun\n"
-            command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": process.pid, "log_dirs": []})]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-            assert json.loads(done.stdout)["waits"] == []
+            assert look(process.pid) == []
         process.kill()
 
 

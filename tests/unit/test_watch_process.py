@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.on_node import program, watch_process
+from activities.on_node import kernel, program, watch_process
 from domain.vital_signs import VitalSigns, bad_signs, of_askers
 from tests.unit.conftest import signs_of
 
@@ -168,7 +168,7 @@ def test_who_is_to_let_them_go_on_is_found_by_what_it_has_open(monkeypatch: pyte
     opened = {"/proc/812": ["anon_inode:[fanotify]"], "/proc/813": ["/dev/fuse"]}
     monkeypatch.setattr(watch_process, "names", lambda _: ["812", "813", "self"])
     monkeypatch.setattr(watch_process, "opened_by", lambda process: opened[process])
-    monkeypatch.setattr(watch_process, "text", lambda _: "mdatp\n")
+    monkeypatch.setattr(kernel, "text", lambda _: "mdatp\n")
     assert watch_process.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
     assert watch_process.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
     assert watch_process.keepers(["jbd2_log_wait_commit"]) == []
