@@ -6,6 +6,10 @@ import os
 import re
 import socket
 import sys
+from typing import Dict, Iterator, Optional, Tuple
+
+Found = Optional[Dict[str, str]]
+Pairs = Iterator[Tuple[str, str]]
 
 ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
 V4_IN_V6 = bytes(10) + b"\xff\xff"
@@ -25,6 +29,13 @@ def names(path: str) -> list[str]:
         return sorted(os.listdir(path))  # noqa: PTH208
     except OSError:
         return []
+
+
+def link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 def opened_by(process: str) -> list[str]:

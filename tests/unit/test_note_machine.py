@@ -17,7 +17,15 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import note_machine, program
+from activities.on_node import (
+    facts_of_files,
+    facts_of_kernel,
+    facts_of_network,
+    facts_of_process,
+    facts_of_zookeeper,
+    note_machine,
+    program,
+)
 from domain.machine_notes import Facts
 from tests.unit.conftest import await_environment
 
@@ -82,7 +90,7 @@ def test_nothing_of_a_process_is_told_where_none_runs() -> None:
     ],
 )
 def test_no_secret_of_an_environment_is_told(name: str, value: str, told: str) -> None:
-    assert note_machine.shown(name, value) == told
+    assert facts_of_process.shown(name, value) == told
 
 
 def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
@@ -123,8 +131,8 @@ def test_no_secret_is_told(sleeper: subprocess.Popen[bytes]) -> None:
 def test_no_secret_of_a_command_line_is_told(
     words: tuple[str, ...], told: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_machine, "text", lambda _: "\0".join(words))
-    assert note_machine.arguments("/proc/1") == told
+    monkeypatch.setattr(facts_of_process, "text", lambda _: "\0".join(words))
+    assert facts_of_process.arguments("/proc/1") == told
 
 
 def test_a_name_that_is_no_utf8_is_told_all_the_same(tmp_path: Path) -> None:
@@ -151,22 +159,23 @@ def test_what_hangs_is_left_out_and_the_rest_is_told(tmp_path: Path, monkeypatch
         hangs.wait(30)
         return {"never": "told"}
 
-    found, _ = note_machine.in_time({"file": wait, "line": note_machine.lines_of})
+    found, _ = note_machine.in_time({"file": wait, "line": facts_of_files.lines_of})
     hangs.set()
     assert found.keys() == {"line"}
 
 
 def test_what_may_not_be_looked_at_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(note_machine, "run", lambda *_command: None)
-    monkeypatch.setattr(note_machine, "text", lambda _path: None)
-    assert note_machine.firewall() is None
-    assert note_machine.told_by("ip", "rule", "show") is None
-    assert note_machine.routes() is None
-    assert note_machine.mounts("/proc/1") is None
-    assert note_machine.limits("/proc/1") is None
-    assert note_machine.traits("/proc/1") is None
-    assert note_machine.environment("/proc/1") is None
-    assert note_machine.group_limits("/proc/1") is None
+    monkeypatch.setattr(facts_of_network, "run", lambda *_command: None)
+    for part in (facts_of_network, facts_of_files, facts_of_process):
+        monkeypatch.setattr(part, "text", lambda _path: None)
+    assert facts_of_network.firewall() is None
+    assert facts_of_network.told_by("ip", "rule", "show") is None
+    assert facts_of_network.routes() is None
+    assert facts_of_files.mounts("/proc/1") is None
+    assert facts_of_process.limits("/proc/1") is None
+    assert facts_of_process.traits("/proc/1") is None
+    assert facts_of_process.environment("/proc/1") is None
+    assert facts_of_process.group_limits("/proc/1") is None
 
 
 def test_a_process_is_found_by_the_port_at_which_it_listens() -> None:
@@ -195,7 +204,7 @@ def test_what_a_server_of_zookeeper_is_configured_with_is_told_without_passwords
         told = noted(port=port)["setting"]
         server.kill()
     assert told == {
-        note_machine.SERVER_FILE: str(config),
+        facts_of_zookeeper.SERVER_FILE: str(config),
         f"initLimit in {config}": "10",
         f"ssl.quorum.keyStore.location in {config}": "(not shown)",
         f"superDigest in {config}": "(not shown)",
@@ -209,13 +218,13 @@ def test_what_a_server_of_zookeeper_is_configured_with_is_told_without_passwords
     assert noted(port=port, config=str(config))["setting"] == told, "it is found where none runs"
     config.unlink()
     gone = noted(port=port, config=str(config))["setting"]
-    assert gone == {note_machine.SERVER_FILE: f"{config}, and nothing can be read in it"}
+    assert gone == {facts_of_zookeeper.SERVER_FILE: f"{config}, and nothing can be read in it"}
 
 
 def test_only_a_server_of_zookeeper_is_asked_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "app.conf").write_text("dataDir=/srv\n")
-    monkeypatch.setattr(note_machine, "text", lambda _path: f"nginx\0-c\0{tmp_path}/app.conf\0")
-    assert note_machine.configuration_of("/proc/1") is None
+    monkeypatch.setattr(facts_of_zookeeper, "text", lambda _path: f"nginx\0-c\0{tmp_path}/app.conf\0")
+    assert facts_of_zookeeper.configuration_of("/proc/1") is None
 
 
 @pytest.mark.parametrize(
@@ -289,13 +298,13 @@ def test_a_file_that_nobody_may_change_is_marked(
     """As ioctl_iflags(2) says; not every file system on which tests run has it."""
 
     def ioctl(_handle: int, request: int, found: "array[int]", _mutate: bool) -> int:
-        assert request == note_machine.FS_IOC_GETFLAGS
+        assert request == facts_of_files.FS_IOC_GETFLAGS
         found[0] = flags
         return 0
 
     (tmp_path / "server.properties").write_text("x")
     monkeypatch.setattr(fcntl, "ioctl", ioctl)
-    assert note_machine.marks_of(str(tmp_path / "server.properties")) == marks
+    assert facts_of_files.marks_of(str(tmp_path / "server.properties")) == marks
 
 
 RULESET = """\
@@ -331,19 +340,21 @@ def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -
             return RULESET
         return next((text for words, text in reversed(NETWORK.items()) if set(words) <= set(arguments)), None)
 
-    monkeypatch.setattr(note_machine, "run", run)
-    monkeypatch.setattr(note_machine, "text", lambda _path: "nf_tables 1 0 - Live 0x0\n")
-    assert note_machine.firewall() == {
+    monkeypatch.setattr(facts_of_network, "run", run)
+    monkeypatch.setattr(facts_of_network, "text", lambda _path: "nf_tables 1 0 - Live 0x0\n")
+    assert facts_of_network.firewall() == {
         "table inet keep / set bad: type ipv4_addr": "there",
         "table inet keep / chain input: type filter hook input priority filter; policy accept;": "there",
         "table inet keep / chain input: tcp dport 9092 counter drop": "there",
     }
-    assert note_machine.told_by("ip", "-o", "addr", "show") == {"2: eth0 inet 192.0.2.2/24 scope global dynamic eth0": "there"}
-    assert note_machine.routes() == {
+    assert facts_of_network.told_by("ip", "-o", "addr", "show") == {
+        "2: eth0 inet 192.0.2.2/24 scope global dynamic eth0": "there"
+    }
+    assert facts_of_network.routes() == {
         "10.9.8.0/24 dev eth0 scope link": "there",
         "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
     }
-    assert note_machine.told_by("tc", "qdisc", "show") == {"qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there"}
+    assert facts_of_network.told_by("tc", "qdisc", "show") == {"qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there"}
 
 
 def test_a_kernel_without_nf_tables_is_not_made_to_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,9 +369,9 @@ def test_a_kernel_without_nf_tables_is_not_made_to_load_it(monkeypatch: pytest.M
         asked.append(program)
         return told.get(program)
 
-    monkeypatch.setattr(note_machine, "run", run)
-    monkeypatch.setattr(note_machine, "text", lambda _path: "ip_tables 1 0 - Live 0x0\n")
-    assert note_machine.firewall() == {
+    monkeypatch.setattr(facts_of_network, "run", run)
+    monkeypatch.setattr(facts_of_network, "text", lambda _path: "ip_tables 1 0 - Live 0x0\n")
+    assert facts_of_network.firewall() == {
         "iptables filter: :INPUT ACCEPT": "there",
         "iptables filter: -A INPUT -p tcp --dport 9092 -m comment -j DROP": "there",
     }
@@ -373,11 +384,13 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
         "/sys/fs/cgroup/system.slice/kafka.service/cpu.max": "20000 100000\n",
         "/sys/fs/cgroup/system.slice/pids.max": "512\n",
     }
-    monkeypatch.setattr(note_machine, "text", files.get)
+    monkeypatch.setattr(facts_of_process, "text", files.get)
     monkeypatch.setattr(
-        note_machine, "names", lambda folder: [path.rpartition("/")[2] for path in files if path.rpartition("/")[0] == folder]
+        facts_of_process,
+        "names",
+        lambda folder: [path.rpartition("/")[2] for path in files if path.rpartition("/")[0] == folder],
     )
-    assert note_machine.group_limits("/proc/7") == {
+    assert facts_of_process.group_limits("/proc/7") == {
         "/system.slice/kafka.service/cpu.max": "20000 100000",
         "/system.slice/pids.max": "512",
     }
@@ -391,8 +404,8 @@ def test_how_many_were_killed_for_memory_is_counted_by_group_and_for_the_machine
         "/sys/fs/cgroup/memory/docker/1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
         "/proc/vmstat": "pgfault 1\noom_kill 5\n",
     }
-    monkeypatch.setattr(note_machine, "text", files.get)
-    assert dict(note_machine.kills("/proc/7")) == {"/system.slice/k.service": "1", "/docker/1": "3", "": "5"}
+    monkeypatch.setattr(facts_of_process, "text", files.get)
+    assert dict(facts_of_process.kills("/proc/7")) == {"/system.slice/k.service": "1", "/docker/1": "3", "": "5"}
 
 
 @pytest.mark.parametrize(
@@ -412,9 +425,9 @@ def test_how_many_were_killed_for_memory_is_counted_by_group_and_for_the_machine
 def test_where_only_root_reads_the_kernels_log_the_journal_has_it(
     printed: str | None, told: list[str] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(note_machine, "of_kernel", lambda: None)
-    monkeypatch.setattr(note_machine, "run", lambda *_: printed)
-    found = note_machine.kernel_log()
+    monkeypatch.setattr(facts_of_kernel, "of_kernel", lambda: None)
+    monkeypatch.setattr(facts_of_kernel, "run", lambda *_: printed)
+    found = facts_of_kernel.kernel_log()
     assert (found and [line for _, line in found]) == told
 
 
@@ -455,7 +468,7 @@ def test_options_of_proc_are_told_which_may_hide_processes() -> None:
     ],
 )
 def test_what_a_security_module_refuses_is_trouble(line: str) -> None:
-    assert note_machine.TROUBLE.search(line)
+    assert facts_of_kernel.TROUBLE.search(line)
 
 
 def test_programs_that_judge_a_groups_packets_are_noted_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,12 +487,12 @@ def test_programs_that_judge_a_groups_packets_are_noted_by_name(monkeypatch: pyt
         return attributes
 
     files = {"/proc/7/cgroup": "0::/\n", "/proc/mounts": "cgroup2 /proc cgroup2 rw 0 0\n"}
-    monkeypatch.setattr(note_machine, "text", files.get)
-    monkeypatch.setattr(note_machine, "bpf", bpf)
-    monkeypatch.setattr(note_machine, "BPF_CALL", {platform.machine(): 0})
-    assert note_machine.packet_programs("/proc/7") == {"sd_fw_egress for what goes out": "there"}
+    monkeypatch.setattr(facts_of_network, "text", files.get)
+    monkeypatch.setattr(facts_of_network, "bpf", bpf)
+    monkeypatch.setattr(facts_of_network, "BPF_CALL", {platform.machine(): 0})
+    assert facts_of_network.packet_programs("/proc/7") == {"sd_fw_egress for what goes out": "there"}
     files["/proc/7/cgroup"] = "4:memory:/\n"
-    assert note_machine.packet_programs("/proc/7") is None
+    assert facts_of_network.packet_programs("/proc/7") is None
 
 
 QUERY, BY_ID, INFO = 16, 13, 15
@@ -489,5 +502,5 @@ def test_who_has_started_it_is_no_change_of_its_environment() -> None:
     variables = {"HOME": "/root", "LOGNAME": "root", "KAFKA_OPTS": "-Dx"}
     with subprocess.Popen(["/bin/sleep", "60"], env=variables) as process:
         await_environment(process.pid)
-        assert note_machine.environment(f"/proc/{process.pid}") == {"KAFKA_OPTS": "(not shown)"}
+        assert facts_of_process.environment(f"/proc/{process.pid}") == {"KAFKA_OPTS": "(not shown)"}
         process.kill()

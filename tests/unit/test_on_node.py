@@ -4,7 +4,7 @@ import ast
 import json
 import subprocess
 import sys
-from itertools import combinations
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,22 +12,22 @@ import pytest
 from activities import on_node
 from activities.on_node import program
 
-SHARED = {"kernel", "waits"}
 FOLDER = Path(on_node.__file__).parent
-NAMES = sorted({path.stem for path in FOLDER.glob("*.py")} - SHARED - {"__init__"})
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if "__main__" in path.read_text(encoding="utf-8"))
+"""The others are parts of these."""
 
 
-def defined(name: str) -> set[str]:
-    tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
-    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    return functions | {
+def defined(text: str) -> list[str]:
+    tree = ast.parse(text)
+    functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return functions + [
         found.id
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
         for found in ast.walk(target)
         if isinstance(found, ast.Name)
-    }
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,11 +42,17 @@ def test_it_runs_on_old_machines(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_stands_for_two_things(name: str) -> None:
-    """What is shared becomes a part of the same text."""
-    shared = [part for part in SHARED if f"from activities.on_node.{part} import" in (FOLDER / f"{name}.py").read_text("utf-8")]
-    for one, other in combinations([name, *shared], 2):
-        assert not defined(one) & defined(other)
-    assert not shared or program(name).count("def text(path") == 1
+    """What is shared becomes a part of the same text, once."""
+    whole = Counter(defined(program(name)))
+    assert {one: count for one, count in whole.items() if count > 1} == {}
+    assert "from activities" not in program(name)
+
+
+def test_every_part_is_a_part_of_some_program() -> None:
+    texts = [program(name) for name in NAMES]
+    parts = [path for path in FOLDER.glob("*.py") if path.stem not in {*NAMES, "__init__"}]
+    for part in parts:
+        assert any(set(defined(part.read_text(encoding="utf-8"))) <= set(defined(text)) for text in texts), part.name
 
 
 def test_what_is_shared_is_in_the_text_and_runs_without_this_repository() -> None:

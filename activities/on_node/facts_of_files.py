@@ -1,0 +1,122 @@
+"""Files, rights, mounts, and lines of what resolves names. A part of note_machine."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import os
+import re
+import stat
+import time
+from typing import Any
+
+from activities.on_node.kernel import Found, Pairs, link, names, text
+
+MOST_ENTRIES = 2000
+PASSING_MOUNTS = re.compile(
+    r"/(var/lib/(docker|containers|containerd|kubelet)|run/(user|netns|docker|containerd|credentials)|sys|snap|boot|efi)(/|$)|/proc/"
+)
+"""Of /proc itself the options count: hidepid hides everybody's processes from who is not root."""
+PASSING_FILES = re.compile(
+    r"\.(log|out|pid|identity|lock|tmp|swp|pyc|gz|[0-9]+)$|^\.keeperless|gc\.log|^hs_err|\.(db|db-wal|db-shm)$"
+)
+SYSTEM_FILES = (
+    *("nsswitch.conf", "krb5.conf", "localtime", "ld.so.preload", "environment", "fstab", "hosts.deny", "ssl/openssl.cnf"),
+    *("crontab", "security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt"),
+)
+SCHEDULES = (
+    *("/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/var/spool/cron", "/var/spool/cron/crontabs"),
+    "/etc/systemd/system",
+)
+"""Where what is done again and again is written down: crontabs, and units with their timers."""
+LINES = ("hosts", "resolv.conf")
+FS_IOC_GETFLAGS = 0x80086601
+MARKED = {0x10: "immutable", 0x20: "append-only"}
+"""chattr(1)."""
+UNOPENED = re.compile(r"\.(jar|keytab|jks|p12|pfx|key|pem)$")
+
+
+def mounts(process: str) -> Found:
+    """As the process sees them; of several on one point the last."""
+    table = text(f"{process}/mountinfo")
+    found: dict[str, str] = {}
+    for line in (table or "").splitlines():
+        left, _, right = line.partition(" - ")
+        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), left.split()[4])
+        kind, source, options = (*right.split(" ", 2), "", "")[:3]
+        if not PASSING_MOUNTS.match(point) and kind != "autofs":
+            found[point] = f"{source} ({kind})"
+            found[f"{point}, options"] = left.split()[5]
+            found[f"{point}, file system"] = options
+    return found or None
+
+
+def files(request: dict[str, Any]) -> Pairs:
+    """What lies in a directory, and single files. Of directories, and of what is written all the time, not the content."""
+    data = set(request["data"])
+    for place in dict.fromkeys((*request["places"], *SCHEDULES)):
+        found = names(place) if os.path.isdir(place) else []  # noqa: PTH112
+        kept = [f"{place}/{name}" for name in found[:MOST_ENTRIES] if not PASSING_FILES.search(name)]
+        for path in (place, *kept):
+            if path not in data:
+                yield from described(path)
+    for path in (*request["files"], *(f"/etc/{name}" for name in SYSTEM_FILES)):
+        yield from described(path)
+
+
+def described(path: str) -> Pairs:
+    """Rights and owner; of a file size and time; where a link leads."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        yield path, f"→ {link(path)}"
+    elif stat.S_ISREG(found.st_mode):
+        written = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(max(min(found.st_mtime, 2**33), 0)))
+        yield path, f"{found.st_size} bytes, written {written}"
+    yield f"{path}, rights", rights_of(path, found)
+
+
+def rights(places: list[str]) -> Pairs:
+    """Of each, and where it is a directory, of what lies in it."""
+    for place in places:
+        inner = names(place)[:MOST_ENTRIES] if os.path.isdir(place) else []  # noqa: PTH112
+        for path in (place, *(f"{place}/{name}" for name in inner)):
+            try:
+                yield f"{path}, rights", rights_of(path, os.lstat(path))
+            except OSError:
+                continue
+
+
+def rights_of(path: str, found: os.stat_result) -> str:
+    words = [stat.filemode(found.st_mode), f"{found.st_uid}:{found.st_gid}"]
+    if (stat.S_ISREG(found.st_mode) and not UNOPENED.search(path)) or stat.S_ISDIR(found.st_mode):
+        words += marks_of(path)
+    try:
+        words += [name for name in os.listxattr(path, follow_symlinks=False) if name.startswith("system.posix_acl")]
+        words += [os.getxattr(path, "security.selinux", follow_symlinks=False).decode(errors="replace").strip("\0")]
+    except OSError:
+        pass
+    return " ".join(words)
+
+
+def marks_of(path: str) -> list[str]:
+    flags = array.array("i", [0, 0])
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return []
+    try:
+        fcntl.ioctl(handle, FS_IOC_GETFLAGS, flags, True)
+    except OSError:
+        return []
+    finally:
+        os.close(handle)
+    return [word for bit, word in MARKED.items() if flags[0] & bit]
+
+
+def lines_of() -> Found:
+    told = {name: text(f"/etc/{name}") for name in LINES}
+    kept = [(name, line.split()) for name, words in told.items() for line in (words or "").splitlines()]
+    return {f"/etc/{name}: {' '.join(words)}": "there" for name, words in kept if words and words[0][0] not in "#;"}
