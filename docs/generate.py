@@ -21,9 +21,10 @@ from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED
 from domain.zk_to_kraft.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
-from domain.zk_to_kraft.log_lines import RUNNING, Told
+from domain.zk_to_kraft.log_lines import Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from domain.zk_to_kraft.running_lines import RUNNING
 from domain.zk_to_kraft.unconnected import UNCONNECTED
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TURNS_AWAY

@@ -8,9 +8,10 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.zk_to_kraft.address_causes import unresolved_cause
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.log_lines import FENCED, current, epochs_lately, first_of
+from domain.zk_to_kraft.log_lines import current, first_of
 from domain.zk_to_kraft.member_causes import alone, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.running_lines import FENCED, epochs_lately
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
-from domain.zk_to_kraft.log_lines import (
+from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.running_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
     NO_BROKERS_KNOWN,
@@ -15,10 +17,7 @@ from domain.zk_to_kraft.log_lines import (
     WAITING_FOR_BROKERS,
     WRITE_FAILED,
     WRITE_REFUSED,
-    Found,
-    found_in,
 )
-from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
 

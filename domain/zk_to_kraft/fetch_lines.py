@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from domain.zk_to_kraft.log_lines import (
+from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, of_this_process
+from domain.zk_to_kraft.refusals import exactly
+from domain.zk_to_kraft.running_lines import (
     BROKER_UNREACHED,
     CHANNEL_DIED,
     FETCH_INVALID,
@@ -25,14 +27,7 @@ from domain.zk_to_kraft.log_lines import (
     PEER_UNREACHABLE,
     TLS_FAILED,
     TOPIC_ID_DIFFERS,
-    Found,
-    Told,
-    all_found,
-    current,
-    found_in,
-    of_this_process,
 )
-from domain.zk_to_kraft.refusals import exactly
 
 WHY_STOPPED = re.compile(
     r"(?:Unexpected error occurred while processing data for partition|Error while processing data for partition|"

@@ -8,7 +8,8 @@ from domain.observed import Unanswered
 from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
-from domain.zk_to_kraft.log_lines import TOO_MANY_CONNECTIONS, found_in
+from domain.zk_to_kraft.log_lines import found_in
+from domain.zk_to_kraft.running_lines import TOO_MANY_CONNECTIONS
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
 

@@ -7,15 +7,14 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
-from domain.zk_to_kraft.log_lines import (
+from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.running_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
     FETCH_STOPPED,
     FETCHER_DIED,
     LOG_DIR_FAILED,
-    Found,
-    found_in,
 )
 from domain.zk_to_kraft.situation import partitions_needing, quorum_leader
 from domain.zk_to_kraft.sparing import restart_of

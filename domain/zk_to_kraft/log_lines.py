@@ -1,8 +1,7 @@
-"""Lines of Kafka's own logs that tell a cause which no metric and no znode tells, and what to do about each.
+"""Lines of a log: what makes one a kind of its own, and how those of the process that runs are found.
 
-Of a line only what a pattern matches is shown: a log may hold anything. The texts are those of Kafka 3.9
-(KRaftMigrationDriver, QuorumController, BrokerLifecycleManager). What a process says when it dies: `deaths.py`. What no pattern
-knows: `said.py`.
+Of a line only what a pattern matches is shown: a log may hold anything. What a living Kafka says: `running_lines.py`; what a
+process says when it dies: `deaths.py`; what no pattern knows: `said.py`.
 """
 
 import re
@@ -10,30 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, times_of
+
 MAX_QUOTE = 240
 """Characters of a line that are shown."""
-
 STALE = timedelta(seconds=150)
 """What repeats, repeats within a minute (the driver's poll backs off to 60 s): an older line tells of something that is
 over.
 """
-
 START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
 """The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
-
 ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
 """The last that Kafka itself says (KafkaServer, BrokerServer, ControllerServer)."""
-
-REGISTERED = re.compile(r"Successfully registered broker \d+ with broker epoch|The broker has been unfenced")
-"""A broker's refusals before that are over (BrokerLifecycleManager)."""
-
-STAMP = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3}\]")
-"""Kafka's log4j layout (of others: `log_layouts.py`). By the node's own clock and zone, so that it is compared with other lines
-of the same log only."""
-
-
 THEN_START = " Then start it."
 """How most fixes end that are for the dead."""
+FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
+OF_A_TRACE = re.compile(
+    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
+)
+"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
+SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
 
 
 @dataclass(frozen=True)
@@ -75,385 +70,6 @@ class Found:
         return self.block[1:]
 
 
-WAITING_FOR_BROKERS = Told(
-    "waiting-for-brokers",
-    re.compile(r"Still waiting for ZK brokers \[([\d, ]+)\] (?:found in metadata )?to register with KRaft"),
-    "every broker that is assigned to a partition, or registered in ZooKeeper, registers with the controllers",
-    "Start that broker in migration mode. If it is gone for good, reassign its partitions to living brokers "
-    "(kafka-reassign-partitions.sh): the copy then begins by itself within a minute.",
-)
-NO_BROKERS_KNOWN = Told(
-    "no-brokers-known",
-    re.compile(r"No brokers are (?:known to KRaft|registered in ZK), waiting for brokers to register"),
-    "brokers in migration mode register with the controllers",
-    "Look at a hybrid broker's log for `Unable to register broker`: it names the controller's answer. Check that brokers reach "
-    "the controllers' listener, and that controller.quorum.voters is the same everywhere.",
-)
-CONTROLLER_WITHOUT_FLAG = Told(
-    "controller-without-flag",
-    re.compile(r"Not ready due to: ?Controller (\d+) has not enabled zookeeper\.metadata\.migration\.enable"),
-    "zookeeper.metadata.migration.enable=true on every controller",
-    "Put zookeeper.metadata.migration.enable=true back into that controller's file and restart it: never make it active "
-    "before.",
-)
-STEP_OF_MIGRATION = re.compile(r"transitioning from \w+ to \w+ state")
-"""Of the migration driver: what has failed before that is over, and was written by what it did at that step."""
-
-WRITE_REFUSED = Told(
-    "zookeeper-write-refused",
-    re.compile(r"Encountered zk migration fault: Encountered ZooKeeper authentication in \w{1,60}"),
-    "every controller may write every znode of Kafka's",
-    "ZooKeeper has refused the active controller a write, and it is not tried again: a way back would lose that change. The "
-    "lines after it in its log name the znode (NoAuth). Give the controllers' identity all rights there "
-    "(zookeeper-security-migration.sh, or zkCli.sh setAcl), then restart the active controller: the next one writes what "
-    "differs.",
-    is_lasting=True,
-    over_with=STEP_OF_MIGRATION,
-)
-WRITE_FAILED = Told(
-    "zookeeper-write-failed",
-    re.compile(r"Encountered ZooKeeper error during event \w{1,60}"),
-    "the active controller's every read and write of ZooKeeper succeeds",
-    "ZooKeeper has answered the active controller with an error, which the line below that in its log names. NoNode: somebody "
-    "has deleted that znode, or one above it; put it back. Only what holds no data, as a quota or a config of a user or a "
-    "client, may be deleted through Kafka instead: never a topic, whose data goes with it. BadVersion, NodeExists: somebody "
-    "else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
-    "zkCli.sh). SessionExpired: an outage, which is over. Where it does not go on by itself within a minute after that, "
-    "restart the active controller: the next one writes what differs.",
-    is_lasting=True,
-    over_with=STEP_OF_MIGRATION,
-)
-CHECK_OP_FAILED = Told(
-    "check-op-failed",
-    re.compile(r"Check op on KRaft Migration ZNode failed"),
-    "the active controller writes every change to ZooKeeper",
-    "Its write was lost in an outage of ZooKeeper, or somebody wrote /migration, and it will not begin again by itself. "
-    "Approve "
-    "the gate fail-over, or restart the active controller: the next one writes what is missing.",
-)
-UNKNOWN_CONFIG = Told(
-    "unknown-config-resource",
-    re.compile(r"Unknown config resource type (CLIENT_METRICS|GROUP)"),
-    "no config that ZooKeeper cannot hold while both are written",
-    "Delete it: kafka-configs.sh --alter --entity-type client-metrics --entity-name NAME --delete-config …  "
-    "Dual write goes on by itself within seconds.",
-)
-BROKER_UNREACHED = Told(
-    "broker-unreached",
-    re.compile(r"to broker \S{1,200} \(id: (\d+) rack: [^)]{0,60}\)(?: was unsuccessful|\. Reconnecting to broker)"),
-    "the active controller reaches every hybrid broker, and is let in",
-    "The controllers tell hybrid brokers of changes at their inter-broker listener. Look at the way there from the active "
-    "controller, and at what the controllers' files have for that listener: listener.security.protocol.map, "
-    "inter.broker.listener.name or security.inter.broker.protocol, and a login and trust store that brokers know. What is "
-    "corrected there, a controller has from its restart on: one at a time, the active one last.",
-)
-METADATA_FAULT = Told(
-    "metadata-fault",
-    re.compile(r"Encountered (?:metadata (?:loading|publishing)|quorum controller) fault: [^:={\[\"'\\]{1,120}"),
-    "a node that applies every change",
-    "It goes on with something else in memory than the quorum's log says. Mend what was thrown, where it lies with the node, "
-    "then restart it: it applies all anew.",
-    is_lasting=True,
-)
-REGISTRATION_UNSUPPORTED = Told(
-    "registration-unsupported-version",
-    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error UNSUPPORTED_VERSION"),
-    "the broker's inter.broker.protocol.version is the release that the controllers were formatted with",
-    "Set inter.broker.protocol.version to the controllers' metadata.version (3.9) on that broker and restart it.",
-)
-REGISTRATION_DUPLICATE = Told(
-    "registration-duplicate",
-    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error DUPLICATE_BROKER_REGISTRATION"),
-    "one process with this id",
-    "Wait for broker.session.timeout.ms (9 s by default): then the session of the process before is over. If it lasts, another "
-    "process runs with this id: stop it.",
-)
-REGISTRATION_REMOVED = Told(
-    "registration-removed",
-    re.compile(r"sent a heartbeat request but received error STALE_BROKER_EPOCH"),
-    "the controllers know the broker that runs",
-    "Somebody has unregistered it (kafka-cluster.sh unregister), or another process runs with its id. It registers only as it "
-    "starts, and a stop in order does not end, for it asks the controllers first: where its partitions can spare it, kill -9, "
-    "then start it.",
-)
-REGISTRATION_TOO_EARLY = Told(
-    "registration-of-other-mode",
-    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error BROKER_ID_NOT_REGISTERED"),
-    "hybrid brokers, and controllers with the migration flag, until the copy is complete; brokers in KRaft mode after it",
-    "Either it was started in KRaft mode before the copy: put back the file that this migration wrote, and start it with that. "
-    "Or it is hybrid, and the active controller has no zookeeper.metadata.migration.enable, or a metadata.version below 3.4: "
-    "look at the controllers. Mend that; a broker tries again by itself.",
-)
-REGISTRATION_MISUNDERSTOOD = Told(
-    "registration-misunderstood",
-    re.compile(
-        r"Unable to register (?:the )?broker (\d+) because (?:of an API version problem|the controller returned an invalid)"
-    ),
-    "controllers of the brokers' version at the addresses in controller.quorum.voters",
-    "Who answers there does not know that request: compare the versions of controllers and broker, and look whether "
-    "controller.quorum.voters names the controllers' own listeners, and no broker's. Mend that; the broker tries again "
-    "by itself.",
-)
-REGISTRATION_REFUSED = Told(
-    "registration-refused",
-    re.compile(r"Unable to register (?:the )?broker (\d+) because the controller returned error ([A-Z_]+)"),
-    "the controllers accept the broker's registration",
-    "The active controller's log of the same second says what it does not accept. INVALID_REGISTRATION: a directory.id that "
-    "another broker has (a disk that was cloned, a meta.properties that was put back), or a broker without the listener that "
-    "controllers reach brokers by (inter.broker.listener.name). CLUSTER_AUTHORIZATION_FAILED: a principal that may not do "
-    "ClusterAction. INCONSISTENT_CLUSTER_ID: controllers of another cluster. Mend that; the broker tries again by itself.",
-)
-FENCED = Told(
-    "broker-fenced",
-    re.compile(r"Fencing broker (\d+) (?:at epoch \d+ )?because its session has timed out"),
-    "heartbeats from every broker within the controllers' broker.session.timeout.ms, 9 s by default",
-    "Compare broker.heartbeat.interval.ms in that broker's file with the controllers' broker.session.timeout.ms: it has to "
-    "be far less (2 s by default). Where it is, the broker stands still at times (garbage collection, its disk, its "
-    "machine), or its link to the controllers loses packets.",
-)
-CLUSTER_REFUSED = Told(
-    "inconsistent-cluster-id",
-    re.compile(r"Unexpected error INCONSISTENT_CLUSTER_ID in [A-Z_]+ response"),
-    "one cluster.id in the meta.properties of all nodes",
-    "Compare cluster.id in meta.properties of this node and of the controllers that controller.quorum.voters names: one "
-    "was formatted for another cluster. Correct the address, or the directory.",
-)
-CLAIM_REFUSED = Told(
-    "claim-refused",
-    re.compile(r"Cannot register KRaft controller \d+.{0,80}current controller register in ZK has the same or newer epoch"),
-    "the active controller may claim /controller",
-    "Neither side has a working controller. Ask for a rollback now: the revert window sets the epochs right.",
-)
-OUT_OF_PLACE = Told(
-    "migration-without-claim",
-    re.compile(r"KRaft controller indicates an active migration, but the ZK state does not"),
-    "/migration tells of the copy that this quorum has made",
-    "Somebody deleted /migration under a quorum that has copied: it stays inactive for ever. Ask for a rollback.",
-)
-SUPERSET = Told(
-    "image-lacks-metadata",
-    re.compile(r"Ignoring image .{0,80} which does not contain a superset of the metadata in ZK"),
-    "a quorum that begins with an empty ZooKeeper copy of its own",
-    "ALARM: /migration is of an earlier attempt, and the quorum will delete what it lacks. Stop all controllers now.",
-)
-
-TLS_FAILED = Told(
-    "tls-handshake-failed",
-    re.compile(r"SSL handshake failed|SSLHandshakeException"),
-    "certificates that both sides trust",
-    "Compare the key and trust stores of this node and of the one that it talks to, their names and dates.",
-)
-LOGIN_FAILED = Told(
-    "login-failed",
-    re.compile(r"SaslAuthenticationException|Failed authentication with|failed authentication due to"),
-    "credentials that both sides know",
-    "Brokers log in to controllers and controllers to brokers: compare the SASL settings and users of both.",
-)
-ANSWER_TOO_LARGE = Told(
-    "zookeeper-answer-too-large",
-    re.compile(r"Packet len ?\d{1,12} is out of range"),
-    "answers of ZooKeeper that are smaller than the jute.maxbuffer of whoever asks",
-    "It asks for it again without end, and every other broker will, once it restarts. Mostly a list of names: users in "
-    "/config/users, clients, topics; the check PF21 of a plan names the longest. Delete what nobody needs there, or put "
-    "-Djute.maxbuffer, larger than that packet, into the environment of its start command (KAFKA_OPTS), and start it anew.",
-)
-PEER_UNREACHABLE = Told(
-    "peer-unreachable",
-    re.compile(r"Connection to node -?(\d+) \([^)]{1,80}\) could not be established"),
-    "the node reaches its peers' listeners",
-    "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
-)
-
-PEER_SILENT = Told(
-    "peer-silent",
-    re.compile(r"Disconnecting from node -?(\d+) due to request timeout"),
-    "peers that answer what they are asked",
-    "Connections to that peer open, and requests are not answered: look whether it hangs (its disk, its garbage collection), "
-    "and whether large packets get there where small ones do (ping -M do -s 1472 HOST): an MTU that differs, or a firewall.",
-)
-AGENT_FAILED = Told(
-    "agent-failed",
-    re.compile(r"Could not start Jolokia agent: [\w.]{1,80}(?:: [\w ]{1,60})?"),
-    "an agent that listens at the node's metrics endpoint",
-    "The node serves without its agent. Find who listens at the endpoint's port (`ss -ltnp`), stop it, and restart the node.",
-)
-
-LOG_DIR_FAILED = Told(
-    "log-dir-failed",
-    re.compile(r"Stopping serving (?:replicas|logs) in dir (\S{1,160})"),
-    "every log directory can be written and read",
-    "Mend that directory: room on its volume, its mount, the disk (the kernel's log). A directory that has failed stays "
-    "offline until the broker restarts: then restart it.",
-    is_lasting=True,
-)
-TOPIC_ID_DIFFERS = Told(
-    "topic-id-differs",
-    re.compile(r"Topic ID in memory: [\w-]{22} does not match the topic ID for partition (\S{1,260}-\d+) received: [\w-]{22}"),
-    "the topic_id of partition.metadata, beside its data, in /brokers/topics",
-    "Somebody has written that topic's znode without its topic_id (CMAK, kafka-topics.sh --zookeeper before 2.8), the next "
-    "controller has made another, and brokers refuse it. Before the copy: put the id that partition.metadata names back into "
-    "the JSON of /brokers/topics/NAME, then delete /controller, so that the next one reads it. Since the copy: ask for a "
-    "rollback. Delete no data: it is whole. Find the tool, or it does it again.",
-    is_lasting=True,
-)
-FETCHER_DIED = Told(
-    "fetcher-died",
-    re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(\d+), fetcherId=\d+\]:? Error due to"),
-    "a thread that fetches from each leader",
-    "Nothing starts that thread again but a restart of the broker: mend what its log says of it first.",
-    is_lasting=True,
-)
-FETCH_STOPPED = Told(
-    "fetch-stopped",
-    re.compile(r"Partition (\S{1,260}-\d+) marked as failed"),
-    "every follower fetches",
-    "It does not fetch that partition again by itself, before another leader is elected for it or the broker restarts. Mend "
-    "what its log says of it first.",
-    is_lasting=True,
-)
-FETCH_REFUSED = Told(
-    "fetch-refused",
-    re.compile(r"Error for partition (\S{1,260}-\d+) at offset \d+"),
-    "leaders that give their followers what they ask for",
-    "The leader refuses. KafkaStorageException: its disk, mend it and restart that broker. TopicAuthorizationException or "
-    "ClusterAuthorizationException: let the brokers' principal do ClusterAction, or put it into super.users. Of another error "
-    "its log tells more.",
-)
-FETCH_INVALID = Told(
-    "fetch-invalid",
-    re.compile(r"Found invalid messages during fetch for partition (\S{1,260}-\d+) offset \d+"),
-    "a leader whose copy can be read",
-    "The leader's copy is damaged from that offset on, or what comes over the network is: look at the leader's disk, and at "
-    "that file with kafka-dump-log.sh --deep-iteration. Let another replica that is in sync lead. Where none is, what only the "
-    "leader has cannot be copied: mend its disk, or stop it and give that up by an unclean election.",
-)
-CHANNEL_DIED = Told(
-    "controller-channel-died",
-    re.compile(r"\[(?:zk-)?broker-\d+-to-controller-([a-z-]{1,40})-channel-manager\]: Error due to"),
-    "threads of each broker that ask the controller",
-    "Nothing starts that thread again but a restart of the broker, and until then it writes down nobody who is in sync again: "
-    "waiting mends nothing. Kafka 3.9 loses it now and then when the controller goes from KRaft to a broker, or the other way.",
-    is_lasting=True,
-)
-ISR_REFUSED = Told(
-    "isr-refused",
-    re.compile(r"Failed to update ISR to .{0,200}? due to unexpected (\w{1,60})"),
-    "a controller that writes down who is in sync",
-    "The followers may be well: the controller does not take down what the leader says of them. Look at the controller's log "
-    "of the same second; where there is no controller, at ZooKeeper or the quorum.",
-)
-ISR_INELIGIBLE = Told(
-    "isr-ineligible",
-    re.compile(r"since the controller rejected the request with (INELIGIBLE_REPLICA|OPERATION_NOT_ATTEMPTED)"),
-    "followers that the active controller holds for alive",
-    "The follower fetches, and the active controller takes nobody into the ISR whom it holds for fenced, for ending, or for "
-    "another process of that id. Look in the follower's log for what the controllers answer its heartbeats, and in the active "
-    "controller's for `Fencing broker`: once it is unfenced, it comes into the ISR by itself.",
-)
-TOO_MANY_CONNECTIONS = Told(
-    "too-many-connections",
-    re.compile(r"Rejected connection from /?\S{1,60}, address already has the configured maximum of \d+ connections"),
-    "as many connections from one address as its clients, brokers and keeperless-activities need",
-    "Raise max.connections.per.ip, or max.connections.per.ip.overrides for that address (kafka-configs.sh --alter "
-    "--entity-type brokers --entity-default, or the broker's file), or end what holds them (`ss -tnp`).",
-)
-
-RUNNING = (
-    WAITING_FOR_BROKERS,
-    NO_BROKERS_KNOWN,
-    CONTROLLER_WITHOUT_FLAG,
-    WRITE_REFUSED,
-    WRITE_FAILED,
-    CHECK_OP_FAILED,
-    UNKNOWN_CONFIG,
-    METADATA_FAULT,
-    BROKER_UNREACHED,
-    REGISTRATION_UNSUPPORTED,
-    REGISTRATION_DUPLICATE,
-    REGISTRATION_REMOVED,
-    REGISTRATION_TOO_EARLY,
-    REGISTRATION_MISUNDERSTOOD,
-    REGISTRATION_REFUSED,
-    FENCED,
-    CLUSTER_REFUSED,
-    CLAIM_REFUSED,
-    OUT_OF_PLACE,
-    SUPERSET,
-    TLS_FAILED,
-    LOGIN_FAILED,
-    ANSWER_TOO_LARGE,
-    PEER_UNREACHABLE,
-    PEER_SILENT,
-    AGENT_FAILED,
-    LOG_DIR_FAILED,
-    TOPIC_ID_DIFFERS,
-    FETCHER_DIED,
-    FETCH_STOPPED,
-    FETCH_REFUSED,
-    FETCH_INVALID,
-    CHANNEL_DIED,
-    ISR_REFUSED,
-    ISR_INELIGIBLE,
-    TOO_MANY_CONNECTIONS,
-)
-"""What a living process says. The first pattern that fits a line counts."""
-REFUSALS = (
-    REGISTRATION_REMOVED,
-    REGISTRATION_UNSUPPORTED,
-    REGISTRATION_DUPLICATE,
-    REGISTRATION_TOO_EARLY,
-    REGISTRATION_MISUNDERSTOOD,
-    REGISTRATION_REFUSED,
-    CLUSTER_REFUSED,
-    TLS_FAILED,
-    LOGIN_FAILED,
-    ANSWER_TOO_LARGE,
-    PEER_UNREACHABLE,
-)
-"""Why a broker does not register."""
-
-OUT_OF_MEMORY = Told(
-    "out-of-memory",
-    re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
-    "a heap that holds the cluster's metadata",
-    "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
-    is_lasting=True,
-)
-TOO_MANY_OPEN_FILES = Told(
-    "too-many-open-files",
-    re.compile(r"Too many open files"),
-    "a limit of open files that is above twice the number of segments",
-    "Raise LimitNOFILE (ulimit -n) of the service to 100000 or more. Then start it.",
-)
-SILENCES = (OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
-"""What keeps a living process from answering."""
-
-LOADING = re.compile(
-    r"Recovering \d+ logs from \S{1,160} since no clean shutdown file was found"
-    r"|Recovering unflushed segment \d+\. \d+/\d+ recovered for (?!__cluster_metadata)\S{1,260}"
-    r"|\(\d+/\d+ completed in \S{1,160}\)"
-)
-"""A broker on its way through its logs (LogManager, LogLoader): the last of these says how far it is."""
-LOADED = re.compile(r"Loaded \d+ logs in \d+")
-
-WAITS = re.compile(r"\bINFO .*?(Finished waiting|Waiting) for (?:the )?([\w /-]{1,120}?)(?: \(kafka|$)")
-"""A node at its start (FutureUtils)."""
-
-EPOCH = re.compile(r"Completed transition to \w{1,20}\(.{0,80}?\bepoch=(\d+)")
-"""A controller that stands for election, votes, follows or leads (QuorumState)."""
-
-AGENT_LINES = 10
-"""An agent speaks right before the first line of Kafka itself."""
-
-FRAME = re.compile(r"^\s*(?:at [\w.$/@<>-]+\(.*\)|\.\.\. \d+ (?:more|common frames omitted))\s*$")
-OF_A_TRACE = re.compile(
-    r"^(?:\s|(?:Caused by: |Suppressed: )?(?!java\.lang\.OutOfMemoryError)[\w.$]+(?:Exception|Error|Fault)\b)"
-)
-"""What belongs to the line before it, and is told as loudly as that. A JVM without memory prints amid anything."""
-
-SECRET = re.compile(r"Invalid value .*?( for configuration|$)")
-
-
 def of_this_process(lines: Sequence[str]) -> Sequence[str]:
     """The lines of the process that runs now, as far as they are there."""
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
@@ -468,13 +84,7 @@ def current(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line for line, at in zip(own, times, strict=True) if at is None or newest is None or newest - at <= STALE)
 
 
-def since_registered(lines: Sequence[str]) -> tuple[str, ...]:
-    """What a broker has said since the controllers took it, as far as they have."""
-    taken = [number for number, line in enumerate(lines) if REGISTERED.search(line)]
-    return tuple(lines[taken[-1] + 1 :] if taken else lines)
-
-
-def found_in(lines: Sequence[str], kinds: Sequence[Told] = RUNNING) -> tuple[Found, ...]:
+def found_in(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:
     """Of each kind what its last line says, in the order of the kinds."""
     lasting = [kind for kind in kinds if kind.is_lasting]
     own = of_this_process(lines) if lasting else ()
@@ -508,49 +118,6 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(block)
 
 
-def silence_in(lines: Sequence[str]) -> Found | None:
-    """Why a process that runs gives no metrics; `None` where it says nothing of it."""
-    starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
-    before = lines[max(0, starts[-1] - AGENT_LINES) : starts[-1]] if starts else ()
-    found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)))
-    return next(iter(found), None)
-
-
-def loading_in(lines: Sequence[str]) -> str:
-    """How far a broker is with its logs; empty where it has loaded them, or says nothing of it."""
-    said = ""
-    for line in of_this_process(lines):
-        if LOADED.search(line):
-            said = ""
-        elif match := LOADING.search(line):
-            said = match.group(0).strip("().")
-    return said
-
-
-def waiting_in(lines: Sequence[str]) -> str:
-    """For what a node waits at its start, by its own words; empty where it has all that it has waited for."""
-    open_waits: dict[str, None] = {}
-    for found in filter(None, map(WAITS.search, of_this_process(lines))):
-        if found[1] == "Waiting":
-            open_waits[found[2]] = None
-        else:
-            open_waits.pop(found[2], None)
-    return next(reversed(open_waits), "")
-
-
-def epochs_lately(lines: Sequence[str], age: timedelta, within: timedelta) -> int:
-    """How many epochs of the quorum a process of this age has seen. Its first line says when it was started by its own clock;
-    where that has gone from the tail, the last one is new."""
-    own = of_this_process(lines)
-    times = times_of(own)
-    newest = times[-1] if times else None
-    if newest is None:
-        return 0
-    now = times[0] + age if times[0] is not None and START_OF_PROCESS.search(own[0]) else newest
-    said = [(at, found[1]) for line, at in zip(own, times, strict=True) if at is not None and (found := EPOCH.search(line))]
-    return len({epoch for at, epoch in said if now - at <= within})
-
-
 def first_of(line: str, kinds: Sequence[Told]) -> Found | None:
     """What a line says, of the first kind that it fits."""
     for kind in kinds:
@@ -566,38 +133,6 @@ def _quoted(words: str) -> str:
     return SECRET.sub(r"Invalid value …\1", words)[:MAX_QUOTE].strip()
 
 
-def stamp_of(line: str) -> datetime | None:
-    """When it was said; `None` where the line has no time, or one that there is not."""
-    match = STAMP.match(line)
-    try:
-        return datetime.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None
-
-
-def times_of(lines: Sequence[str]) -> list[datetime | None]:
-    """When each was said: by the last time before it, on the clock of the last line. `None` above the first time.
-
-    A clock that goes back, as at the end of summer time, makes what was said before it no younger than what came after.
-    """
-    times: list[datetime | None] = []
-    for line in lines:
-        times.append(stamp_of(line) or (times[-1] if times else None))
-    ahead, after = timedelta(), None
-    for number in range(len(times) - 1, -1, -1):
-        at = times[number]
-        if at is None:
-            break
-        if after is not None and at - ahead > after + SET_BACK:
-            ahead = at - after
-        after = times[number] = at - ahead
-    return times
-
-
-SET_BACK = timedelta(minutes=1)
-"""Threads write their lines in no strict order; what differs by more was a clock."""
-
-
 def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence[str] | None:
     """What a process of this age has printed below the lines of the one before it; `None` where those are not there.
 
@@ -606,19 +141,3 @@ def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence
     said = [(number, old) for number, line in enumerate(lines) if (old := age_of(line, now)) is not None]
     before = [n for n, old in said if old > age + CLOCKS or (old > age - CLOCKS and ENDED.search(lines[n]))]
     return lines[before[-1] + 1 :] if before and age + CLOCKS < ZONES else None
-
-
-CLOCKS = timedelta(seconds=2)
-"""Between the time of a process, in ticks since boot, and that of its lines."""
-
-ZONES = timedelta(minutes=15)
-"""All zones of the world differ by multiples of it from each other."""
-
-
-def age_of(line: str, now: datetime) -> timedelta | None:
-    """How long ago it was said, up to a quarter of an hour, whatever the node's zone; what is older seems younger by quarters.
-
-    By clocks that agree to a second or two: what is of the next moment is of this one. `None` where the line has no time.
-    """
-    stamp = stamp_of(line)
-    return max((now.replace(tzinfo=None) - stamp + CLOCKS) % ZONES - CLOCKS, timedelta()) if stamp is not None else None

@@ -24,23 +24,20 @@ from domain.zk_to_kraft.common_ends import ended_together
 from domain.zk_to_kraft.death_signs import signs_at_death
 from domain.zk_to_kraft.deaths import CURT, CUT_OFF, KILLED, SILENT, Ending, death_in, ending_of, ending_of_started
 from domain.zk_to_kraft.guards import may_finalize_by_itself
-from domain.zk_to_kraft.log_lines import (
+from domain.zk_to_kraft.log_lines import THEN_START, Found, current, found_in
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.phases import Phase, phase_of
+from domain.zk_to_kraft.refusals import refusals_in
+from domain.zk_to_kraft.running_lines import (
     ANSWER_TOO_LARGE,
     CLUSTER_REFUSED,
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
     METADATA_FAULT,
     PEER_UNREACHABLE,
-    THEN_START,
     TLS_FAILED,
-    Found,
-    current,
-    found_in,
     since_registered,
 )
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import said_in, with_thrown
 from domain.zk_to_kraft.situation import (
     BrokerSituation,

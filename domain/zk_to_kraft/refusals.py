@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
-from domain.zk_to_kraft.log_lines import LOGIN_FAILED, REFUSALS, TLS_FAILED, Found, Told, first_of, found_in
+from domain.zk_to_kraft.log_lines import Found, Told, first_of, found_in
+from domain.zk_to_kraft.running_lines import LOGIN_FAILED, REFUSALS, TLS_FAILED
 
 TICKET = Told(
     "kerberos-ticket",

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, takewhile
 
-from domain.zk_to_kraft.log_lines import FRAME, MAX_QUOTE, OF_A_TRACE, Found, current, times_of
+from domain.zk_to_kraft.log_lines import FRAME, MAX_QUOTE, OF_A_TRACE, Found, current
+from domain.zk_to_kraft.log_times import times_of
 from domain.zk_to_kraft.rehearsal_log import stripped
 
 CHARACTERS_JUDGED = 800

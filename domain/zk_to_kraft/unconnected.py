@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
-from domain.zk_to_kraft.log_lines import THEN_START, TOO_MANY_OPEN_FILES, Found, Told, current, first_of
+from domain.zk_to_kraft.log_lines import THEN_START, Found, Told, current, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_OUT_OF_FILES, UNKNOWN_HOST
+from domain.zk_to_kraft.running_lines import TOO_MANY_OPEN_FILES
 from domain.zk_to_kraft.said import Said, blocks, in_short
 
 TRIES = re.compile(

@@ -10,20 +10,11 @@ from domain.errors import Obstacle
 from domain.observation import NodeView
 from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.log_lines import (
-    CLOCKS,
-    ENDED,
-    ZONES,
-    age_of,
-    loading_in,
-    of_this_process,
-    said_by_new,
-    silence_in,
-    stamp_of,
-    waiting_in,
-)
+from domain.zk_to_kraft.log_lines import ENDED, of_this_process, said_by_new
+from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.refusals import refusals_in
+from domain.zk_to_kraft.running_lines import loading_in, silence_in, waiting_in
 from domain.zk_to_kraft.said import complaint_in, last_of
 from domain.zk_to_kraft.situation import quorum_leader
 

@@ -3,7 +3,8 @@
 import pytest
 
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
-from domain.zk_to_kraft.log_lines import (
+from domain.zk_to_kraft.log_lines import Told
+from domain.zk_to_kraft.running_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
@@ -15,7 +16,6 @@ from domain.zk_to_kraft.log_lines import (
     PEER_UNREACHABLE,
     TLS_FAILED,
     TOPIC_ID_DIFFERS,
-    Told,
 )
 
 FETCHER = "[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "

@@ -4,17 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import (
-    RUNNING,
-    Told,
-    age_of,
-    current,
-    epochs_lately,
-    found_in,
-    loading_in,
-    stamp_of,
-    waiting_in,
-)
+from domain.zk_to_kraft.log_lines import Told, current, found_in
+from domain.zk_to_kraft.log_times import age_of, stamp_of
+from domain.zk_to_kraft.running_lines import RUNNING, epochs_lately, loading_in, waiting_in
 from domain.zk_to_kraft.said import with_thrown
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
@@ -91,7 +83,7 @@ LIVING = {
 
 @pytest.mark.parametrize("kind", RUNNING, ids=lambda kind: kind.name)
 def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
-    (found,) = found_in((STAMP.format(1) + LIVING[kind.name],))
+    (found,) = found_in((STAMP.format(1) + LIVING[kind.name],), RUNNING)
     assert found.told is kind
     assert found.quote in LIVING[kind.name]
     assert kind.fix
@@ -99,40 +91,40 @@ def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
 
 
 def test_what_is_named_in_a_line_is_told() -> None:
-    (found,) = found_in((LIVING["waiting-for-brokers"],))
+    (found,) = found_in((LIVING["waiting-for-brokers"],), RUNNING)
     assert found.named == ("9", "11")
 
 
 def test_a_line_of_the_process_before_is_no_news() -> None:
     start = "INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
-    assert found_in((LIVING["no-brokers-known"], start, "INFO all is well")) == ()
-    assert len(found_in((start, LIVING["no-brokers-known"]))) == 1
+    assert found_in((LIVING["no-brokers-known"], start, "INFO all is well"), RUNNING) == ()
+    assert len(found_in((start, LIVING["no-brokers-known"]), RUNNING)) == 1
 
 
 def test_a_line_that_was_not_repeated_for_minutes_is_over() -> None:
     old, new = "[2026-11-20 03:00:00,000] ", "[2026-11-20 03:03:00,000] "
-    assert found_in((old + LIVING["no-brokers-known"], new + "INFO all is well")) == ()
-    assert len(found_in((new + LIVING["no-brokers-known"], new + "INFO all is well"))) == 1
+    assert found_in((old + LIVING["no-brokers-known"], new + "INFO all is well"), RUNNING) == ()
+    assert len(found_in((new + LIVING["no-brokers-known"], new + "INFO all is well"), RUNNING)) == 1
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RUNNING if kind.is_lasting], ids=lambda kind: kind.name)
 def test_what_lasts_as_long_as_the_process_is_never_too_old(kind: Told) -> None:
     start = "INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
     old, new = "[2026-11-20 03:00:00,000] " + LIVING[kind.name], "[2026-11-20 09:00:00,000] INFO all is well"
-    assert [found.told for found in found_in((old, new))] == [kind]
-    assert found_in((old, start, new)) == ()
+    assert [found.told for found in found_in((old, new), RUNNING)] == [kind]
+    assert found_in((old, start, new), RUNNING) == ()
 
 
 def test_what_lasts_is_over_with_the_words_that_end_it() -> None:
     failed = LIVING["zookeeper-write-failed"]
     step = "INFO [KRaftMigrationDriver id=1] 1 transitioning from SYNC_KRAFT_TO_ZK to KRAFT_CONTROLLER_TO_BROKER_COMM state"
-    assert found_in((failed, step)) == ()
-    assert len(found_in((step, failed))) == 1
+    assert found_in((failed, step), RUNNING) == ()
+    assert len(found_in((step, failed), RUNNING)) == 1
 
 
 def test_a_line_is_found_with_what_was_thrown_there() -> None:
     code = "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /config/users/x"
-    (found,) = found_in((LIVING["zookeeper-write-failed"], code, "\tat a.b.C(D.java:1)", "INFO all is well"))
+    (found,) = found_in((LIVING["zookeeper-write-failed"], code, "\tat a.b.C(D.java:1)", "INFO all is well"), RUNNING)
     assert found.thrown == (code,)
     assert "NoNode for /config/users/x" in with_thrown(found)
 
@@ -159,7 +151,7 @@ def test_what_comes_after_a_clock_was_set_back_is_news_and_what_was_long_before_
 
 def test_of_one_kind_the_last_line_counts() -> None:
     lines = tuple(f"Still waiting for ZK brokers [{ids}] found in metadata to register with KRaft" for ids in ("9, 11", "11"))
-    (found,) = found_in(lines)
+    (found,) = found_in(lines, RUNNING)
     assert found.named == ("11",)
 
 
