@@ -25,11 +25,21 @@ from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
 from api.wiring import Wiring
-from domain import standing
+from domain import pending_tasks, standing
 from domain.blocker import Blocker, blocker
+from domain.blocker_codes import (
+    APPROVAL,
+    LEDGER_UNAVAILABLE,
+    MOST_OBSERVED,
+    OBSERVATION_FAILED,
+    PROGRAM_OF,
+    SLOW_ACTIVITY,
+    TEMPORAL_UNAVAILABLE,
+)
 from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.decisions import WaitReason
+from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign, signed
@@ -41,7 +51,7 @@ log = structlog.get_logger()
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
-NO_TROUBLE = frozenset({standing.APPROVAL, standing.SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
+NO_TROUBLE = frozenset({APPROVAL, SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
 LIMITED = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
 """Queues of work that takes long, of which a worker does only so much at once."""
@@ -127,9 +137,9 @@ def _known(
         yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
-    yield from standing.of_tasks(run.tasks, now - ahead)
-    yield from standing.of_clock_here(ahead, now)
-    yield from standing.of_clock(events, record.progress.waiting, run.tasks, now)
+    yield from pending_tasks.of_tasks(run.tasks, now - ahead)
+    yield from pending_tasks.of_clock_here(ahead, now)
+    yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
         yield from standing.of_steps(events)
 
@@ -174,14 +184,14 @@ async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: fl
     return run, await _missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
 
 
-async def _with_signs(wiring: Wiring, task: standing.PendingTask, now: datetime, until: float) -> standing.PendingTask:
+async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: float) -> PendingTask:
     """What keeps workers from what lies or is in work for longer than most things take, where that is seen here in time."""
     if task.queue not in set(TaskQueue):
         return task
-    if standing.is_untaken(task, now) and not task.paused:
+    if pending_tasks.is_untaken(task, now) and not task.paused:
         absence = await _absence(wiring, TaskQueue(task.queue), now, until, task.due_at)
         return replace(task, signs=absence.signs, asked_by=absence.asked_since(task.due_at, now))
-    if task.taken_at is None or not is_over(task.taken_at, now, standing.UNTAKEN):
+    if task.taken_at is None or not is_over(task.taken_at, now, pending_tasks.UNTAKEN):
         return task
     signs: tuple[Sign, ...] = ()
     async with _in_time(until):
@@ -207,7 +217,7 @@ async def _looked(
     asked_at = datetime.now(UTC)
     looked = await _look(wiring, record, events, now, until)
     looker = Looker()
-    if isinstance(looked, BlockersSeen) or looked.code != standing.TEMPORAL_UNAVAILABLE:
+    if isinstance(looked, BlockersSeen) or looked.code != TEMPORAL_UNAVAILABLE:
         async with _in_time(until):
             answered_at = datetime.now(UTC) if isinstance(looked, BlockersSeen) else None
             looker = await looker_of(wiring.temporal, record.id, asked_at, answered_at)
@@ -233,7 +243,7 @@ async def _look(
         return await _missing(wiring, TaskQueue.WATCH, took if error.was_taken else nobody, now, until)
     except ObservationFailed as error:
         return blocker(
-            standing.OBSERVATION_FAILED,
+            OBSERVATION_FAILED,
             "the look at the cluster",
             observed=str(error),
             expected="a worker can look at it",
@@ -254,7 +264,7 @@ async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) ->
 
 
 def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocker:
-    return blocker(standing.LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
+    return blocker(LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
 
 
 async def _missing(wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
@@ -262,8 +272,8 @@ async def _missing(wiring: Wiring, queue: TaskQueue, observed: str, now: datetim
     absence = await _absence(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    entry = standing.no_worker(queue, ". ".join([observed, *absence.words]), now)
-    return signed(entry, absence.signs, standing.MOST_OBSERVED)
+    entry = pending_tasks.no_worker(queue, ". ".join([observed, *absence.words]), now)
+    return signed(entry, absence.signs, MOST_OBSERVED)
 
 
 @dataclass
@@ -300,7 +310,7 @@ async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float
             found.signs += await signs_of(poller.identity, queue)
         known = pid_here(poller.identity) if poller is not None else None
         if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
-            program = standing.PROGRAM_OF[queue]
+            program = PROGRAM_OF[queue]
             found.signs += await signs_of_program(program, wiring.temporal, wiring.settings.ledger_url, known)
     return found
 
@@ -315,7 +325,7 @@ async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime, asked_at: datet
     tasks = await in_work(wiring.temporal, active, queue)
     if asked_at is not None and all(task.taken_at is not None and task.taken_at < asked_at for _, task in tasks):
         return ()
-    sign = standing.of_work(tasks, now)
+    sign = pending_tasks.of_work(tasks, now)
     return (sign,) if sign is not None else ()
 
 

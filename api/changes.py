@@ -7,9 +7,9 @@ from activities.look_here import look_here
 from activities.node_survey import CannotLook
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
+from domain.blocker_codes import MACHINE
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, changes_between, seen_from_beside
 from domain.records import MigrationRecord
-from domain.standing import MACHINE
 from ledger.errors import LedgerUnavailable
 
 

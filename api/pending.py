@@ -33,8 +33,9 @@ from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is
 from api.runs import described, run_of
 from api.stumbles import WHERE, why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain import standing
+from domain import pending_tasks
 from domain.contracts import ActivityName, TaskQueue
+from domain.pending_tasks import PendingTask
 from domain.records import MigrationRecord
 
 QUESTION_LIMIT = timedelta(seconds=6)
@@ -106,7 +107,7 @@ class RunSeen(Outgoing):
     is_running: bool | None
     ended: str = ""
     is_led: bool = True
-    tasks: tuple[standing.PendingTask, ...] = ()
+    tasks: tuple[PendingTask, ...] = ()
 
 
 async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
@@ -134,9 +135,7 @@ async def run_seen(temporal: Temporal, record: MigrationRecord) -> RunSeen:
     return RunSeen(is_running=True, is_led=unasked is None, tasks=tuple(tasks))
 
 
-async def in_work(
-    temporal: Temporal, records: Sequence[MigrationRecord], queue: TaskQueue
-) -> list[tuple[str, standing.PendingTask]]:
+async def in_work(temporal: Temporal, records: Sequence[MigrationRecord], queue: TaskQueue) -> list[tuple[str, PendingTask]]:
     """What workers of a queue have in work of these migrations' runs, each with its cluster. Nothing where Temporal does not
     say.
     """
@@ -173,11 +172,9 @@ async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
     return ""
 
 
-async def _unasked(temporal: Temporal, record: MigrationRecord) -> standing.PendingTask | None:
+async def _unasked(temporal: Temporal, record: MigrationRecord) -> PendingTask | None:
     """A question that nobody takes, with what keeps it from our workers; `None` where the run answers it, whatever it says."""
-    question = standing.PendingTask(
-        what=WORKFLOW, queue=TaskQueue.MIGRATIONS, begun_at=datetime.now(UTC), due_at=record.created_at
-    )
+    question = PendingTask(what=WORKFLOW, queue=TaskQueue.MIGRATIONS, begun_at=datetime.now(UTC), due_at=record.created_at)
     try:
         async with temporal.answering(QUESTION_LIMIT) as client:
             await client.get_workflow_handle(record.workflow_id).query("status")
@@ -200,11 +197,11 @@ async def _has_namespace(temporal: Temporal) -> bool:
     return True
 
 
-async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[standing.PendingTask]:
+async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[PendingTask]:
     execution = description.workflow_execution_info.execution
     if description.workflow_extended_info.HasField("pause_info"):
         pause = description.workflow_extended_info.pause_info
-        yield standing.PendingTask(
+        yield PendingTask(
             what=WORKFLOW,
             queue=TaskQueue.MIGRATIONS,
             begun_at=pause.paused_time.ToDatetime(UTC),
@@ -220,11 +217,11 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         yield _task(activity, execution.workflow_id)
 
 
-async def _withheld(client: Client, task: standing.PendingTask) -> standing.PendingTask:
+async def _withheld(client: Client, task: PendingTask) -> PendingTask:
     """Of a task that nobody takes, whether its queue keeps it from our workers (since Temporal 1.28): somebody has limited how
     many it gives away, or has given it to a version of a Worker Deployment, which ours have none of.
     """
-    is_waiting = task.taken_at is None and datetime.now(UTC) - task.due_at > standing.UNTAKEN
+    is_waiting = task.taken_at is None and datetime.now(UTC) - task.due_at > pending_tasks.UNTAKEN
     if not is_waiting or task.paused:
         return task
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW if task.what == WORKFLOW else TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
@@ -248,11 +245,11 @@ async def _withheld(client: Client, task: standing.PendingTask) -> standing.Pend
     return replace(task, paused=f"{limit}, set {by}", fix=UNLIMIT.format(task.queue))
 
 
-def _workflow_task(task: PendingWorkflowTaskInfo, failure: tuple[str, str] | None) -> standing.PendingTask:
+def _workflow_task(task: PendingWorkflowTaskInfo, failure: tuple[str, str] | None) -> PendingTask:
     is_taken = task.state == PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_STARTED
     error, fix = failure if failure is not None else ("", "")
     due = task.scheduled_time if failure is not None else task.original_scheduled_time
-    return standing.PendingTask(
+    return PendingTask(
         what=WORKFLOW,
         queue=TaskQueue.MIGRATIONS,
         begun_at=task.original_scheduled_time.ToDatetime(UTC),
@@ -264,7 +261,7 @@ def _workflow_task(task: PendingWorkflowTaskInfo, failure: tuple[str, str] | Non
     )
 
 
-def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTask:
+def _task(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     is_taken = activity.state in IN_WORK
     is_again = activity.HasField("next_attempt_schedule_time")
     due = activity.next_attempt_schedule_time if is_again else activity.scheduled_time
@@ -279,7 +276,7 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> standing.PendingTa
         error += f" (it is {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
-    return standing.PendingTask(
+    return PendingTask(
         what=activity.activity_type.name,
         queue=QUEUE_OF.get(activity.activity_type.name, TaskQueue.CLUSTER),
         begun_at=since.ToDatetime(UTC),

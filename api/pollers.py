@@ -20,8 +20,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.on_node.watch_process import tracer, watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
+from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue
-from domain.standing import PROGRAM_OF
 from domain.vital_signs import Sign, VitalSigns, bad_signs, of_standstill, vital_signs_in
 
 IDENTITY = re.compile(r"(\d+)@(.+)")

@@ -7,8 +7,8 @@ from temporalio.api.enums.v1 import ResourceExhaustedCause
 from temporalio.service import RPCStatusCode
 
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
-from domain import standing
 from domain.blocker import Blocker, blocker
+from domain.blocker_codes import TEMPORAL_UNAVAILABLE
 
 NOT_REACHED = (
     "Start Temporal, or make it reachable; TEMPORAL_ADDRESS of the API. Nothing is lost meanwhile: migrations go on where they "
@@ -147,7 +147,7 @@ async def without_matching(temporal: Temporal, queue: str, error: TemporalUnavai
 
 def _entry(temporal: Temporal, observed: str, fix: str, now: datetime) -> Blocker:
     return blocker(
-        standing.TEMPORAL_UNAVAILABLE,
+        TEMPORAL_UNAVAILABLE,
         "Temporal",
         observed=f"{observed} (asked at {temporal.address}, of its namespace {temporal.namespace})",
         expected="it answers the API",

@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from activities.settings import ActivitySettings
 from api.settings import ApiSettings
 from docs.checks_page import checks
+from domain.blocker_codes import CODES
 from domain.cluster import Role
 from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.drift.records import COMPARED_KINDS, KINDS, Field, Kind, Rule
 from domain.pages import docs_of
 from domain.policy import MigrationPolicy
-from domain.standing import CODES
 from domain.zk_to_kraft.blockers import EXPECTED
 from domain.zk_to_kraft.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard

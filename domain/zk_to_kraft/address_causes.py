@@ -1,9 +1,9 @@
 """What keeps keeperless-activities from asking at an address that it was given, wherever it is met. Pure."""
 
+from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.machine_notes import OURS
-from domain.standing import MACHINE
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 
 HOW_TO_CORRECT = (

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from domain.blocker import Blocker
+from domain.blocker_codes import MACHINE
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
-from domain.standing import MACHINE
 from domain.vital_signs import Sign, bad_signs, of_askers, of_deafness, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved

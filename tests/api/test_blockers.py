@@ -43,14 +43,14 @@ from api.settings import ApiSettings
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
 from api.wiring import LEDGER_TIMEOUTS
-from domain import standing
+from domain import pending_tasks
 from domain.blocker import blocker
 from domain.contracts import ActivityName, HoldMessage, TaskQueue
 from domain.decisions import Finding
 from domain.machine_notes import OURS, MachineNote
+from domain.pending_tasks import PendingTask
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState, Progress, Waiting
-from domain.standing import PendingTask
 from domain.vital_signs import Sign
 from ledger.errors import LedgerDamaged, LedgerUnavailable
 from playground.ports import PortLease
@@ -92,7 +92,7 @@ async def watcher(temporal_client: Client) -> AsyncIterator[None]:
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(hours=1))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(hours=1))
     monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
     monkeypatch.setattr(pollers, "QUESTION", timedelta(0))  # Workers of the tests before are remembered.
 
@@ -409,13 +409,13 @@ async def test_a_run_that_waits_and_is_led_by_nobody_is_told(api: Any) -> None:
 
 async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No workflow worker: the run's first task lies there."""
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(0))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(0))
     assert ("no-worker", "task queue migrations") in keys(await blockers(api, await migrating(api)))
 
 
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_an_order_that_is_not_taken_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=1))
     migration_id = await migrating(api)
     order = Command(id="1", migration_id=migration_id, kind=CommandKind.RESUME, by="anna", via="api", at=NOW)
     await api.wiring.ledger.add_command(order)
@@ -493,7 +493,7 @@ async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, tas
     async def pollers_of(*_: object) -> tuple[Poller, ...]:
         return (Poller("7@elsewhere", datetime.now(UTC)),)
 
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=5))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=5))
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
     monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api))
@@ -547,8 +547,8 @@ async def test_an_api_whose_clock_is_ahead_misses_no_worker_for_that(api: Any, m
     async def run_seen(*_: object) -> RunSeen:
         return RunSeen(is_running=True, tasks=(fresh, replace(fresh, taken_at=None, worker="", heard_at=None)))
 
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=30))
-    monkeypatch.setattr(standing, "SILENT", timedelta(seconds=30))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=30))
+    monkeypatch.setattr(pending_tasks, "SILENT", timedelta(seconds=30))
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
     monkeypatch.setattr("api.blockers.datetime", AMinuteAhead)
     answer = await blockers(api, await migrating(api))

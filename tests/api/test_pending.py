@@ -34,7 +34,7 @@ from api import pending
 from api.observing import _told
 from api.pending import RunSeen, _task, run_seen
 from api.stumbles import words_of
-from domain import standing
+from domain import blocker_codes, pending_tasks
 from domain.blocker import Blocker
 from domain.contracts import WORKFLOW_TYPE, ActivityName, MigrationInput, StepOutcome, TaskQueue
 from domain.records import MigrationRecord
@@ -165,7 +165,7 @@ async def told(api: Any, record: MigrationRecord, until: Callable[[list[tuple[st
     entries: list[Blocker] = []
     async with asyncio.timeout(60):
         while True:
-            entries = [*standing.of_tasks((await seen(api, record)).tasks, datetime.now(UTC))]
+            entries = [*pending_tasks.of_tasks((await seen(api, record)).tasks, datetime.now(UTC))]
             if until([(entry.code, entry.object) for entry in entries]):
                 return entries
             await asyncio.sleep(0.2)
@@ -194,7 +194,7 @@ async def test_an_activity_that_somebody_completed_by_hand_is_told_with_who_did(
         )
         given.result.payloads.add(metadata={"encoding": b"json/plain"}, data=b'{"ok": true}')
         await temporal_client.workflow_service.respond_activity_task_completed_by_id(given)
-        (entry,) = await told(api, record, lambda keys: (standing.STEP_FAILING, "the migration's workflow") in keys)
+        (entry,) = await told(api, record, lambda keys: (blocker_codes.STEP_FAILING, "the migration's workflow") in keys)
         assert f"completed by {IDENTITY}" in entry.observed
         assert f"temporal workflow reset --workflow-id '{record.workflow_id}'" in entry.fix
 
@@ -287,7 +287,7 @@ async def test_activities_of_another_release_are_told_as_such(api: Any, temporal
 async def test_a_queue_that_somebody_has_limited_is_no_missing_worker(
     api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=1))
 
     async def limit(per_second: float | None) -> None:
         change = UpdateTaskQueueConfigRequest.RateLimitUpdate(reason="too much")
@@ -336,7 +336,7 @@ async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
     api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, has_a_task: bool
 ) -> None:
     """Whose workers are gone: ours poll, and get nothing."""
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=1))
     monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
     version = WorkerDeploymentVersion(deployment_name="pipeline", build_id="2.0.0")
     async with leading(temporal_client, Watching), Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
@@ -383,7 +383,7 @@ def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_t
     found.activity_type.name = ActivityName.RUN_CHECK
     found.last_started_time.FromDatetime(NOW)
     found.last_failure.timeout_failure_info.timeout_type = TimeoutType.TIMEOUT_TYPE_HEARTBEAT
-    entries = list(standing.of_tasks([pending_of(found)], NOW))
+    entries = list(pending_tasks.of_tasks([pending_of(found)], NOW))
     assert [(entry.code, entry.object) for entry in entries] == ([("step-failing", ActivityName.RUN_CHECK)] if is_told else [])
     assert all("oom" in entry.fix for entry in entries)
 
@@ -429,19 +429,19 @@ def test_a_look_by_another_release_is_told_as_such() -> None:
     assert "nobody foresaw" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
 
 
-def pending_of(found: PendingActivityInfo) -> standing.PendingTask:
+def pending_of(found: PendingActivityInfo) -> pending_tasks.PendingTask:
     return _task(found, "a workflow")
 
 
 @pytest.mark.parametrize("state", ["STARTED", "CANCEL_REQUESTED", "PAUSE_REQUESTED"])
 def test_a_task_that_is_to_end_is_still_in_somebodys_hands(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watch that a person's word has ended learns of it with its next heartbeat: until then nobody has to be missing."""
-    monkeypatch.setattr(standing, "UNTAKEN", timedelta(seconds=1))
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=1))
     found = PendingActivityInfo(state=PendingActivityState.Value(f"PENDING_ACTIVITY_STATE_{state}"))
     found.activity_type.name = ActivityName.WATCH
     found.scheduled_time.FromDatetime(NOW - timedelta(minutes=1))
     found.last_started_time.FromDatetime(NOW - timedelta(minutes=1))
-    assert list(standing.of_tasks([pending_of(found)], NOW)) == []
+    assert list(pending_tasks.of_tasks([pending_of(found)], NOW)) == []
 
 
 def test_of_an_activity_between_two_attempts_only_the_end_of_the_last_has_happened() -> None:
@@ -452,11 +452,11 @@ def test_of_an_activity_between_two_attempts_only_the_end_of_the_last_has_happen
     found.last_attempt_complete_time.FromDatetime(NOW)
     task = pending_of(found)
     assert (task.begun_at, task.due_at) == (NOW, NOW + timedelta(hours=1))
-    assert list(standing.of_clock([], None, [task], NOW)) == []
-    (entry,) = standing.of_tasks([task], NOW)
+    assert list(pending_tasks.of_clock([], None, [task], NOW)) == []
+    (entry,) = pending_tasks.of_tasks([task], NOW)
     assert "--workflow-id 'a workflow' --activity-id '8'" in entry.fix
     found.ClearField("last_attempt_complete_time")
-    assert [entry.code for entry in standing.of_tasks([pending_of(found)], NOW)] == []
+    assert [entry.code for entry in pending_tasks.of_tasks([pending_of(found)], NOW)] == []
 
 
 def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:

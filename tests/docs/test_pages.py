@@ -10,6 +10,7 @@ import pytest
 from api import openapi
 from api.requests import CheckOrder, MigrationRequest, RollbackRequest
 from docs.generate import PAGES
+from domain.blocker_codes import CODES
 from domain.canaries import PREFIX, Canary
 from domain.cluster import ConfigurationManagement
 from domain.decisions import GateName, StepAction, WaitReason
@@ -20,7 +21,6 @@ from domain.pages import docs_of
 from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS
 from domain.policy import MigrationPolicy
 from domain.records import MigrationState
-from domain.standing import CODES
 from domain.zk_to_kraft.configuration import ConfigurationState
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.losses import METADATA_CHANGES

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
+from domain.pending_tasks import PendingTask, of_clock, of_clock_here, of_tasks, of_work
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -20,22 +22,7 @@ from domain.records import (
     Progress,
     Waiting,
 )
-from domain.standing import (
-    PROGRAM_OF,
-    PendingTask,
-    in_hand,
-    of_clock,
-    of_clock_here,
-    of_commands,
-    of_machines,
-    of_refused,
-    of_run,
-    of_steps,
-    of_tasks,
-    of_waiting,
-    of_work,
-    rolled,
-)
+from domain.standing import in_hand, of_commands, of_machines, of_refused, of_run, of_steps, of_waiting, rolled
 from domain.vital_signs import Sign
 from tests.unit.conftest import NOW
 

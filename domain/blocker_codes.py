@@ -1,0 +1,29 @@
+"""Codes of blockers that are neither a wait's reason, nor a guard, nor a check."""
+
+from domain.contracts import TaskQueue
+
+APPROVAL, STEP_FAILING, NO_WORKER, RUN_GONE = "approval", "step-failing", "no-worker", "run-gone"
+TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailable", "observation-failed", "command-pending"
+LEDGER_UNAVAILABLE, PAUSED, MACHINE, SLOW_ACTIVITY = "ledger-unavailable", "paused", "machine", "slow-activity"
+CODES: dict[str, str] = {
+    APPROVAL: "A gate is open: a person has to decide.",
+    STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
+    SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
+    NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
+    "cannot reach Temporal, or is not given it.",
+    PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
+    RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
+    TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",
+    LEDGER_UNAVAILABLE: "The ledger cannot be written, or not even read: nothing could be written down, so nothing is done.",
+    OBSERVATION_FAILED: "A worker tried to look at the cluster and could not: what is shown is what the ledger knows.",
+    MACHINE: "A node's process is kept from its work by its machine, or by the network there; or something was changed there.",
+    COMMAND_PENDING: "Somebody asked for something that the migration has not taken yet.",
+}
+PROGRAM_OF: dict[str, str] = {
+    TaskQueue.MIGRATIONS: "keeperless-workflows",
+    TaskQueue.CLUSTER: "keeperless-activities",
+    TaskQueue.WATCH: "keeperless-activities",
+    TaskQueue.CHECKS: "keeperless-checks",
+}
+MOST_OBSERVED = 1000
+"""Characters of what is told of one cause."""
