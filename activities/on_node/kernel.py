@@ -48,6 +48,17 @@ def opened_by(process: str) -> list[str]:
     return found
 
 
+def has_open(process: str, target: str, right: int) -> bool:
+    """Whether it has that open so (S_IRUSR, S_IWUSR): the mode of the link says it, and no file system is asked."""
+    for name in names(f"{process}/fd"):
+        try:
+            if os.readlink(f"{process}/fd/{name}") == target and os.lstat(f"{process}/fd/{name}").st_mode & right:
+                return True
+        except OSError:
+            continue
+    return False
+
+
 def port_of(field: str) -> int:
     return int(field.rpartition(":")[2], 16)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 import struct
 import sys
 import time
@@ -18,6 +19,7 @@ from activities.on_node.kernel import (
     LISTENING,
     address,
     address_of,
+    has_open,
     names,
     opened_by,
     port_of,
@@ -92,15 +94,16 @@ class Seen:
             self._lines[key] = socket_lines(process, kind)
         return self._lines[key]
 
-    def holder(self, targets: set[str], but: str = "") -> str:
-        """The first process that has one of these open, as the kernel names them, but for one; empty where none is known."""
+    def holder(self, targets: set[str], but: str = "", right: int = 0) -> str:
+        """The first process that has one of these open, as the kernel names them, but for one; empty where none is known.
+        `right`: S_IRUSR or S_IWUSR, for it may only have to read what another writes."""
         if self._holders is None:
             self._holders = {}
             for pid in (pid for pid in names("/proc") if pid.isdigit()):
                 for target in [] if self.is_over() else set(opened_by(f"/proc/{pid}")):
                     self._holders.setdefault(target, []).append(pid)
-        found = (pid for target in targets for pid in self._holders.get(target, []) if f"/proc/{pid}" != but)
-        first = next(found, None)
+        found = ((target, pid) for target in targets for pid in self._holders.get(target, []) if f"/proc/{pid}" != but)
+        first = next((pid for target, pid in found if not right or has_open(f"/proc/{pid}", target, right)), None)
         return process_named(first) if first else ""
 
 
@@ -163,7 +166,7 @@ def about(seen: Seen, thread: str, call: str, handle: int) -> Iterator[Awaited]:
     if inode:
         yield from of_socket(seen, process, call, inode.group(1))
     elif target.startswith("pipe:") or "pipe" in (text(f"{thread}/wchan") or ""):
-        by = seen.holder({target}, but=process)
+        by = seen.holder({target}, but=process, right=stat.S_IRUSR if call in SENDS else stat.S_IWUSR)
         if by or target.startswith("/"):
             yield (call, "pipe", target, by)
     elif target.startswith("/"):

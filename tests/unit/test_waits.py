@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from activities.on_node import program, waits
+from activities.on_node.kernel import names
 from domain.vital_signs import bad_signs
 from domain.waits import Wait, wait_in_words
 from tests.unit.conftest import signs_of
@@ -205,6 +206,21 @@ def test_a_pipe_that_nobody_opens_and_one_that_nobody_reads(begin: Begin, tmp_pa
 def test_of_a_command_what_the_program_waits_for_that_it_has_begun(begin: Begin) -> None:
     source = f"import subprocess, sys; {BEGUN} subprocess.run([sys.executable, '-c', 'input()'])"
     assert f"waits until somebody writes into a pipe: process {SELF} is at the other end" in told(begin(source))
+
+
+@pytest.mark.parametrize("is_sending", [False, True])
+@pytest.mark.parametrize("order", [list, reversed])
+def test_at_the_other_end_of_a_pipe_is_not_who_waits_at_the_same_one(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, order: Callable[[list[str]], list[str]], is_sending: bool
+) -> None:
+    """Whichever of them has the lower process id."""
+    call = "os.write(1, bytes(1 << 20))" if is_sending else "os.read(0, 1)"
+    pid = begin(f"import os; {BEGUN} os.fork(); {call}")
+    monkeypatch.setattr(waits, "names", lambda path: list(order(names(path))))
+    until = time.monotonic() + SECONDS
+    while len(found := waits.waits(calls := waits.calls(pid), calls)) != 1 or len(found[0]["threads"]) != 2:
+        assert time.monotonic() < until
+    assert found[0]["by"] == SELF
 
 
 @pytest.mark.parametrize(
