@@ -88,7 +88,8 @@ async def look_at_node(
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
-    return NodeLook.model_validate(answer | {"unit": (await start_place(driver, node)).unit})
+    place = await start_place(driver, node)
+    return NodeLook.model_validate(answer | {"unit": place.unit, "unopened": place.unopened})
 
 
 def _topic_of(path: str) -> str:
@@ -97,7 +98,8 @@ def _topic_of(path: str) -> str:
 
 async def start_place(driver: NodeDriver, node: NodeSpec) -> StartPlace:
     """In what its process would be that is started from there. Raises `CannotLook`, `Transient`."""
-    asked = {"folders": folders_of(node)}
+    service = node.driver.service
+    asked = {"folders": folders_of(node), "files": [service.output_file, f"{service.pid_file}.lock"]}
     return StartPlace.model_validate_json(await run_program(driver, ["python3", "-c", START_PROGRAM, json.dumps(asked)]))
 
 

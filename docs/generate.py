@@ -261,15 +261,17 @@ where its volume is full. Lines may be in Kafka's layout, in another that begins
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
 without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a
-heap that is full, memory that is used up, open files near their limit, data that can only be read, a disk that is busy all the
-time and slow, who else asks a metrics endpoint that does not answer, a clock that is wrong. What is found stands in the entry
-of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a step started it, whether
-the kernel has killed for memory since its note, and where memory or threads were lacking, what of them is used up. Nodes of
-one machine that were told to end within two seconds are one entry. A JVM that does not get on with its start or its end is
-asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent
-once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen
-in time: without it the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not
-asked.
+heap that is full, memory that is used up, open files near their limit, data that can only be read, a disk that is busy all
+the time and slow, who else asks a metrics endpoint that does not answer, a clock that is wrong; connections of which it
+reads nothing, or that it does not take, a debugger that is connected to its JVM, and packets that its network throws away,
+by the kernel's counters: for want of a route, by an IPsec policy without a state, with a wrong signature. What is found
+stands in the entry of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a
+step started it, whether the kernel has killed for memory since its note, and where memory or threads were lacking, what of
+them is used up. Nodes of one machine that were told to end within two seconds are one entry. A JVM that does not get on
+with its start or its end is asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by a file in its
+/tmp and SIGQUIT, which is sent once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` with its
+number, stays where it does not listen in time: without it the JVM would print its threads into its log. OpenJ9, and who has
+`-XX:+DisableAttachMechanism`, is not asked.
 
 Of a process in trouble, and of what it has begun, it is also said what its threads wait for all that second, by the call of the
 kernel that each is in: who does not answer at which address, or does not take what is sent; a service of the machine behind a
@@ -287,18 +289,19 @@ too long. Of our own parts it is told as well where keeperless-activities asks f
 lacks files or ports for connections, where all that it does at once is in work, and where the clock of the API's machine is
 ahead of Temporal's.
 
-And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, a note is
-kept of how that machine is set: mounts, kernel settings, firewall, routes and queues, limits, rights and environment of the
-process and its control groups, owner, rights, size and time of what Kafka is started from, enabled services that run, other
-programs that go on, crontabs and units, lines of `/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper
-that the specification has as `members`, with the settings of the file that each was started with, and its `myid`; and of
-ZooKeeper the dynamic configs, quotas, ACLs and orders in it. Of a node or server in trouble what differs from its note is
-told, the likeliest first, with what its kernel has said since; of anything else in entries beside that of the trouble; and
-where keeperless-activities does not look, by the API, if it runs on the same machine. Of a node that is down it is said which
-variables of its environment a start by its driver would not give it. It need not be the cause; it is what one would ask first.
-No secret is kept: of the environment and of servers' files only the names, but for what holds none. What could
-not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The
-notes of a migration are deleted when it ends.
+And it is said what has changed there. When a migration first finds a node well, and after each restart of its own, a note
+is kept of how that machine is set: mounts, kernel settings, firewall, IPsec policies, routes and queues, limits, rights and
+environment of the process and its control groups, libraries that are loaded in it and directories of its jars, owner,
+rights, size and time of what Kafka is started from, enabled services that run, other programs that go on, crontabs and
+units, lines of `/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper that the specification has as
+`members`, with the settings of the file that each was started with, and its `myid`; and of ZooKeeper the dynamic configs,
+quotas, ACLs and orders in it. Of a node or server in trouble what differs from its note is told, the likeliest first, with
+what its kernel has said since; of anything else in entries beside that of the trouble; and where keeperless-activities does
+not look, by the API, if it runs on the same machine. Of a node that is down it is said which variables of its environment a
+start by its driver would not give it. It need not be the cause; it is what one would ask first. No secret is kept: of the
+environment and of servers' files only the names, but for what holds none. What could not be looked at counts as unchanged:
+firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The notes of a migration are deleted
+when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

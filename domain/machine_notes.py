@@ -80,11 +80,13 @@ KINDS = {
     "group": "limit {} of its control groups",
     "environment": "variable {} of its environment",
     "argument": "argument {} of its process",
+    "code": "code that its process has loaded: {}",
     "process": "{} of its process",
     "firewall": "firewall {}",
     "filter": "filter of packets on {}",
     "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in)",
     "queueing": "queueing: {}",
+    "IPsec policy": "IPsec policy {}",
     "line": "line {}",
     "route": "route {}",
     "address": "address {}",
@@ -111,9 +113,9 @@ KILLS, BOOT = "kill", "boot id"
 IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
-ONLY_NEW = frozenset({"program"})
+ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
-LASTING = "runs"
+PASSING = "has begun"
 
 SIDES = (", rights", ", options", ", file system")
 """Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
@@ -122,7 +124,20 @@ IS_THERE = frozenset({"there", "runs"})
 """Values that say no more than that."""
 
 OF_A_MACHINE = frozenset(
-    {"firewall", "filter", "queueing", "route", "address", "rule of routes", "link", "sysctl", "machine", "service", "program"}
+    {
+        "firewall",
+        "filter",
+        "queueing",
+        "IPsec policy",
+        "route",
+        "address",
+        "rule of routes",
+        "link",
+        "sysctl",
+        "machine",
+        "service",
+        "program",
+    }
 )
 """The same for every process of a machine that is in the same network."""
 
@@ -137,8 +152,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     for kind in comparable:
         was, found_now = before.facts[kind], facts[kind]
         if kind in ONLY_NEW:
-            found_now = {name: value for name, value in found_now.items() if value == LASTING}
-            was = {name: LASTING for name in was if name in found_now}
+            found_now = {name: value for name, value in found_now.items() if value != PASSING}
+            was = {name: found_now[name] for name in was if name in found_now}
         found = list(_of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH))
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])

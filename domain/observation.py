@@ -35,6 +35,7 @@ OBSERVED_PROPERTIES = frozenset(
         "log.dirs",
         "log.dir",
         "metadata.log.dir",
+        "queued.max.request.bytes",
     }
 )
 

@@ -68,7 +68,8 @@ class NodeLook(ObservedPart):
     have another one than ZooKeeper. `memory`: the machine's, in bytes.
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
-    there by us would be; `None` where that is none of systemd's services.
+    there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
+    not open, and why.
     """
 
     kafka_versions: tuple[str, ...]
@@ -85,6 +86,7 @@ class NodeLook(ObservedPart):
     absent_classes: tuple[str, ...]
     is_port_taken: bool | None
     unit: StartUnit | None
+    unopened: tuple[tuple[str, str], ...] = ()
     reached: tuple[Reached, ...]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.blocker import Blocker
+from domain.drops import dropped
 from domain.kernel_waits import standstill_in
 from domain.observed import ObservedPart
 from domain.waits import Wait, wait_in_words
@@ -28,6 +29,8 @@ then, too."""
 MOST_PRESSURE = 0.4
 MIB = 1024**2
 MOST_WAITS = 3
+MANY_UNREAD = 3
+"""Connections. Of who waits for an answer Kafka reads no second request meanwhile."""
 MANY_ASKERS = 3
 """Connections to a metrics endpoint: one is kept open by whoever collects metrics."""
 MOST_TRACKED = 0.99
@@ -53,6 +56,8 @@ class VitalSigns(ObservedPart):
     share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
     is connected to its metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that
     are left there. `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
+    `unread`: connections in which something lay all the time that it did not read. `debugger`: who is connected to where a
+    debugger of its JVM is to be. `drops`: counters of its network by which packets were thrown away, and how many.
     `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
     """
 
@@ -83,6 +88,9 @@ class VitalSigns(ObservedPart):
     askers: tuple[tuple[str, int], ...]
     heap_dump: tuple[str, int, int] | None
     ends_by: tuple[str, ...] | None
+    unread: int
+    debugger: str | None
+    drops: tuple[tuple[str, int], ...]
     waits: tuple[Wait, ...]
 
 
@@ -131,19 +139,36 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
     yield from of_standstill(signs)
-    runs = signs.tracer is None and signs.frozen is None and signs.on_cpu != 0 and signs.heap_dump is None
-    for port, count, host in signs.unaccepted if runs else ():
+    held = (signs.tracer, signs.frozen, signs.heap_dump, signs.debugger)
+    runs = signs.on_cpu != 0 and all(holder is None for holder in held)
+    stands = len(signs.unaccepted) > 1 or (signs.unread >= MANY_UNREAD and bool(signs.unaccepted))
+    if stands and runs:
+        yield Sign(
+            f"it takes no connections at its ports {', '.join(str(port) for port, _, _ in signs.unaccepted)}, where "
+            f"{sum(count for _, count, _ in signs.unaccepted)} wait: it stands still as a whole",
+            "Look what its threads stand in (`jstack PID`, twice within seconds; `kill -QUIT PID` prints them into its log): a "
+            "lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it does not even answer that, only "
+            "an end of its process helps.",
+        )
+    for port, count, host in signs.unaccepted if runs and not stands else ():
         most = f", most of them from {host}" if host else ""
         yield Sign(
             f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
             f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
             "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
         )
+    yield from _of_drops(signs)
     if signs.unheard:
         found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
         yield Sign(
             f"what it sends to {', '.join(found[:4])} is not acknowledged",
             "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
+        )
+    if signs.unread >= MANY_UNREAD and runs:
+        yield Sign(
+            f"it has not read for a second what {signs.unread} of its connections have brought",
+            "It is busy, or waits for something inside: look at its threads (jstack), and at what its log says last.",
+            is_slight=True,
         )
     hosts = {address.rpartition(":")[0] for address in names}
     if found := [names.get(where, where) for where in signs.unsent if where.rpartition(":")[0] in hosts]:
@@ -167,6 +192,11 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Set the clocks right (chronyc tracking).",
         )
     yield from _of_waits(signs, names)
+
+
+def _of_drops(signs: VitalSigns) -> Iterator[Sign]:
+    for what, fix in dropped(signs.drops):
+        yield Sign(f"the network of its machine has thrown away, in that second, {what}", fix, is_slight=True)
 
 
 def _of_waits(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
@@ -193,6 +223,12 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
         yield Sign(
             f"process {signs.tracer} traces it, and keeps it standing still, or slow",
             f"Detach that debugger, or end it: kill {signs.tracer.partition(' ')[0]}. No other signal lets it go on.",
+        )
+    if signs.debugger is not None:
+        yield Sign(
+            f"a debugger is connected to its JVM from {signs.debugger}: it may hold any of its threads, or all",
+            "Detach that debugger, or end its program: the JVM goes on by itself then. Close that port to others, or start the "
+            "node without -agentlib:jdwp (KAFKA_DEBUG, KAFKA_OPTS).",
         )
     if signs.heap_dump is not None:
         path, size, free = signs.heap_dump

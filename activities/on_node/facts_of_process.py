@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from activities.on_node.kernel import Found, Pairs, names, text
+from activities.on_node.kernel import Found, Pairs, names, opened_by, text
 
 PLAIN = re.compile(r"(PATH|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
@@ -22,6 +22,9 @@ SECRET = re.compile(r"pass|pwd|secret|token|credential|key", re.IGNORECASE)
 OF_KAFKA = re.compile(r"(kafka|org\.apache)\.[\w.]+$|/[\w./-]+\.(properties|cfg|conf)$")
 UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD", "HOME", "LOGNAME"})
 """What a shell adds on its way, and what is of whoever starts it: no setting of Kafka's."""
+LIBRARY = re.compile(r"\.so[\d.]*$")
+SYSTEM_LIBRARIES = ("/lib", "/usr/lib")
+CODEC = re.compile(r"/(snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so$")
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
 HEAP = re.compile(r"\w+_HEAP_OPTS$")
 GROUP_LIMITS = re.compile(
@@ -90,6 +93,20 @@ def arguments(process: str) -> Found:
 def told(name: str, value: str) -> str:
     is_open = name == "-agentlib:jdwp" or (OPEN_VALUE.match(value) and not SECRET.search(name))
     return value if OPEN_VALUES.match(name) and is_open else "(not shown)"
+
+
+def code(process: str) -> Found:
+    """What it has loaded that is neither Java's own, nor the system's, nor a codec that Kafka unpacks: libraries by name,
+    jars by their directories. An agent that was attached while it ran is in no command line."""
+    maps = text(f"{process}/maps")
+    if maps is None:
+        return None
+    mapped = {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
+    java = next((path.partition("/lib/")[0] + "/" for path in mapped if path.endswith("/libjvm.so")), None)
+    own = tuple(filter(None, (*SYSTEM_LIBRARIES, java)))
+    libraries = [path for path in mapped if LIBRARY.search(path) and not path.startswith(own) and not CODEC.search(path)]
+    jars = {path.rpartition("/")[0] for path in (*mapped, *opened_by(process)) if path.endswith((".jar", ".war"))}
+    return {**dict.fromkeys(libraries, "there"), **{f"jars in {folder}": "there" for folder in jars}}
 
 
 def groups_of(process: str) -> Pairs:

@@ -1,7 +1,9 @@
 """Runs on a node's machine: says in what a process would be that is started from there, and what is used up of all that it may
 have. Writes nothing.
 
-    python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"]}'
+    python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"], "files": ["/var/log/kafka/kafka.out"]}'
+
+`folders`: into which the process writes; `files`: to which whoever starts it appends.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
 """
@@ -12,11 +14,12 @@ import json
 import os
 import re
 import resource
+import stat
 import subprocess
 import sys
 from typing import Any, Iterator, Tuple
 
-from activities.on_node.kernel import text
+from activities.on_node.kernel import Pairs, text
 
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
@@ -49,6 +52,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
     return {
         "unit": unit(),
         "read_only": [path for path in request["folders"] if is_read_only_here(path)],
+        "unopened": list(unopened(request["files"])),
         "budgets": [found for found in budgets() if found[3] > 0],
     }
 
@@ -121,6 +125,35 @@ def is_read_only_here(path: str) -> bool:
         if path.startswith(point.rstrip("/") + "/") and len(point) >= best:
             best, found = len(point), "ro" in left.split()[5].split(",") and "rw" in right.split()[-1].split(",")
     return found
+
+
+def unopened(paths: list[str]) -> Pairs:
+    """Which of them could not be opened as a shell's `>>` opens them, and why. That changes nothing of a file."""
+    for path in paths:
+        try:
+            if stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+                os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+        except FileNotFoundError:
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if os.path.isdir(folder) and not os.access(folder, os.W_OK):  # noqa: PTH112
+                yield path, "it is not there, and may not be made in its directory"
+        except OSError as error:
+            yield path, f"{os.strerror(error.errno or 0)}{why_protected(path)}"
+
+
+def why_protected(path: str) -> str:
+    """Of fs.protected_regular (sysctl/fs.rst): root may not either."""
+    try:
+        own, folder = os.stat(path), os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
+    except OSError:
+        return ""
+    is_shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
+    if not is_shared or own.st_uid in {os.geteuid(), folder.st_uid} or not number("/proc/sys/fs/protected_regular"):
+        return ""
+    return (
+        f": it is user {own.st_uid}'s, in a directory with the sticky bit, and fs.protected_regular is set, by which nobody "
+        "else opens it so, root neither"
+    )
 
 
 def budgets() -> Iterator[Budget]:

@@ -23,7 +23,7 @@ from typing import Any, Callable
 from activities.on_node.facts_of_files import files, lines_of, mounts, rights
 from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
-from activities.on_node.facts_of_process import arguments, environment, group_limits, kills, limits, traits
+from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, traits
 from activities.on_node.facts_of_zookeeper import server_settings
 from activities.on_node.kernel import Found, link, listener, names, text
 
@@ -59,6 +59,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "route": routes,
         "rule of routes": lambda: told_by("ip", "rule", "show"),
         "queueing": lambda: told_by("tc", "qdisc", "show"),
+        "IPsec policy": lambda: told_by("ip", "-o", "xfrm", "policy"),
         "filter": filters,
         "link": lambda: dict(links()),
         "sysctl": lambda: dict(sysctls()),
@@ -73,11 +74,12 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         kinds["process"] = lambda: traits(process)
         kinds["environment"] = lambda: environment(process)
         kinds["argument"] = lambda: arguments(process)
+        kinds["code"] = lambda: code(process)
         kinds["group"] = lambda: group_limits(process)
         kinds["packet program"] = lambda: packet_programs(process)
     found, kernel = in_time(kinds)
     if pid and process_of(request) != pid:
-        for kind in ("mount", "limit", "process", "environment", "argument", "group", "packet program"):
+        for kind in ("mount", "limit", "process", "environment", "argument", "code", "group", "packet program"):
             found.pop(kind, None)
     return {"facts": found, "kernel": kernel, "has_process": "limit" in found}
 

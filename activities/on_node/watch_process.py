@@ -16,12 +16,10 @@ import os
 import re
 import sys
 import time
-from collections import Counter
 from typing import Any
 
+from activities.on_node.connections import accepts_not, askers, debugger, drops, risen, undelivered, unread
 from activities.on_node.kernel import (
-    CONNECTING,
-    ESTABLISHED,
     LISTENING,
     address,
     inodes_of,
@@ -50,12 +48,6 @@ KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wa
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
-MUCH_UNSENT = 64 * 1024
-"""Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
-UNACCEPTED = frozenset({ESTABLISHED, "08"})
-"""And CLOSE_WAIT: who has given up."""
-MANY_UNACCEPTED = 5
-"""Connections that wait at a port, look for look: a program that is well accepts them as they come."""
 SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
 """Of a command line: what holds no secret, and tells what it runs."""
 HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
@@ -68,6 +60,7 @@ OF_ZOOKEEPER = "org.apache.zookeeper.server."
 
 def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
     process, glances, began = f"/proc/{pid}", [], calls(pid)
+    dropped = drops(process)
     devices = devices_of(log_dirs)
     for number in range(LOOKS):
         time.sleep(SECONDS_BETWEEN if number else 0)
@@ -90,6 +83,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
     unsent = set.intersection(*(one["unsent"] for one in glances))
+    unread_by = set.intersection(*(one["unread"] for one in glances))
     unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
     own, most = open_files(process)
     since = devices_of(log_dirs)
@@ -122,6 +116,9 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "askers": askers(process, metrics_port) if metrics_port else [],
         "heap_dump": heap_dump(process),
         "ends_by": ends_by(text(f"{process}/status") or ""),
+        "unread": len(unread_by),
+        "debugger": debugger(process),
+        "drops": risen(dropped, drops(process)),
         "waits": waits(began, calls(pid)),
     }
 
@@ -144,6 +141,7 @@ def glance(process: str) -> dict[str, Any]:
         "throttled": throttled(process),
         "unheard": unheard,
         "unsent": unsent,
+        "unread": unread(lines, inodes),
         "frozen": frozen(process),
         "unaccepted": accepts_not(lines, inodes),
     }
@@ -179,13 +177,6 @@ def pressure(process: str, what: str) -> float | None:
     told = text(f"/sys/fs/cgroup/{group.group(1)}/{what}.pressure") if group else None
     found = re.search(r"^full avg10=([\d.]+)", told or text(f"/proc/pressure/{what}") or "", re.MULTILINE)
     return float(found.group(1)) / 100 if found else None
-
-
-def askers(process: str, port: int) -> list[tuple[str, int]]:
-    """Who is connected to a port of it, and how often."""
-    lines, inodes = tcp_lines(process), inodes_of(process)
-    own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes and port_of(fields[1]) == port)
-    return Counter(address(fields[2]).rpartition(":")[0] for fields in own).most_common(4)
 
 
 def is_stuck(process: str, tid: str, state: str) -> bool:
@@ -252,30 +243,6 @@ def on_cpu(thread: str) -> tuple[float, float] | None:
     """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
     fields = (text(f"{thread}/schedstat") or "").split()
     return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
-
-
-def undelivered(lines: list[list[str]], inodes: set[str]) -> tuple[list[str], set[str]]:
-    """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
-    sends waits."""
-    most = {CONNECTING: 1, ESTABLISHED: 2}
-    own = [f for f in lines if f[9] in inodes and f[3] in most]
-    lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
-    full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
-    return sorted(lost), full
-
-
-def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int, str]]:
-    """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
-    waiting: Counter[int] = Counter()
-    for fields in lines:
-        if fields[3] == LISTENING and fields[9] in inodes:
-            waiting[port_of(fields[1])] += int(fields[4].partition(":")[2], 16)
-    many = {port: count for port, count in waiting.items() if count >= MANY_UNACCEPTED}
-    peers: dict[int, Counter[str]] = {port: Counter() for port in many}
-    for fields in lines if many else ():
-        if fields[3] in UNACCEPTED and fields[9] == "0" and port_of(fields[1]) in many:
-            peers[port_of(fields[1])][address(fields[2]).rpartition(":")[0]] += 1
-    return {port: (count, next((host for host, _ in peers[port].most_common(1)), "")) for port, count in many.items()}
 
 
 def tracer(process: str) -> str | None:

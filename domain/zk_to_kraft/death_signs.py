@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace
 from domain.vital_signs import MIB, Sign
-from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, shut_out, unwritable, without_code
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
 
 OF_A_SANDBOX = frozenset({"", "killed", "not-begun", *(told.name for told in (*MACHINE_DEATHS, *FILES))})
@@ -71,6 +71,8 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
         yield Sign(told, KILLED_FOR_MEMORY, is_cure=True)
     if place is None:
         return
+    if (found := shut_out(place.unopened, "")) is not None:
+        yield Sign(f"It could not be started from here: {found.observed}", f"{found.fix} Then start it.", is_cure=True)
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)
     for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):

@@ -10,7 +10,7 @@ from domain.cluster import servers_in
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
-from domain.vital_signs import Sign, bad_signs, of_askers, of_deafness, signed
+from domain.vital_signs import MANY_UNREAD, Sign, VitalSigns, bad_signs, of_askers, of_deafness, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
 from domain.zk_to_kraft.stranded import stranded
@@ -27,6 +27,7 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     signs = {
         name: (
             *_deafness(looked, name),
+            *_of_request_memory(looked, name, found),
             *moved(found),
             *bad_signs(found, names),
             *(of_askers(found) if f"metrics of {name}" in unanswered else ()),
@@ -59,6 +60,25 @@ def _deafness(looked: Looked, name: str) -> Iterator[Sign]:
     state = view.metrics.broker_state if view.metrics is not None else None
     if state not in SHUTTING_DOWN and not tuple(lingering(looked, view)):
         yield from of_deafness(looked.hints.signs[name], view.process.pid)
+
+
+def _of_request_memory(looked: Looked, name: str, signs: VitalSigns) -> Iterator[Sign]:
+    """Of a broker that reads from nobody, and may: KIP-72 has it stop where those that have begun to come fill this memory."""
+    broker = next((broker for broker in looked.spec.brokers if looked.name(broker.id) == name), None)
+    most = looked.properties(broker.id).get(POOL, NO_POOL) if broker is not None else NO_POOL
+    if most.startswith("-") or signs.unread < MANY_UNREAD or signs.on_cpu == 0:
+        return
+    yield Sign(
+        f"it does not read what {signs.unread} of its connections have brought, and has {POOL}={most}: requests that have "
+        "begun to come have that memory, so that it reads no other",
+        "Find whose request does not come to its end: a client that stands still amid one (`ss -tnpi` there: a connection "
+        "with nothing in Recv-Q, and a lastrcv of long ago), and end that client, or its connection (`ss -K`): it reads on at "
+        f"once then. {POOL} has to hold the largest request (socket.request.max.bytes) of each client at once: raise it, or "
+        "take it out of the file, which takes a restart.",
+    )
+
+
+POOL, NO_POOL = "queued.max.request.bytes", "-1"
 
 
 def _of_output(looked: Looked, name: str) -> Iterator[Sign]:

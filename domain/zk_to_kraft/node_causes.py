@@ -1,6 +1,7 @@
 """Causes that lie with one node: dead, silent, not ready, its file, its flag, its errors, its registration."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from domain.cluster import Role
@@ -22,7 +23,17 @@ from domain.zk_to_kraft.causes import (
 )
 from domain.zk_to_kraft.common_ends import ended_together
 from domain.zk_to_kraft.death_signs import signs_at_death
-from domain.zk_to_kraft.deaths import CURT, CUT_OFF, KILLED, SILENT, Ending, death_in, ending_of, ending_of_started
+from domain.zk_to_kraft.deaths import (
+    CURT,
+    CUT_OFF,
+    KILLED,
+    SILENT,
+    STOPPED,
+    Ending,
+    death_in,
+    ending_of,
+    ending_of_started,
+)
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import THEN_START, Found, current, found_in
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -134,7 +145,7 @@ def _endings(looked: Looked) -> dict[int, Ending]:
 
 def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     name = looked.name(view.id)
-    ending = _as_far_as_written(looked, view, ending)
+    ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = _turned_away(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
@@ -158,6 +169,27 @@ def _turned_away(looked: Looked) -> tuple[str, str]:
         if looked.hints.servers.get(address) is Serving.YES and (found := turned_away_by(lines)) is not None:
             return f". The log of zookeeper {address}, which serves, says: {found.quote}", found.told.fix
     return "", ""
+
+
+def _is_stopped_by_us(view: NodeView, ending: Ending) -> bool:
+    """By a step that has not come to start it again."""
+    mark, last = view.mark, view.process.last_identity if view.process is not None else None
+    is_begun = mark is not None and not mark.is_proven and last is not None and mark.before_identity == last
+    return is_begun and ending.kind == STOPPED.kind
+
+
+MEND_THE_STEP = (
+    "Mend what the step failed at, which the migration's hold or its last event tells: it is started as the migration goes on, "
+    "or by a rollback."
+)
+
+
+def _by_a_step(ending: Ending) -> Ending:
+    return replace(
+        ending,
+        observed=f"{ending.observed}. The step of this migration that restarts it has not started it again",
+        fix=ending.fix.replace(STOPPED.fix, MEND_THE_STEP),
+    )
 
 
 def _is_started_by_us(view: NodeView) -> bool:

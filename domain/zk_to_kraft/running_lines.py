@@ -358,6 +358,15 @@ TOO_MANY_OPEN_FILES = Told(
 )
 SILENCES = (OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
 """What keeps a living process from answering."""
+AGENT_LOADED = Told(
+    "agent-loaded",
+    re.compile(r"A (?:Java|JVM TI) agent has been loaded dynamically \(\S{1,160}?\)"),
+    "nobody attaches a tool to a node that is migrated",
+    "Somebody has just loaded that into its JVM: an APM agent, a profiler, a tool of diagnosis. Find out whose it is, and "
+    "detach it, or end what it does: it may hold any thread, and keep the JVM from collecting garbage. Where that does not "
+    "help and all other nodes are well, end this process, and start it without it.",
+)
+
 LOADING = re.compile(
     r"Recovering \d+ logs from \S{1,160} since no clean shutdown file was found"
     r"|Recovering unflushed segment \d+\. \d+/\d+ recovered for (?!__cluster_metadata)\S{1,260}"
@@ -383,7 +392,7 @@ def silence_in(lines: Sequence[str]) -> Found | None:
     """Why a process that runs gives no metrics; `None` where it says nothing of it."""
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
     before = lines[max(0, starts[-1] - AGENT_LINES) : starts[-1]] if starts else ()
-    found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)))
+    found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)), *found_in(lines, (AGENT_LOADED,)))
     return next(iter(found), None)
 
 

@@ -47,6 +47,9 @@ HEALTHY: dict[str, object] = {
     "askers": [],
     "heap_dump": None,
     "ends_by": None,
+    "unread": 0,
+    "debugger": None,
+    "drops": [],
     "waits": [],
 }
 
@@ -68,7 +71,7 @@ def is_question_of_threads(arguments: Sequence[str]) -> bool:
 
 
 def start(machine: FakeMachine) -> Completed:
-    return Completed(0, json.dumps({"unit": machine.unit, "read_only": [], "budgets": []} | machine.place), "")
+    return Completed(0, json.dumps({"unit": machine.unit, "read_only": [], "unopened": [], "budgets": []} | machine.place), "")
 
 
 def threads(machine: FakeMachine) -> Completed:

@@ -357,6 +357,9 @@ def signs_of(**changes: object) -> VitalSigns:
         askers=(),
         heap_dump=None,
         ends_by=None,
+        unread=0,
+        debugger=None,
+        drops=(),
         waits=(),
     )
     return well.model_copy(update=changes)

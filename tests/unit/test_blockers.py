@@ -449,6 +449,7 @@ def test_a_process_that_stands_still_is_told_as_such() -> None:
         (("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED), "ss -ltnp"),
         ((STARTED, "java.io.IOException: Too many open files"), "LimitNOFILE"),
         ((STARTED, "java.lang.OutOfMemoryError: Java heap space"), "-Xmx"),
+        ((STARTED, "WARNING: A JVM TI agent has been loaded dynamically (/opt/apm/libagent.so)"), "an APM agent"),
         (("java.lang.OutOfMemoryError: Java heap space", STARTED), "exporter's port"),
     ],
 )
@@ -1271,6 +1272,15 @@ def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     assert entry.fix.startswith("Look at the disk of its data")
 
 
+@pytest.mark.parametrize(("most", "unread", "is_told"), [("20971520", 4, True), ("-1", 4, False), ("20971520", 1, False)])
+def test_a_broker_whose_memory_for_requests_is_used_up(most: str, unread: int, *, is_told: bool) -> None:
+    """KIP-72: whoever has begun to send a large request, and stands still, keeps all others from being read."""
+    seen = with_file(HYBRID, 2, f"broker.id=2\nqueued.max.request.bytes={most}\n", None)
+    entries = found(seen, hints=Hints(signs={"broker-2": signs_of(unread=unread, on_cpu=0.1)}))
+    assert any("queued.max.request.bytes=20971520" in one.observed for one in entries) is is_told
+    assert all(one.object == "broker-2" for one in entries if "queued" in one.observed)
+
+
 def test_where_a_node_prints_is_told_where_it_is_in_trouble() -> None:
     by_hand = {"broker-1": NodeOutput((), elsewhere="/opt/kafka/logs/kafkaServer.out")}
     (entry,) = found(silent(BEFORE, 1), hints=Hints(outputs=by_hand))
@@ -1656,6 +1666,21 @@ def test_a_sandbox_that_a_node_has_inherited_is_no_disk_to_be_replaced(*, is_our
     (entry,) = found(seen, hints=Hints(places={"broker-2": StartPlace(unit=unit, read_only=("/data",))}))
     assert ("in which /data can only be read" in entry.observed) is is_ours
     assert ("replace the disk" in entry.fix) is not is_ours
+
+
+def test_a_node_that_a_step_has_stopped_and_could_not_start_is_told_as_such() -> None:
+    """Its mark is of the step, and the process of which it tells was the last."""
+    ended = "[2026-11-20 04:00:00,373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)"
+    seen = dead(DUAL, 2, ended)
+    process = seen.node(2).process
+    assert process is not None
+    why = (("/var/log/kafka.out", "Permission denied"),)
+    hints = Hints(places={"broker-2": StartPlace(unit=None, unopened=why)})
+    (entry,) = found(rolling(seen, 2, process.last_identity), hints=hints)
+    assert "The step of this migration that restarts it has not started it again" in entry.observed
+    assert "appends to what it cannot open: /var/log/kafka.out: Permission denied" in entry.observed
+    (entry,) = found(rolling(seen, 2, "another"))
+    assert "The step of this migration" not in entry.observed
 
 
 def signalled(at: str) -> tuple[str, ...]:

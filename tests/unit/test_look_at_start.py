@@ -1,5 +1,6 @@
 """In what a process would be that is started on a node's machine, and what people are told of that when it has died."""
 
+import errno
 import json
 import os
 import resource
@@ -8,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -30,7 +32,7 @@ def test_what_would_be_started_here() -> None:
         "-I",
         "-c",
         PROGRAM,
-        json.dumps({"folders": ["/", "/proc/sys/kernel", "/nowhere/x"]}),
+        json.dumps({"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": []}),
     ]
     most = 8 * 1024 * MIB
     done = subprocess.run(
@@ -60,7 +62,7 @@ def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(look_at_start, "text", {"/proc/self/mountinfo": mounts}.get)
     folders = ["/nowhere/kafka", "/var/log/kafka", "/my disk/1", "/failed/1", "/var/logs"]
-    found = look_at_start.place({"folders": folders})["read_only"]
+    found = look_at_start.place({"folders": folders, "files": []})["read_only"]
     assert found == ["/nowhere/kafka", "/my disk/1", "/var/logs"]
 
 
@@ -81,13 +83,53 @@ def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it
     }
     monkeypatch.setattr(look_at_start, "text", files.get)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert look_at_start.place({"folders": []})["budgets"] == [
+    assert look_at_start.place({"folders": [], "files": []})["budgets"] == [
         ("tasks", "/system.slice/k.service", 511, 512),
         ("memory", "/system.slice/k.service", 1100, 4000),
         ("machine-tasks", "", 300, 32768),
         ("machine-memory", "", 40 * 1024, 100 * 1024),
         ("commit", "", 49 * 1024, 50 * 1024),
     ]
+
+
+def unopened(*paths: Path) -> dict[str, str]:
+    return dict(look_at_start.unopened([str(path) for path in paths]))
+
+
+def test_a_file_that_a_start_could_not_append_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By opening it as a shell does, whatever it is that forbids that; it stays as it is, and none is made."""
+    well, missing, folder = tmp_path / "kafka.out", tmp_path / "kafka.pid.lock", tmp_path / "a-directory"
+    well.write_text("kept")
+    os.utime(well, (0, 0))
+    folder.mkdir()
+    assert unopened(well, missing, folder, tmp_path / "no-directory" / "x") == {}
+    assert (well.read_text(), well.stat().st_mtime, missing.exists()) == ("kept", 0, False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert unopened(missing) == {str(missing): "it is not there, and may not be made in its directory"}
+
+    def refused(*_: Any) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refused)
+    assert unopened(well) == {str(well): "Permission denied"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
+def test_a_file_that_root_may_not_open_where_everybody_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fs.protected_regular, which systemd sets: by the real kernel where it is set, else as it answers."""
+    tmp_path.chmod(0o1777)
+    log = tmp_path / "kafka.out"
+    log.write_text("")
+    os.chown(log, 65534, -1)
+    if not look_at_start.number("/proc/sys/fs/protected_regular"):
+        monkeypatch.setattr(look_at_start, "number", lambda _path: 1)
+        monkeypatch.setattr(os, "open", Mock(side_effect=PermissionError(errno.EACCES, "")))
+    (why,) = unopened(log).values()
+    assert why.startswith("Permission denied: it is user 65534's, in a directory with the sticky bit, and fs.protected_regular")
+    (sign,) = signs_at_death("stopped", StartPlace(unit=None, unopened=((str(log), why),)), None, is_ours=False)
+    assert sign.is_cure
+    assert f"appends to what it cannot open: {log}: Permission denied" in sign.observed
+    assert "chown" in sign.fix
 
 
 def told(kind: str, *, is_ours: bool = True, **place: Any) -> tuple[str, str]:

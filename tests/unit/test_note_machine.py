@@ -329,6 +329,12 @@ NETWORK = {
     "10.1.0.0/16 via 192.0.2.9 dev eth0 proto bird metric 32 \n",
     ("-6", "route"): "fe80::/64 dev eth0 proto kernel metric 256 pref medium\n",
     ("rule",): "32766:\tfrom all lookup main\n",
+    (
+        "-o",
+        "xfrm",
+        "policy",
+    ): "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 \\\tdir out priority 0 ptype main \\\ttmpl src 10.0.0.2"
+    " dst 10.0.0.3\\\t\tproto esp reqid 0 mode transport\\\n",
     ("qdisc",): "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
 }
 """Of iproute2 6.1, with bird and Docker beside."""
@@ -354,6 +360,10 @@ def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -
         "10.9.8.0/24 dev eth0 scope link": "there",
         "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
     }
+    assert facts_of_network.told_by("ip", "-o", "xfrm", "policy") == {
+        "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 dir out priority 0 ptype main tmpl src 10.0.0.2 dst 10.0.0.3 proto "
+        "esp reqid 0 mode transport": "there"
+    }
     assert facts_of_network.told_by("tc", "qdisc", "show") == {"qdisc tbf 8001: dev eth0 root rate 1Mbit lat 50ms": "there"}
 
 
@@ -376,6 +386,30 @@ def test_a_kernel_without_nf_tables_is_not_made_to_load_it(monkeypatch: pytest.M
         "iptables filter: -A INPUT -p tcp --dport 9092 -m comment -j DROP": "there",
     }
     assert asked == ["iptables-save", "ip6tables-save"]
+
+
+def test_code_that_a_process_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a tool that is attached while it runs: no command line tells of it."""
+    mapped = (
+        "/opt/jdk-17/lib/server/libjvm.so",
+        "/opt/jdk-17/lib/libinstrument.so",
+        "/opt/jdk-17/lib/modules",
+        "/usr/lib/x86_64-linux-gnu/libnss_files.so.2",
+        "/srv/tmp/snappy-1.1.10-21c4-libsnappyjava.so",
+        "/srv/tmp/libzstd-jni-1.5.6-414.so",
+        "/opt/apm/libagent.so",
+        "/opt/apm/agent.jar",
+        "[heap]",
+    )
+    files = {
+        "/proc/7/maps": "\n".join(f"7f00-7f10 r-xp 00000000 08:01 4711   {path}" for path in mapped)
+        + "\n7f20-7f30 rw-p 0 0 0\n"
+    }
+    monkeypatch.setattr(facts_of_process, "text", files.get)
+    monkeypatch.setattr(facts_of_process, "opened_by", lambda _process: ["/opt/kafka/libs/kafka.jar", "socket:[1]"])
+    told = dict.fromkeys(["/opt/apm/libagent.so", "jars in /opt/apm", "jars in /opt/kafka/libs"], "there")
+    assert facts_of_process.code("/proc/7") == told
+    assert facts_of_process.code("/proc/8") is None
 
 
 def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,11 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF43",
         B,
     ),
+    "a node whose output a start could not open": (
+        with_look(HEALTHY, (2,), unopened=(("/var/log/kafka.out", "Permission denied"),)),
+        "PF43",
+        B,
+    ),
     "a worker of which nobody knows it": (
         with_look(HEALTHY, (3,), unit=StartUnit(name="keeperless-activities.service", kill_mode="")),
         "PF43",

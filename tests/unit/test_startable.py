@@ -246,6 +246,23 @@ async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_a
     assert (await rolled(cluster, scene)).blocked is not None, "they may end, and have to start"
 
 
+async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
+    """A rotation of logs has given it to somebody else since."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    machine = cluster.nodes[node.id].machine
+    machine.place = {"unopened": [["/var/log/kafka.out", "Permission denied"]]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert "appends to what it cannot open: /var/log/kafka.out: Permission denied. Nothing was stopped" in (
+        outcome.blocked or ""
+    )
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+    machine.place = {}
+    assert (await rolled(cluster, scene)).blocked is None
+
+
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
     scene = await scene_of_a_roll()
     cluster = scene.copy()

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.on_node import kernel, program, watch_process
+from activities.on_node import connections, kernel, program, watch_process
 from domain.vital_signs import VitalSigns, bad_signs, of_askers
 from tests.unit.conftest import signs_of
 
@@ -110,7 +110,7 @@ def told(answer: dict[str, Any], names: dict[str, str] | None = None) -> list[st
     """What is said of the process itself, whatever else is wrong with the machine of this test."""
     about_machine = {"memory_available": 0.5, "major_faults": 0.0, "throttled": 0.0, "skew": 0.0, "read_only": ()}
     about_machine |= {"awaiting_cpu": 0.0, "tasks": None, "tracked": None, "disks": (), "disk_pressure": None}
-    about_machine |= {"memory_pressure": None}
+    about_machine |= {"memory_pressure": None, "drops": ()}
     signs = VitalSigns.model_validate({**answer, **about_machine})
     return [sign.observed for sign in bad_signs(signs, names or {})]
 
@@ -460,6 +460,15 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"on_cpu": 1.0, "awaiting_cpu": 16.0}, ""),
         ({"on_cpu": 0.05, "awaiting_cpu": 0.95, "throttled": 0.9}, "a quota of CPU time"),
         ({"unsent": ("10.9.9.9:4711",)}, ""),
+        ({"unaccepted": ((9092, 50, ""),), "on_cpu": 0.1}, "50 connections wait at its port 9092"),
+        (
+            {"unaccepted": ((9092, 50, ""), (7071, 6, "")), "on_cpu": 0.1},
+            "it takes no connections at its ports 9092, 7071, where 56 wait: it stands still as a whole",
+        ),
+        (
+            {"unaccepted": ((9092, 50, ""), (7071, 6, "")), "debugger": "10.0.0.9:4711"},
+            "a debugger is connected to its JVM from",
+        ),
         (
             {"disks": (("/data", "nvme1n1", 1.0, 180.4),), "disk_pressure": 0.63},
             "/data lies on nvme1n1, which works 100% of the time, 180 ms for each request; programs wait for disks 63% of the",
@@ -519,6 +528,113 @@ time.sleep(60)
 """
 
 
+DEAF = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+kept = [server.accept() for _ in range(int(sys.argv[1]))]
+print("begun", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+def start_deaf(started: list["subprocess.Popen[str]"], stack: ExitStack, *arguments: str) -> list[socket.socket]:
+    """A process that accepts connections and reads nothing; our ends of them."""
+    process = subprocess.Popen([sys.executable, "-c", DEAF, *arguments], stdout=subprocess.PIPE, text=True)
+    started.append(process)
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    ends = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(int(arguments[0]))]
+    assert process.stdout.readline() == "begun\n"
+    return ends
+
+
+def test_connections_from_which_nothing_is_read(started: list["subprocess.Popen[str]"]) -> None:
+    with ExitStack() as stack:
+        ends = start_deaf(started, stack, "5")
+        for end in ends[:3]:
+            end.sendall(b"a request")
+        found = watch(started[-1].pid)
+    assert found["unread"] == 3
+    assert told(found) == ["it has not read for a second what 3 of its connections have brought"]
+    assert all(sign.is_slight for sign in bad_signs(signs_of(unread=3), {}))
+
+
+@pytest.mark.parametrize("end", ["server=y,address={}", "server=n,address=localhost:{}", "address=*:{},server=y"])
+def test_a_debugger_that_is_connected_to_its_jvm(end: str, started: list["subprocess.Popen[str]"]) -> None:
+    """By what the command line says of it: it holds threads without being a tracer."""
+    with ExitStack() as stack:
+        (own,) = start_deaf(started, stack, "1")
+        port = own.getpeername()[1] if "server=y" in end else own.getsockname()[1]
+        option = f"-agentlib:jdwp=transport=dt_socket,{end.format(port)}"
+        files = {f"/proc/{started[-1].pid}/cmdline": f"java\0{option}\0kafka.Kafka"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(connections, "text", lambda path: files.get(path) or kernel.text(path))
+            found = connections.debugger(f"/proc/{started[-1].pid}")
+        address = f"127.0.0.1:{own.getsockname()[1]}"
+    assert (found or "").startswith(f"{address}, process {os.getpid()} (")
+    assert connections.debugger(f"/proc/{os.getpid()}") is None
+    (sign,) = bad_signs(signs_of(debugger=found), {})
+    assert sign.observed.startswith(f"a debugger is connected to its JVM from {address}, process {os.getpid()}")
+
+
+def test_what_a_network_throws_away_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Linux 6.1 prints it."""
+    files = {
+        "/proc/7/net/snmp": "Ip: Forwarding OutNoRoutes InReceives\nIp: 1 3 99\nTcp: MaxConn InCsumErrors\nTcp: -1 2\n",
+        "/proc/7/net/netstat": "TcpExt: IPReversePathFilter TCPTimeouts\nTcpExt: 4 9\nIpExt: InNoRoutes\nIpExt: 0\n",
+        "/proc/7/net/xfrm_stat": "XfrmInError             \t0\nXfrmOutNoStates         \t5\n",
+        "/proc/7/net/stat/arp_cache": "entries  table_fulls\n00000002 0000000a\n00000002 00000001\n",
+    }
+    monkeypatch.setattr(connections, "text", files.get)
+    assert connections.drops("/proc/7") == {
+        "Ip:OutNoRoutes": 3,
+        "Tcp:InCsumErrors": 2,
+        "TcpExt:IPReversePathFilter": 4,
+        "IpExt:InNoRoutes": 0,
+        "Xfrm:InError": 0,
+        "Xfrm:OutNoStates": 5,
+        "Neighbours:table_fulls": 11,
+    }
+    monkeypatch.setattr(connections, "text", lambda _path: None)
+    assert connections.drops("/proc/7") == {}
+    assert connections.risen({"a": 1, "b": 2, "c": 3}, {"a": 4, "b": 2}) == [("a", 3)]
+
+
+def test_every_counter_of_drops_is_in_the_files_of_this_kernel() -> None:
+    """So that a name with a mistake in it is seen."""
+    assert {"Ip:OutNoRoutes", "TcpExt:IPReversePathFilter", "IpExt:InNoRoutes", "Tcp:InCsumErrors"} <= connections.drops(
+        "/proc/self"
+    ).keys()
+
+
+@pytest.mark.parametrize(
+    ("drops", "words", "fix"),
+    [
+        ((("Xfrm:OutNoStates", 12),), "12 packets for which an IPsec policy has no state (Xfrm:OutNoStates)", "ip xfrm policy"),
+        ((("Xfrm:InNoPols", 1),), "1 packet that IPsec does not let through (Xfrm:InNoPols)", "xfrm_stat"),
+        ((("TcpExt:IPReversePathFilter", 2),), "2 packets that came by a way on which it would not answer", "rp_filter"),
+        (
+            (("Ip:OutNoRoutes", 2), ("IpExt:InNoRoutes", 1)),
+            "3 packets to which no route leads (Ip:OutNoRoutes, IpExt:InNoRoutes)",
+            "ip route get",
+        ),
+        ((("TcpExt:TCPMD5NotFound", 2),), "2 packets that are not signed as one end wants it", "key"),
+        ((("Tcp:InCsumErrors", 2),), "2 packets that came broken", "ethtool"),
+        ((("Neighbours:table_fulls", 2),), "2 packets because its table of neighbours is full", "gc_thresh3"),
+        ((("Ip:FragFails", 2),), "2 packets that could not be sent", "MTU"),
+        ((("Ip:InAddrErrors", 2),), "2 packets to an address that is not its own", "ip addr"),
+        ((("TcpExt:PFMemallocDrop", 2),), "2 packets because it has no memory for them", "free -m"),
+        ((("TcpExt:TCPReqQFullDrop", 2),), "2 packets (TcpExt:TCPReqQFullDrop)", "nstat"),
+    ],
+)
+def test_what_is_thrown_away_is_told_with_why(drops: tuple[tuple[str, int], ...], words: str, fix: str) -> None:
+    (sign,) = bad_signs(signs_of(drops=drops), {})
+    assert sign.observed.startswith(f"the network of its machine has thrown away, in that second, {words}")
+    assert fix in sign.fix
+
+
 def test_who_asks_the_metrics_endpoint(started: list["subprocess.Popen[str]"]) -> None:
     pid = start(started, ASKED)
     (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
@@ -526,7 +642,7 @@ def test_who_asks_the_metrics_endpoint(started: list["subprocess.Popen[str]"]) -
         for _ in range(3):
             stack.enter_context(socket.create_connection(("127.0.0.1", listener.port)))
         until = time.monotonic() + 30
-        while time.monotonic() < until and watch_process.askers(f"/proc/{pid}", listener.port) != [("127.0.0.1", 3)]:
+        while time.monotonic() < until and connections.askers(f"/proc/{pid}", listener.port) != [("127.0.0.1", 3)]:
             time.sleep(0.01)
         found = VitalSigns.model_validate({**ask(watch=pid, log_dirs=[], metrics_port=listener.port), "skew": 0.0})
     assert found.askers == (("127.0.0.1", 3),)

@@ -1,6 +1,6 @@
 """PF43: a node that is started lives on when keeperless-activities does not, and can write what it wrote before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from domain.decisions import Finding, Severity
 from domain.start_place import StartPlace, StartUnit
@@ -54,6 +54,21 @@ def unwritable(place: StartPlace) -> Finding | None:
     return _of_sandbox(place.unit, f"{observed}be read", "nodes that it starts can write what they wrote before")
 
 
+def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
+    """Where a start could not even open what it writes to."""
+    if not unopened:
+        return None
+    told = "; ".join(f"{path}: {why}" for path, why in unopened)
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"whoever starts it appends to what it cannot open: {told}",
+        expected="what keeperless-activities starts can write its output",
+        fix="Give that file to the user of keeperless-activities (chown), or take it away if nobody needs it: a start makes it "
+        "anew. If a rotation of logs makes it another's (`create` of logrotate), correct that first.",
+    )
+
+
 def without_code(unit: StartUnit) -> Finding | None:
     """A JVM makes the code that it runs (systemd.exec(5))."""
     if NO_CODE not in unit.inherits:
@@ -89,18 +104,20 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
     for unit in units:
         yield from filter(None, (ending_with(unit), without_code(unit)))
+    yield from filter(None, (shut_out(look.unopened, seen.name(i)) for i, look in looks.items() if look is not None))
 
 
 CHECKS = (
     Check(
         code=CODE,
-        holds="nodes that keeperless-activities starts are not ended with it, and can start in its unit",
+        holds="nodes that keeperless-activities starts are not ended with it, and can start in its unit, and write there",
         because="systemd ends all that is in the control group of a unit with it, unless its KillMode says otherwise: a "
         "restart of ours would stop every node that was restarted so far, at once. So does a logout where processes of users "
         "do not outlive it",
         source="the control group of what is run on the node, `systemctl show --property=KillMode`; of a user's unit whether "
         "that user lingers, of a session KillUserProcesses of logind. Before each stop also whether the node's directories can "
-        "be written from inside that unit: what is started there inherits its sandbox",
+        "be written from inside that unit: what is started there inherits its sandbox. Files to which a start appends are "
+        "opened as it does, which changes nothing of them",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

@@ -1,0 +1,106 @@
+"""What connections of a process tell of its peers, of itself, and of what is between: a part of each program that imports it.
+Python 3.7 or later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from activities.on_node.kernel import (
+    CONNECTING,
+    ESTABLISHED,
+    LISTENING,
+    address,
+    inodes_of,
+    owner,
+    port_of,
+    process_named,
+    tcp_lines,
+    text,
+)
+
+MUCH_UNSENT = 64 * 1024
+"""Bytes in a connection's queue, look for look: more than a peer that reads leaves there on a link that is not full."""
+UNACCEPTED = frozenset({ESTABLISHED, "08"})
+"""And CLOSE_WAIT: who has given up."""
+MANY_UNACCEPTED = 5
+"""Connections that wait at a port, look for look: a program that is well accepts them as they come."""
+DEBUGGED = re.compile(r"jdwp=[^\0 ]*?address=(?:[^\0 ,]*:)?(\d+)")
+"""As a JVM is told where its debugger listens, or is listened for."""
+DROPPED = re.compile(
+    r"Xfrm:|.*(MD5|TCPAO|CsumErrors|NoRoutes)|Ip:(OutDiscards|InAddrErrors|FragFails)"
+    r"|TcpExt:(IPReversePathFilter|PFMemallocDrop|TCPMinTTLDrop|TCPReqQFullDrop|TCPZeroWindowDrop)|Neighbours:(table_fulls)"
+)
+"""Counters that stand still where all is well."""
+
+
+def undelivered(lines: list[list[str]], inodes: set[str]) -> tuple[list[str], set[str]]:
+    """Where its connections lead to from which nothing comes back, so that it sends again and again; and where much of what it
+    sends waits."""
+    most = {CONNECTING: 1, ESTABLISHED: 2}
+    own = [f for f in lines if f[9] in inodes and f[3] in most]
+    lost = {address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]}
+    full = {address(fields[2]) for fields in own if int(fields[4].partition(":")[0], 16) >= MUCH_UNSENT}
+    return sorted(lost), full
+
+
+def unread(lines: list[list[str]], inodes: set[str]) -> set[tuple[str, str]]:
+    """Connections in which something lies that it has not read: both ends."""
+    own = (fields for fields in lines if fields[9] in inodes and fields[3] == ESTABLISHED)
+    return {(fields[1], fields[2]) for fields in own if int(fields[4].partition(":")[2], 16)}
+
+
+def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int, str]]:
+    """By port at which connections wait to be accepted, how many, and from where most of them come: those have no inode yet."""
+    waiting: Counter[int] = Counter()
+    for fields in lines:
+        if fields[3] == LISTENING and fields[9] in inodes:
+            waiting[port_of(fields[1])] += int(fields[4].partition(":")[2], 16)
+    many = {port: count for port, count in waiting.items() if count >= MANY_UNACCEPTED}
+    peers: dict[int, Counter[str]] = {port: Counter() for port in many}
+    for fields in lines if many else ():
+        if fields[3] in UNACCEPTED and fields[9] == "0" and port_of(fields[1]) in many:
+            peers[port_of(fields[1])][address(fields[2]).rpartition(":")[0]] += 1
+    return {port: (count, next((host for host, _ in peers[port].most_common(1)), "")) for port, count in many.items()}
+
+
+def askers(process: str, port: int) -> list[tuple[str, int]]:
+    """Who is connected to a port of it, and how often."""
+    lines, inodes = tcp_lines(process), inodes_of(process)
+    own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes and port_of(fields[1]) == port)
+    return Counter(address(fields[2]).rpartition(":")[0] for fields in own).most_common(4)
+
+
+def debugger(process: str) -> str | None:
+    """Who is connected to where a debugger of its JVM is to be: the address, and the process, if it is of this machine."""
+    told = (text(f"{process}/cmdline") or "") + "\0" + (text(f"{process}/environ") or "")
+    ports = {int(port) for port in DEBUGGED.findall(told)}
+    lines, inodes = (tcp_lines(process), inodes_of(process)) if ports else ([], set())
+    for fields in lines:
+        if fields[3] == ESTABLISHED and fields[9] in inodes and {port_of(fields[1]), port_of(fields[2])} & ports:
+            ends = [address(fields[2]), address(fields[1])]
+            pid = owner({one[9] for one in lines if [address(one[1]), address(one[2])] == ends} - {"0"})
+            return f"{ends[0]}, process {process_named(str(pid))}" if pid else ends[0]
+    return None
+
+
+def drops(process: str) -> dict[str, int]:
+    """What the kernel has thrown away in the network of that process since it was made, by the names of its counters
+    (snmp_counter.rst, xfrm_proc.rst)."""
+    found: dict[str, int] = {}
+    for name in ("snmp", "netstat"):
+        lines = [line.split() for line in (text(f"{process}/net/{name}") or "").splitlines()]
+        for head, values in zip(lines[::2], lines[1::2]):
+            found.update({head[0] + counter: int(value) for counter, value in zip(head[1:], values[1:])})
+    for line in (text(f"{process}/net/xfrm_stat") or "").splitlines():
+        counter, value = line.split()
+        found[counter.replace("Xfrm", "Xfrm:", 1)] = int(value)
+    head, *of_cpus = [line.split() for line in (text(f"{process}/net/stat/arp_cache") or " ").splitlines()]
+    for counter in head:
+        found[f"Neighbours:{counter}"] = sum(int(values[head.index(counter)], 16) for values in of_cpus)
+    return {counter: value for counter, value in found.items() if DROPPED.match(counter)}
+
+
+def risen(first: dict[str, int], last: dict[str, int]) -> list[tuple[str, int]]:
+    return [(counter, last[counter] - first[counter]) for counter in first if last.get(counter, 0) > first[counter]]
