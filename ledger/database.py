@@ -18,8 +18,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from domain.errors import KeeperlessError
-from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, RowUnreadable
+from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
 from ledger.fixes import Stage, fix_of, fix_of_silence
+from ledger.row_security import ensure_all_is_seen
 
 T = TypeVar("T")
 Work = Callable[[AsyncConnection], Awaitable[T]]
@@ -33,6 +34,9 @@ UNIQUE_VIOLATED = frozenset({"23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.
 
 DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """PostgreSQL's data_corrupted and index_corrupted; SQLite's "disk image is malformed" and "file is not a database"."""
+
+OF_WHAT_IS_HIDDEN = (NotFound, exc.NoResultFound, exc.IntegrityError)
+"""What a call may end with because there are rows that it was not shown."""
 
 ATTEMPTS = 3
 OVERFLOW = 10
@@ -86,8 +90,15 @@ class Database:
         self._calls: dict[asyncio.Task[Any], _Call] = {}
 
     async def read(self, work: Work[T]) -> T:
-        """Run queries; each sees its own moment."""
-        return await self._within_time(lambda call: self._readable(work, call))
+        """Run queries; each sees its own moment. `LedgerUnavailable` where nothing is found because rows are hidden."""
+
+        async def find(connection: AsyncConnection) -> T:
+            found = await work(connection)
+            if not found:
+                await connection.run_sync(ensure_all_is_seen)
+            return found
+
+        return await self._within_time(lambda call: self._readable(find, call))
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in one transaction: all of it happens, or nothing does. It starts anew where somebody was faster.
@@ -124,11 +135,7 @@ class Database:
             async with turn:
                 call.stage = Stage.CONNECTING
                 async with engine.connect() as connection:
-                    call.stage = Stage.WORKING
-                    async with connection.begin():
-                        done = await work(connection)
-                        call.stage = Stage.COMMITTING
-                    return done
+                    return await _committed(connection, work, call)
         except exc.SQLAlchemyError as error:
             raise translated(error) from error
 
@@ -161,6 +168,18 @@ class Database:
         del self._calls[task]
         if not task.cancelled():
             task.exception()  # Looked at, so that asyncio does not report an abandoned call's error as unseen.
+
+
+async def _committed(connection: AsyncConnection, work: Work[T], call: _Call) -> T:
+    call.stage = Stage.WORKING
+    try:
+        async with connection.begin():
+            done = await work(connection)
+            call.stage = Stage.COMMITTING
+    except OF_WHAT_IS_HIDDEN:
+        await connection.run_sync(ensure_all_is_seen)
+        raise
+    return done
 
 
 def parse_url(url: str | URL) -> URL:
@@ -302,6 +321,7 @@ def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     is_of_a_value = isinstance(error, (exc.IntegrityError, exc.DataError))
     if isinstance(error, exc.DBAPIError) and not is_of_a_value:
         is_of_a_connection = isinstance(error, exc.OperationalError) and error.statement is None
-        fix = fix_of(code, is_of_a_connection=is_of_a_connection)
+        function = getattr(getattr(cause, "diag", None), "source_function", None)
+        fix = fix_of(code, is_of_a_connection=is_of_a_connection, function=function)
         return LedgerUnavailable(f"the ledger's database does not answer as it should ({said})", fix)
     return LedgerMisuse(f"the ledger refused a call ({said})")

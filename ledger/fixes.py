@@ -22,6 +22,11 @@ GRANT = (
     "DELETE ON ALL TABLES IN SCHEMA … and USAGE ON ALL SEQUENCES to the role of KEEPERLESS_LEDGER_URL, or make it their owner "
     "again. Migrations go on by themselves."
 )
+ROW_SECURITY = (
+    "Row-level security is on for tables of the ledger (relrowsecurity in pg_class). As their owner: ALTER TABLE … DISABLE ROW "
+    "LEVEL SECURITY for each, or CREATE POLICY … ON … TO the role of KEEPERLESS_LEDGER_URL USING (true) WITH CHECK (true); or "
+    "as a superuser ALTER ROLE … BYPASSRLS. No row is gone: restore no backup for it. Migrations go on by themselves."
+)
 NO_TABLES = (
     "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
     "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "
@@ -85,6 +90,8 @@ SERVERS_DISK = f"The server's own disk, or the server, fails: its log and `dmesg
 CUT = f"Mostly the connection was cut, by the server or on the way to it: its log says where it was the server. {NOTHING_LOST}"
 
 FIXES: dict[object, str] = {
+    "ExecWithCheckOptions": ROW_SECURITY,
+    "check_enable_rls": ROW_SECURITY,
     "42501": GRANT,
     "42P01": NO_TABLES,
     "3F000": NO_TABLES,
@@ -115,14 +122,17 @@ FIXES: dict[object, str] = {
     sqlite3.SQLITE_PROTOCOL: FILE_SYSTEM,
     sqlite3.SQLITE_NOLFS: FILE_SYSTEM,
 }
-"""By SQLSTATE or how it begins, and by SQLite's primary result code (of which "no such table" is SQLITE_ERROR)."""
+"""By SQLSTATE or how it begins, and by SQLite's primary result code (of which "no such table" is SQLITE_ERROR).
+
+Before them by the function of PostgreSQL that refused, where one code has several causes (execMain.c, rls.c).
+"""
 
 
-def fix_of(code: object, *, is_of_a_connection: bool) -> str:
+def fix_of(code: object, *, is_of_a_connection: bool, function: str | None = None) -> str:
     """For what was answered. `code`: SQLSTATE, SQLite's primary code, or `None`, as of all that libpq says of a connect."""
     if code is None:
         return NOT_LET_IN if is_of_a_connection else CUT
-    known = (code, code[:3], code[:2]) if isinstance(code, str) else (code,)
+    known = (function, code, code[:3], code[:2]) if isinstance(code, str) else (code,)
     return next((FIXES[key] for key in known if key in FIXES), MEND)
 
 

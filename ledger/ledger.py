@@ -36,6 +36,7 @@ from ledger.errors import (
     RowUnreadable,
     SpecHasChanged,
 )
+from ledger.row_security import ensure_all_is_seen
 from ledger.schema import upgrade
 from ledger.tables import commands as command_table
 
@@ -67,8 +68,14 @@ class SqlLedger:
         return place_of(self._database.engine.url)
 
     async def ping(self) -> None:
-        """Ask the database for an answer, nothing else."""
-        await self._database.read(lambda connection: connection.execute(text("SELECT 1")))
+        """Ask the database for an answer, and whether it hides rows."""
+
+        async def ask(connection: AsyncConnection) -> bool:
+            await connection.execute(text("SELECT 1"))
+            await connection.run_sync(ensure_all_is_seen)
+            return True
+
+        await self._database.read(ask)
 
     # Clusters
 

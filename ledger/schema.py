@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, exc, text
 
 from ledger.database import DEFAULT_TIMEOUTS, Timeouts, parse_url, sync_engine, translated
 from ledger.errors import LedgerUnavailable
+from ledger.row_security import ensure_all_is_seen
 
 SCRIPTS = Path(__file__).parent / "alembic"
 
@@ -57,6 +58,7 @@ def _upgrade(url: str, timeouts: Timeouts) -> None:
                 _use_write_ahead_log(engine, timeouts.lock)
             with engine.begin() as connection:
                 _exclude_other_processes(connection)
+                ensure_all_is_seen(connection)  # Without its version a ledger looks like one that has to be created.
                 _refuse_newer(connection)
                 command.upgrade(_config(connection), "head")
     except exc.SQLAlchemyError as error:
@@ -69,6 +71,7 @@ def _is_current(url: str, timeouts: Timeouts) -> bool:
     engine = sync_engine(url, timeouts).execution_options(is_writer=False)
     try:
         with engine.connect() as connection:
+            ensure_all_is_seen(connection)
             heads = ScriptDirectory(str(SCRIPTS)).get_heads()
             return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
     except exc.SQLAlchemyError as error:
