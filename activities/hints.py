@@ -15,6 +15,7 @@ from activities.forgotten_topics import forgotten_topics
 from activities.in_time import all_within, in_time
 from activities.machine_hints import MachineHints, MachinesSeen
 from activities.member_files import member_files
+from activities.member_trees import ALL_SECONDS, differing_trees
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
 from activities.port_hints import holders
@@ -36,6 +37,7 @@ from domain.vital_signs import PortHolder
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
+from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
 from domain.zk_to_kraft.unconnected import is_without_zookeeper
@@ -50,6 +52,7 @@ Holders = dict[str, tuple[PortHolder, ...]]
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
+NO_TREES: Trees = {}
 
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
@@ -166,10 +169,12 @@ class Hinting:
     ) -> Hints:
         """What is in ZooKeeper and in the quorum's log, or is not."""
         theirs = (cluster, observation, situation)
+        trees = partial(differing_trees, self._servers, servers)
         asked = asyncio.gather(
             in_time("assignments in ZooKeeper", partial(self._assigned, *theirs), silent, NOTHING_ASSIGNED),
             in_time("configs in the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),
             in_time("znodes that the copy reads", partial(self._unreadable, *theirs), silent, NO_SUSPECT),
+            in_time("the trees of ZooKeeper's members", trees, silent, NO_TREES, ALL_SECONDS),
         )
         further = asyncio.gather(
             in_time("replication throttles", partial(self._throttles, cluster, observation), silent, NOTHING),
@@ -180,12 +185,13 @@ class Hinting:
             in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
         )
         found, more = await asyncio.gather(asked, further)
-        assigned, strays, unreadable = found
+        assigned, strays, unreadable, differing = found
         throttled, forgotten, missing, lacking, large, busiest = more
         return Hints(
             assigned=assigned,
             strays=strays,
             unreadable=unreadable,
+            trees=differing,
             throttles=throttled,
             forgotten=forgotten,
             missing=missing,

@@ -283,6 +283,11 @@ is 0.
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.
 
+Members of the ensemble that serve are asked how far they are, and how many znodes they have (`srvr`). Where some are equally
+far and have not as many, twice within two seconds, that is told with their numbers: one that was started alone, and changed,
+joins the others again and keeps its own tree (ZOOKEEPER-3911, ZOOKEEPER-2832). Trees that differ only in their data, or have
+as many znodes by chance, are not told apart.
+
 Where an address gives no answer it is told what it does: its name is not resolved, which is an entry of keeperless-activities'
 machine; no TLS comes about, and why; it refuses our login; another program answers, or another node's gauges; its page takes
 too long. Of our own parts it is told as well where keeperless-activities asks for tasks on machines of several names, where it

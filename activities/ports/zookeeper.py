@@ -7,6 +7,7 @@ from typing import Protocol
 
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import Serving
+from domain.zk_to_kraft.member_trees import MemberTree
 
 
 @dataclass(frozen=True)
@@ -106,3 +107,6 @@ class ZooKeeperServers(Protocol):
 
     async def serving(self, host: str, port: int) -> Serving:
         """Whether it serves. Answers within a few seconds, whatever the server does."""
+
+    async def tree(self, host: str, port: int) -> MemberTree | None:
+        """How far it is, and how many znodes it has; `None` where it does not tell, or is not part of a quorum."""

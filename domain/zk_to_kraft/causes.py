@@ -16,6 +16,7 @@ from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.start_place import StartPlace
 from domain.vital_signs import PortHolder, VitalSigns
+from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.said import complaint_in, trouble_with
 from domain.zk_to_kraft.situation import QuorumState, Situation, quorum_leader
@@ -85,7 +86,8 @@ class Hints:
 
     `logs`: by node id, the last lines of its output; `outputs`: by its name, the same with where they go. `servers`: by
     `host:port`; `server_logs`: the last lines of those that do not serve, and of all where a node gets no session, as far as
-    somebody has said where they are; `server_files`: of all of these. `assigned`: by broker id that is not registered, the
+    somebody has said where they are; `server_files`: of all of these. `trees`: of members that do not agree, at one zxid.
+    `assigned`: by broker id that is not registered, the
     partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
     `unresolved`: names that the machine of keeperless-activities does not resolve, and why.
@@ -108,6 +110,7 @@ class Hints:
     servers: Mapping[str, Serving] = field(default_factory=dict)
     server_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     server_files: Mapping[str, MemberFiles] = field(default_factory=dict)
+    trees: Trees = field(default_factory=dict)
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()

@@ -9,7 +9,7 @@ from domain.decisions import WaitReason
 from domain.zk_to_kraft.address_causes import unresolved_cause
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.log_lines import current, first_of
-from domain.zk_to_kraft.member_causes import alone, emptied, is_emptied, member_cause
+from domain.zk_to_kraft.member_causes import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.running_lines import FENCED, epochs_lately
 from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
@@ -21,6 +21,7 @@ def zookeeper_causes(looked: Looked) -> Iterator[Cause]:
     """GF11. Of a quorum that is lost the members that are gone are the cause; who is left serves nobody because of them."""
     if looked.situation.quorum is QuorumState.POST_MIGRATION:
         return
+    yield from differing(looked)
     yield from _cluster_id(looked)
     yield from _controller_epoch(looked)
     yield from _missing(looked)

@@ -138,15 +138,18 @@ CATALOGUE: tuple[Guard, ...] = (
         "ZooKeeper is healthy until finalize",
         "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
         "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does. A "
-        "member that is standalone, with a tree of its own, is not believed.",
+        "member that is standalone, with a tree of its own, is not believed. Members that have applied the same transactions, "
+        "and have not as many znodes, are told.",
         (
             f"{GUARDS}:unknown",
             "domain.zk_to_kraft.cluster_causes:zookeeper_causes",
             "activities.adapters.four_letter_words:FourLetterWords.serving",
+            "activities.member_trees:differing_trees",
             "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
-        "A single member that is lost is told by `GET /migrations/{id}/blockers` only: no event, and nothing waits for it.",
+        "A single member that is lost, or has another tree, is told by `GET /migrations/{id}/blockers` only: no event, and "
+        "nothing waits for it. Trees that differ and have as many znodes are not told apart.",
     ),
     Guard(
         "GF12",

@@ -1,10 +1,12 @@
 """Causes that lie with one server of the ensemble: what it answers, what its log says, and what lies in its directories."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from domain.decisions import WaitReason
 from domain.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause
+from domain.zk_to_kraft.member_trees import are_alike
 from domain.zk_to_kraft.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
 
 BARE = (
@@ -24,6 +26,27 @@ CURES = {
     Serving.NO: "Look at its log, and whether the members reach each other's quorum and election ports.",
 }
 """Where nothing more is known."""
+
+BEFORE_ALL_ELSE = (
+    "Do this before anything else that is told of znodes: whoever's session is at such a member takes for gone what only "
+    "it lacks. "
+)
+EMPTIED_BY_HAND = (
+    "stop that one server, move the version-2 directories of its dataDir and dataLogDir aside (keep them, and myid), and "
+    "start it"
+)
+TO_BE_MENDED = (
+    "Look first what only it has (zkCli.sh -server MEMBER ls -R /, there and at another one): that will be gone. Then, "
+    f"while all others serve (srvr), never two at once: {EMPTIED_BY_HAND}: it takes a snapshot from the leader."
+)
+TO_BE_COMPARED = (
+    "Move nothing aside yet: who starts without data gets what the leader has, also where that is wrong. Find out which "
+    "tree is right: zkCli.sh -server MEMBER ls -R / at each, stat of what only some have; and who was started alone, or "
+    "with another zoo.cfg (their logs). If the leader's is right: for each that differs from it, one after the other, "
+    f"while all others serve (srvr): {EMPTIED_BY_HAND}. If a majority is right, and the leader is not: do the same with the "
+    "leader first, and start it only once another one leads that is right. If less than a majority is right: stop all "
+    "members, keep a copy of every version-2, give each that of one that is right, and start them."
+)
 
 
 def alone(looked: Looked, address: str) -> Cause:
@@ -52,6 +75,34 @@ def moved(signs: VitalSigns) -> Iterator[Sign]:
             "part of its server.N line than before, put that back, and restart it; or give everybody who connects the new "
             "address. Else it is starting, or ending: look at its log.",
         )
+
+
+def differing(looked: Looked) -> Iterator[Cause]:
+    """Members that are equally far, with different trees. To be mended is who is outvoted, if the leader is with the others."""
+    trees = looked.hints.trees
+    if are_alike(trees):
+        return
+    ((most, times),) = Counter(tree.znodes for tree in trees.values()).most_common(1)
+    is_majority = 2 * times > len(looked.hints.servers)
+    odd = [address for address, tree in trees.items() if tree.znodes != most or not is_majority]
+    if is_majority and any(tree.is_leader and tree.znodes == most for tree in trees.values()):
+        yield from (_differs(looked, address, TO_BE_MENDED) for address in odd)
+    else:
+        yield _differs(looked, ", ".join(odd), TO_BE_COMPARED)
+
+
+def _differs(looked: Looked, which: str, fix: str) -> Cause:
+    trees = looked.hints.trees
+    counts = [f"{address}{' (leader)' if tree.is_leader else ''} has {tree.znodes}" for address, tree in trees.items()]
+    zxid = next(iter(trees.values())).zxid
+    return cause(
+        looked,
+        "GF11",
+        f"zookeeper {which}",
+        observed=f"the members have different trees: of as many transactions (zxid {zxid:#x}) {', '.join(counts)} znodes",
+        expected="one tree: with the same zxid every member has the same znodes (srvr: Zxid, Node count)",
+        fix=f"{BEFORE_ALL_ELSE}{fix}",
+    )
 
 
 def is_emptied(looked: Looked, address: str) -> bool:

@@ -2,15 +2,25 @@
 
 import asyncio
 import errno
+import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from activities.adapters import four_letter_words
 from activities.adapters.four_letter_words import FourLetterWords
+from activities.member_trees import differing_trees
 from domain.zk_to_kraft.causes import Serving
+from domain.zk_to_kraft.member_trees import MemberTree, Trees
+from playground import processes
+from playground.cache import silent
+from playground.cluster import prepared_runtime, stop_everything_in
+from playground.ensemble import Ensemble, ZooKeeperServer, mode_of, plan_ensemble, write_configuration
+from playground.ports import PortLease
 
 SECONDS = 0.3
 SERVES = b"Zookeeper version: 3.8.4\nLatency min/avg/max: 0/0.4/5\nZxid: 0x100000003\nMode: follower\nNode count: 5\n"
@@ -66,6 +76,29 @@ def ask(port: int) -> Awaitable[Serving]:
 async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -> None:
     async with answering(said) as port:
         assert await ask(port) is serving
+
+
+@pytest.mark.parametrize(
+    ("said", "tree"),
+    [
+        (SERVES, MemberTree(0x100000003, 5)),
+        (SERVES.replace(b"follower", b"leader"), MemberTree(0x100000003, 5, is_leader=True)),
+        (SERVES.replace(b"follower", b"observer"), MemberTree(0x100000003, 5)),
+        (SERVES.replace(b"follower", b"read-only"), None),
+        (SERVES.replace(b"follower", b"standalone"), None),
+        (SERVES.removesuffix(b"\n"), None),
+        (IDLE, None),
+        (FORBIDDEN, None),
+        (b"", None),
+    ],
+)
+async def test_how_much_a_member_of_a_quorum_has_is_understood(said: bytes, tree: MemberTree | None) -> None:
+    async with answering(said) as port:
+        assert await FourLetterWords(SECONDS).tree("127.0.0.1", port) == tree
+
+
+async def test_who_is_not_there_has_no_tree() -> None:
+    assert await FourLetterWords(SECONDS).tree("no-such-host.invalid", 2181) is None
 
 
 @pytest.mark.parametrize(
@@ -133,3 +166,65 @@ async def test_a_way_that_is_shut_is_no_refusal() -> None:
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         assert await ask(full.getsockname()[1]) is Serving.UNREACHED
+
+
+# ---- real members with different trees ----
+
+
+@pytest.fixture
+def own_ensemble(tmp_path: Path) -> Iterator[Ensemble]:
+    """Of three, for one test: its members are stopped, and set apart."""
+    with PortLease(9) as lease:
+        ensemble = plan_ensemble(tmp_path, lease, prepared_runtime(tmp_path, silent))
+        try:
+            ensemble.start()
+            yield ensemble
+        finally:
+            stop_everything_in(tmp_path)
+
+
+def do(connect: str, change: Callable[[KazooClient], object]) -> None:
+    client = KazooClient(connect, timeout=10)
+    client.start(timeout=30)
+    try:
+        change(client)
+    finally:
+        client.stop()
+        client.close()
+
+
+def restart(ensemble: Ensemble, server: ZooKeeperServer, members: tuple[ZooKeeperServer, ...], mode: str) -> None:
+    processes.kill(ensemble.launch(server), signal.SIGTERM)
+    write_configuration(server, members)
+    processes.start(ensemble.launch(server))
+    processes.wait_until(lambda: mode_of(server) == mode, f"{server.name} as {mode}", 60)
+
+
+async def differing(ensemble: Ensemble) -> Trees:
+    """After a write that all have: members that have done nothing since an election say different zxids."""
+    do(ensemble.connect(""), lambda client: client.set("/orders", b""))
+    return await differing_trees(FourLetterWords(), {server.address: Serving.YES for server in ensemble.servers})
+
+
+@pytest.mark.cluster
+async def test_a_member_that_was_changed_alone_and_joined_again_is_found(own_ensemble: Ensemble) -> None:
+    ensemble, follower = own_ensemble, next(s for s in own_ensemble.servers if mode_of(s) == "follower")
+    do(ensemble.connect(""), lambda client: [client.create(f"/orders/{n}", makepath=True) for n in range(9)])
+    assert await differing(ensemble) == {}
+
+    restart(ensemble, follower, (), "standalone")
+    do(follower.address, lambda client: client.delete("/orders/3"))
+    others = ",".join(server.address for server in ensemble.servers if server != follower)
+    do(others, lambda client: [client.set("/orders/4", b"x") for _ in range(50)])
+    restart(ensemble, follower, ensemble.servers, "follower")
+    trees = await differing(ensemble)
+    print(f"--- {trees}")
+    assert set(trees) == {server.address for server in ensemble.servers}
+    alone = trees[follower.address].znodes
+    assert [tree.znodes - alone for address, tree in trees.items() if address != follower.address] == [1, 1]
+    assert sum(tree.is_leader for tree in trees.values()) == 1
+
+    processes.kill(ensemble.launch(follower), signal.SIGTERM)
+    (follower.data / "version-2").rename(follower.directory / "aside")
+    restart(ensemble, follower, ensemble.servers, "follower")
+    assert await differing(ensemble) == {}

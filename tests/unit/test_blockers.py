@@ -32,6 +32,7 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, MemberFiles, Serving, Unwritten, settled
 from domain.zk_to_kraft.guards import fenced
+from domain.zk_to_kraft.member_trees import MemberTree
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
@@ -1549,6 +1550,40 @@ def test_a_member_that_serves_what_is_no_longer_on_its_disk_is_told_before_it_re
     (entry,) = found(DUAL, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES), server_files=files))
     assert (entry.code, entry.object) == ("GF11", f"zookeeper {SERVERS[0]}")
     assert entry.fix.startswith("Stop no member yet")
+
+
+def trees_of(*znodes: int | None, leader: int) -> dict[str, MemberTree]:
+    """Of members that are equally far; `None`: it does not tell."""
+    given = enumerate(zip(SERVERS, znodes, strict=True))
+    return {address: MemberTree(0x10000002F, n, index == leader) for index, (address, n) in given if n is not None}
+
+
+@pytest.mark.parametrize(
+    ("trees", "named", "is_to_be_mended"),
+    [
+        (trees_of(31, 31, 28, leader=0), SERVERS[2], True),
+        (trees_of(31, 28, 28, leader=0), SERVERS[0], False),
+        (trees_of(31, None, 28, leader=0), f"{SERVERS[0]}, {SERVERS[2]}", False),
+        (trees_of(31, 30, 28, leader=0), ", ".join(SERVERS), False),
+        (trees_of(31, 31, 28, leader=-1), SERVERS[2], False),
+    ],
+    ids=["outvoted", "the leader", "no majority", "none alike", "leader unseen"],
+)
+def test_a_member_with_another_tree_is_mended_only_where_it_is_outvoted_and_follows(
+    trees: dict[str, MemberTree], named: str, is_to_be_mended: bool
+) -> None:
+    (entry,) = found(DUAL, hints=Hints(servers=dict.fromkeys(SERVERS, Serving.YES), trees=trees))
+    assert (entry.code, entry.object) == ("GF11", f"zookeeper {named}")
+    assert "zxid 0x10000002f" in entry.observed
+    assert all(f"has {tree.znodes}" in entry.observed for tree in trees.values())
+    assert ("Move nothing aside yet" not in entry.fix) is is_to_be_mended
+    assert ("takes a snapshot from the leader" in entry.fix) is is_to_be_mended
+
+
+def test_trees_that_are_alike_are_no_entry() -> None:
+    servers = dict.fromkeys(SERVERS, Serving.YES)
+    for trees in ({}, trees_of(31, 31, 31, leader=0), trees_of(31, None, None, leader=0)):
+        assert found(DUAL, hints=Hints(servers=servers, trees=trees)) == []
 
 
 def test_a_broker_that_has_died_of_an_empty_ensemble_is_not_to_be_started_on_it() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +11,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import forgotten_topics, hints, machine_hints, machine_notes, unwritten
+from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.blocking import Blocking, _as_seen_before
 from activities.look_here import look_here
@@ -28,6 +29,7 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
+from domain.zk_to_kraft.member_trees import MemberTree
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
@@ -83,13 +85,19 @@ class Ledger(LedgerInMemory):
 class Servers:
     """`ZooKeeperServers`, as told."""
 
-    def __init__(self, *states: Serving) -> None:
-        self._states = list(states)
+    def __init__(self, *states: Serving, trees: Sequence[MemberTree | None] = ()) -> None:
+        self._states, self._trees = list(states), list(trees)
         self.asked: list[tuple[str, int]] = []
+        self.counted: list[tuple[str, int]] = []
 
     async def serving(self, host: str, port: int) -> Serving:
         self.asked.append((host, port))
         return self._states[len(self.asked) - 1] if self._states else Serving.YES
+
+    async def tree(self, host: str, port: int) -> MemberTree | None:
+        """One after the other; then as all are that are well."""
+        self.counted.append((host, port))
+        return self._trees.pop(0) if self._trees else MemberTree(0x100000002, 30)
 
 
 class Knocked:
@@ -268,6 +276,47 @@ async def test_every_server_of_the_ensemble_is_asked() -> None:
     seen = await found(cluster, servers=servers)
     assert [f"{host}:{port}" for host, port in servers.asked] == addresses
     assert keys(seen) == [("GF11", f"zookeeper {addresses[-1]}")]
+
+
+FULL, POOR, AHEAD = MemberTree(0x1000000A0, 30), MemberTree(0x1000000A0, 28), MemberTree(0x1000000A1, 30)
+LEADS = replace(FULL, is_leader=True)
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_told", "asked"),
+    [
+        ([(FULL, LEADS, FULL)], False, 1),
+        ([(FULL, LEADS, POOR)] * 2, True, 2),
+        ([(FULL, LEADS, POOR), (FULL, LEADS, FULL)], False, 2),
+        ([(FULL, LEADS, POOR), (POOR, LEADS, FULL), (FULL, LEADS, FULL)], False, 3),
+        ([(FULL, LEADS, POOR), (FULL, LEADS, AHEAD), (FULL, LEADS, POOR)], True, 3),
+        ([(AHEAD, LEADS, MemberTree(7, 2))] * 5, False, 5),
+        ([(None, LEADS, POOR)] * 2, True, 2),
+        ([(None, LEADS, None)], False, 1),
+    ],
+    ids=["agree", "differ", "a race", "two races", "is asked amid writes", "never as far", "one is mute", "one tells"],
+)
+async def test_members_with_different_trees_are_told_where_they_are_seen_so_twice(
+    looks: list[tuple[MemberTree | None, ...]], is_told: bool, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(member_trees, "PAUSE_SECONDS", 0.001)
+    servers = Servers(trees=[tree for look in looks for tree in look])
+    seen = await found(await in_dual_write(), servers=servers)
+    assert [entry.code for entry in seen.blockers] == ["GF11"] * is_told
+    assert len(servers.counted) == 3 * asked
+
+
+@pytest.mark.parametrize(
+    ("states", "asked"),
+    [
+        ((Serving.YES, Serving.SILENT, Serving.YES), 2),
+        ((Serving.YES, Serving.SILENT, Serving.STUCK), 0),
+    ],
+)
+async def test_only_members_that_serve_are_asked_how_much_they_have(states: tuple[Serving, ...], asked: int) -> None:
+    servers = Servers(*states)
+    await found(await in_dual_write(), servers=servers)
+    assert len(servers.counted) == asked
 
 
 async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path: Path) -> None:
