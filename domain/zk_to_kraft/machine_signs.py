@@ -66,7 +66,8 @@ def _of_request_memory(looked: Looked, name: str, signs: VitalSigns) -> Iterator
     """Of a broker that reads from nobody, and may: KIP-72 has it stop where those that have begun to come fill this memory."""
     broker = next((broker for broker in looked.spec.brokers if looked.name(broker.id) == name), None)
     most = looked.properties(broker.id).get(POOL, NO_POOL) if broker is not None else NO_POOL
-    if most.startswith("-") or signs.unread < MANY_UNREAD or signs.on_cpu == 0:
+    stands = signs.on_cpu == 0 or bool(signs.unaccepted)  # for another reason: who waits for this memory takes connections
+    if most.startswith("-") or signs.unread < MANY_UNREAD or stands:
         return
     yield Sign(
         f"it does not read what {signs.unread} of its connections have brought, and has {POOL}={most}: requests that have "
