@@ -36,6 +36,9 @@ KAFKA_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+(?:[.-]\w+)*)\.jar")
 INSTALLATION_SECONDS = 5.0
 """To list one folder, which may lie on a network's file system."""
 
+NODE_SECONDS = 20.0
+"""For a node's process and files where nobody waits for the whole: a disk that hangs gives no answer at all."""
+
 DEFAULT_POLICY = MigrationPolicy()
 
 
@@ -63,7 +66,7 @@ async def observe(
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
     `part_seconds`: how long to wait for ZooKeeper, for Kafka and for each node's files, where somebody waits for the whole;
-    `None`: as long as each has time.
+    `None`: as long as each has time. What is searched after that has what is left of all (`activities.in_time`).
     """
     started_at = datetime.now(UTC)
     unanswered: list[Unanswered] = []
@@ -86,17 +89,22 @@ async def observe(
 
 
 async def _answer(
-    what: str, ask: Callable[[], Awaitable[T]], unanswered: list[Unanswered], seconds: float | None = None
+    what: str,
+    ask: Callable[[], Awaitable[T]],
+    unanswered: list[Unanswered],
+    seconds: float | None = None,
+    patience: float = math.inf,
 ) -> T | None:
-    """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises."""
-    limit = time_for(math.inf if seconds is None else seconds)
+    """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises.
+    `patience`: what it has without `seconds`."""
+    limit = time_for(patience if seconds is None else seconds)
     try:
         async with asyncio.timeout(None if limit == math.inf else limit):
             return await ask()
     except KeeperlessError as error:
         unanswered.append(_unanswered(what, error))
     except TimeoutError:
-        unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=True))
+        unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=limit < patience))
     return None
 
 
@@ -141,6 +149,7 @@ async def _look_at_node(
             partial(look_at_disk, driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
             unanswered,
             seconds,
+            NODE_SECONDS,
         ),
         _answer(part_name(name), partial(_is_configuration_paused, driver, node), unanswered, seconds),
     )
@@ -153,12 +162,13 @@ async def _look_at_process(
     """Without its files."""
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process = await _answer(f"process of {name}", driver.process, unanswered, seconds)
+    process = await _answer(f"process of {name}", driver.process, unanswered, seconds, NODE_SECONDS)
     view = NodeView(id=node.id, process=process)
     if process is None:
         return view
     if not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
-        process = await _answer(f"process of {name}", driver.process, unanswered, seconds)  # it may have started since
+        # It may have started since.
+        process = await _answer(f"process of {name}", driver.process, unanswered, seconds, NODE_SECONDS)
         is_unowned = process is not None and not process.is_running
         view = view.model_copy(update={"process": process, "is_unowned": is_unowned})
         if process is None or is_unowned:
@@ -167,12 +177,12 @@ async def _look_at_process(
         metrics = await _answer(f"metrics of {name}", partial(_gauges, ports, node), unanswered)
         if metrics is not None and metrics.kafka_version is None:
             listed = partial(_installed_version, driver, node.kafka_home)
-            version = await _answer(f"installation of {name}", listed, unanswered, seconds or INSTALLATION_SECONDS)
+            version = await _answer(f"installation of {name}", listed, unanswered, seconds, INSTALLATION_SECONDS)
             metrics = metrics.model_copy(update={"kafka_version": version})
         return view.model_copy(update={"metrics": metrics})
     if process.last_identity is None:
         return view
-    lines = await _answer(f"output of {name}", partial(last_words, driver), unanswered, seconds)
+    lines = await _answer(f"output of {name}", partial(last_words, driver), unanswered, seconds, NODE_SECONDS)
     return view.model_copy(update={"last_output": lines or ()})
 
 

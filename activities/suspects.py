@@ -6,8 +6,10 @@ behind. So who seems dead is looked at once more, log end and offset within mome
 """
 
 import asyncio
+import math
 
 from activities.epochs import TOPICS_AT_ONCE
+from activities.in_time import time_for
 from activities.poison import poisoned_znodes, state_paths
 from activities.ports.kafka import ClusterMetrics
 from activities.ports.nodes import NodeDrivers
@@ -19,6 +21,7 @@ from activities.zookeeper_view import TOPICS, claim_and_offset
 from domain.errors import KeeperlessError, Transient
 from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
 from domain.observation import Observation, Suspect, Unanswered
+from domain.observed import NO_ANSWER
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, quorum_leader, situation_of
@@ -46,27 +49,34 @@ async def with_suspects(
     """The observation, with what could be found. What cannot be read stays `None`, and is named among what did not answer."""
     situation = situation_of(observation, cluster.spec, policy)
     is_before_copy = situation.quorum is QuorumState.PRE_MIGRATION and situation.claim is not Claim.KRAFT
+    what, limit = "registrations" if is_before_copy else "suspects", time_for(math.inf)
     try:
-        if is_before_copy:
-            return await _with_unregistered(observation, cluster, drivers)
-        if situation.dual_write is DualWrite.DEAD:
-            observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
-            situation = situation_of(observation, cluster.spec, policy)
-        if situation.dual_write is DualWrite.DEAD:
-            hazards = (*await stray_configs(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
-            return observation.model_copy(update={"failover_hazards": hazards})
-        if situation.is_copy_failed and poison_seconds:
-            return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
+        async with asyncio.timeout(None if limit == math.inf else limit):
+            if is_before_copy:
+                return await _with_unregistered(observation, cluster, drivers)
+            if situation.dual_write is DualWrite.DEAD:
+                observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
+                situation = situation_of(observation, cluster.spec, policy)
+            if situation.dual_write is DualWrite.DEAD:
+                hazards = (*await stray_configs(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
+                return observation.model_copy(update={"failover_hazards": hazards})
+            if situation.is_copy_failed and poison_seconds:
+                return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
+            return observation
     except KeeperlessError as error:
-        missing = Unanswered(what="registrations" if is_before_copy else "suspects", why=str(error))
-        return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
-    return observation
+        missing = Unanswered(what=what, why=str(error))
+    except TimeoutError:
+        missing = Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=True)
+    return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
 
 
 async def _with_unregistered(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> Observation:
-    """A registration that was not answered is never sent again (KAFKA-20247), and the copy waits for it for ever."""
+    """A registration that was not answered is never sent again (KAFKA-20247), and the copy waits for it for ever.
+
+    A leader whose files give no answer is waited for already.
+    """
     leader = quorum_leader(observation, cluster.spec)
-    if leader is None:
+    if leader is None or observation.node(leader.id).disk is None:
         return observation
     node, ids = cluster.spec.node(leader.id), [controller.id for controller in cluster.spec.controllers]
     driver = drivers.driver(node)
@@ -97,6 +107,8 @@ async def stray_configs(observation: Observation, cluster: ClusterRecord, driver
     leader = quorum_leader(observation, cluster.spec)
     if leader is None:
         raise Transient("no controller is active, so that nobody's log can be asked for hazards")
+    if observation.node(leader.id).disk is None:
+        raise Transient(f"the files of {cluster.spec.node_name(leader.id)}, which leads, give no answer")
     node = cluster.spec.node(leader.id)
     driver = drivers.driver(node)
     directory = (await storage_of(driver, node)).metadata_log

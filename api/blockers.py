@@ -20,7 +20,7 @@ from api.changes import changed_here
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, in_work, run_seen
-from api.pollers import QUESTION, Poller, machines_of, pid_here, pollers_of, refusal, signs_of
+from api.pollers import GONE, QUESTION, Poller, machines_of, pid_here, pollers_of, refusal, signs_of
 from api.programs import signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
@@ -238,9 +238,10 @@ async def _look(
     try:
         return await blockers(wiring.temporal, record, _in_hand(events, record, now), standing.rolled(events))
     except NoWorker as error:
-        took = "somebody took the task to look at the cluster, and has not come back: gone, or too busy"
+        took = "somebody took the task to look at the cluster, and has not come back"
         nobody = "nobody took the task to look at the cluster"
-        return await _missing(wiring, TaskQueue.WATCH, took if error.was_taken else nobody, now, until)
+        observed = took if error.was_taken else nobody
+        return await _missing(wiring, TaskQueue.WATCH, observed, now, until, was_taken=error.was_taken)
     except ObservationFailed as error:
         return blocker(
             OBSERVATION_FAILED,
@@ -267,12 +268,16 @@ def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocke
     return blocker(LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
 
 
-async def _missing(wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float) -> Blocker:
-    """With who was there last, and what keeps it from its work where that can be seen from here, and in time."""
+async def _missing(
+    wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float, *, was_taken: bool = False
+) -> Blocker:
+    """With who was there last, and what keeps it from its work where that can be seen from here, and in time. `was_taken`: by
+    somebody, who is not to be started where he was heard of since."""
     absence = await _absence(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    entry = pending_tasks.no_worker(queue, ". ".join([observed, *absence.words]), now)
+    tell = pending_tasks.unended if was_taken and absence.is_asking(now) else pending_tasks.no_worker
+    entry = tell(queue, ". ".join([observed, *absence.words]), now)
     return signed(entry, absence.signs, MOST_OBSERVED)
 
 
@@ -285,11 +290,16 @@ class _Absence:
     unsaid: TemporalUnavailable | None = None
     poller: Poller | None = None
 
+    def is_asking(self, now: datetime) -> bool:
+        """Whether somebody was heard of lately, as far as is known: a question for tasks lasts a minute."""
+        poller = self.poller
+        return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, now, QUESTION)
+
     def asked_since(self, due: datetime, now: datetime) -> str:
         """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""
         poller = self.poller
         is_well = all(sign.is_slight for sign in self.signs)
-        if poller is None or not is_well or poller.heard_at <= due or is_over(poller.heard_at, now, QUESTION):
+        if poller is None or not is_well or poller.heard_at <= due or not self.is_asking(now):
             return ""
         return poller.in_brief(now)
 

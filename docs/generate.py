@@ -280,6 +280,10 @@ does: a directory service behind `sudo`, a registry of secrets, a log that goes 
 for some threads wait for ever where all is well. Root may see it, and the process's own user where `kernel.yama.ptrace_scope`
 is 0.
 
+A file of a node on which another program has a lease (fcntl(2): Samba's oplocks, delegations of an NFS server), and does not
+give it back within a second, is told with that program, and holds up nobody: whoever else opens it, the node too, waits for up
+to `fs.lease-break-time`. Files that hang for another reason are unknown after five seconds, and the rest is looked at.
+
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.
 

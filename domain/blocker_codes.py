@@ -10,7 +10,7 @@ CODES: dict[str, str] = {
     STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
     SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
-    "cannot reach Temporal, or is not given it.",
+    "cannot reach Temporal, is not given it, or does not come to its end.",
     PAUSED: "Somebody has paused the migration's workflow, or one of its activities, in Temporal.",
     RUN_GONE: "The migration's workflow is not there any more, though the migration has not ended.",
     TEMPORAL_UNAVAILABLE: "Temporal does not answer the API: what is shown is what the ledger knows.",

@@ -34,7 +34,19 @@ OUTPUT_FIX = (
     "Find what is at the other end (ls -l /proc/PID/fd/1, then lsof of that pipe or socket): a log shipper, tee, journald. "
     "Mend it, or end it; nothing is to be restarted for an output that is taken again."
 )
+GIVE_LEASE_BACK = (
+    "End that process, or have it give the lease back: Samba takes none with `kernel oplocks = no`; of nfsd, the NFS server of "
+    "that machine, it is a client's that has the file open. Nothing is to be restarted."
+)
 KNOWN = (
+    Known(
+        re.compile("break_lease"),
+        Standstill(
+            "another program has a lease on a file that they open (fcntl F_SETLEASE), and does not give it back before "
+            "fs.lease-break-time is over",
+            GIVE_LEASE_BACK,
+        ),
+    ),
     Known(
         re.compile("fanotify"),
         Standstill(

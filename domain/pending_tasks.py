@@ -234,6 +234,20 @@ def of_clock_here(ahead: timedelta, now: datetime) -> Iterator[Blocker]:
         )
 
 
+def unended(queue: str, observed: str, since: datetime) -> Blocker:
+    """Of a worker that lives, and does not come to the end of what it took."""
+    program = PROGRAM_OF.get(queue, queue)
+    return blocker(
+        NO_WORKER,
+        f"task queue {queue}",
+        observed=observed,
+        expected=f"{program} comes to the end of what it takes",
+        fix=f"Look at the machine of that {program}: for files and disks that hang (`ps -eo pid,stat,wchan:32,cmd | "
+        "grep ' D'`), at its load (top), and at its log. Start it only where no process of it is left.",
+        since=since,
+    )
+
+
 def no_worker(queue: str, observed: str, since: datetime) -> Blocker:
     program = PROGRAM_OF.get(queue, queue)
     return blocker(

@@ -11,8 +11,8 @@ UNNAMED_PIPE = "pipe:"
 
 class Wait(ObservedPart):
     """`call`: of the kernel, in which they are, all the time that was looked. `kind`: `tcp`, `udp`, `unix`, `pipe`, `lock` or
-    `path`. `what`: an address as `host:port`, or a path. `by`: the process of that machine that has its other end, or the
-    lock, with its command; empty where that is not known. `threads`: their names.
+    `path`. `what`: an address as `host:port`, or a path. `by`: the process of that machine that has its other end, the
+    lock, or a lease, with its command; empty where that is not known. `threads`: their names.
     """
 
     call: str
@@ -53,4 +53,10 @@ def _for(wait: Wait, where: str) -> str:
 def _in_whose_hands(wait: Wait) -> str:
     if not wait.by:
         return ""
-    return f", which process {wait.by} has" if wait.kind == "lock" else f": process {wait.by} is at the other end"
+    match wait.kind:
+        case "lock":
+            return f", which process {wait.by} has"
+        case "path":
+            return f": process {wait.by} has a lease on it"
+        case _:
+            return f": process {wait.by} is at the other end"

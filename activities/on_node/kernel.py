@@ -12,6 +12,8 @@ Found = Optional[Dict[str, str]]
 Pairs = Iterator[Tuple[str, str]]
 
 ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
+LEASES = frozenset({"LEASE", "DELEG"})
+"""What /proc/locks calls them; the second are those of NFS."""
 V4_IN_V6 = bytes(10) + b"\xff\xff"
 
 
@@ -118,7 +120,22 @@ def process_named(pid: str) -> str:
     return f"{pid} ({(text(f'/proc/{pid}/comm') or '').strip()})"
 
 
+def is_kept_by_lease(thread: str) -> bool:
+    return "break_lease" in (text(f"{thread}/wchan") or "")
+
+
+def lease_holders(inode: int | None = None) -> list[str]:
+    """Processes that are to give back a lease (fcntl(2)), of that file or of any: who opens it waits for them. Of clients of an
+    NFS server on this machine it is its own."""
+    lines = (line.split() for line in (text("/proc/locks") or "").splitlines())
+    broken = [fields for fields in lines if len(fields) > 5 and fields[1] in LEASES and fields[2] == "BREAKING"]
+    pids = [fields[4] for fields in broken if inode in {None, int(fields[5].rpartition(":")[2])}]
+    return [process_named(pid) for pid in dict.fromkeys(pids) if pid.isdigit() and pid != "0"]
+
+
 def sleeps(thread: str) -> str:
-    """How often it has slept."""
+    """How often it has slept. Who waits for a lease is woken with each tick of the kernel's clock, and waits on."""
+    if is_kept_by_lease(thread):
+        return "on"
     found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
     return found.group(1) if found else ""

@@ -20,6 +20,7 @@ from activities.on_node.kernel import (
     address,
     address_of,
     has_open,
+    is_kept_by_lease,
     names,
     opened_by,
     port_of,
@@ -138,7 +139,7 @@ def awaited(seen: Seen, thread: str, call: str, values: list[int]) -> Iterator[A
     process = thread.partition("/task/")[0]
     if call in OF_PATHS:
         path = memory_of(process, values[OF_PATHS[call]], MOST_PATH).partition(b"\0")[0]
-        yield (call, "path", os.fsdecode(path), "")
+        yield (call, "path", os.fsdecode(path), holder_of_lock(process) if is_kept_by_lease(thread) else "")
     elif call in {"poll", "ppoll"}:
         polled = memory_of(process, values[0], 8 * values[1]) if 0 < values[1] <= MOST_POLLED else b""
         for handle, events in struct.iter_unpack("=ihxx", polled):
@@ -269,7 +270,8 @@ def listeners_at(process: str, name: str) -> set[str]:
 
 
 def holder_of_lock(process: str) -> str:
-    """Who has the lock that it waits for: the kernel tells both with one number (/proc/locks). Empty where that is not one."""
+    """Who has the lock, or the lease, that it waits for: the kernel tells both with one number (/proc/locks). Empty where there
+    is not one."""
     lines = [line.split() for line in (text("/proc/locks") or "").splitlines()]
     pid = process.rpartition("/")[2]
     numbers = {fields[0] for fields in lines if fields[1] == "->" and fields[5] == pid}

@@ -23,6 +23,7 @@ from activities.on_node.kernel import (
     LISTENING,
     address,
     inodes_of,
+    lease_holders,
     listener,
     names,
     open_files,
@@ -40,9 +41,11 @@ LOOKS, SECONDS_BETWEEN = 3, 0.6
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
 WAITING = re.compile(
-    r"pipe_write$|^sock_alloc_send|^unix_stream_sendmsg|^sock_wait_for_wmem|^request_wait_answer|^handle_userfault"
+    r"pipe_write$|^sock_alloc_send|^unix_stream_sendmsg|^sock_wait_for_wmem|^request_wait_answer|^handle_userfault|"
+    r"^__break_lease"
 )
-"""Functions in which a thread waits for another program as if it slept: who reads a pipe, or serves a file system or memory."""
+"""Functions in which a thread waits for another program as if it slept: who reads a pipe, serves a file system or memory, or
+has a lease on a file."""
 KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wait_answer": "/dev/fuse"}
 """By what such a function's name has in it, what the program has open that is to answer."""
 TICKS_PER_SECOND = 100.0
@@ -78,8 +81,8 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
         return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
 
-    stuck = set.intersection(*(one["stuck"] for one in glances))
-    stuck_in = sorted({text(f"{process}/task/{tid}/wchan") or "" for tid, _ in stuck} - {"", "0"})
+    stuck = set.intersection(*(set(one["stuck"]) for one in glances))
+    stuck_in = sorted({one["stuck"][thread] for one in glances for thread in stuck} - {"", "0"})
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
     unsent = set.intersection(*(one["unsent"] for one in glances))
@@ -135,7 +138,12 @@ def glance(process: str) -> dict[str, Any]:
         "at": time.monotonic(),
         "cpu": {tid: found for tid, found in shares.items() if found is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
-        "stuck": {(tid, sleeps(f"{process}/task/{tid}")) for tid, fields in stats.items() if is_stuck(process, tid, fields[0])},
+        "stuck": {
+            (tid, sleeps(f"{process}/task/{tid}")): where
+            for tid, fields in stats.items()
+            for where in [text(f"{process}/task/{tid}/wchan") or ""]
+            if is_stuck(fields[0], where)
+        },
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
@@ -179,17 +187,18 @@ def pressure(process: str, what: str) -> float | None:
     return float(found.group(1)) / 100 if found else None
 
 
-def is_stuck(process: str, tid: str, state: str) -> bool:
-    return state == STUCK or (state == "S" and WAITING.search(text(f"{process}/task/{tid}/wchan") or "") is not None)
+def is_stuck(state: str, where: str) -> bool:
+    return state == STUCK or (state == "S" and WAITING.search(where) is not None)
 
 
 def keepers(stuck_in: list[str]) -> list[str]:
     """The programs that those wait for, with their commands, where what they have open tells."""
+    leases = lease_holders() if any("break_lease" in name for name in stuck_in) else []
     wanted = {opened for part, opened in KEEPERS.items() for name in stuck_in if part in name}
     if not wanted:
-        return []
+        return leases[:4]
     found = (pid for pid in names("/proc") if pid.isdigit() and wanted & set(opened_by(f"/proc/{pid}")))
-    return [process_named(pid) for pid in found][:4]
+    return [*leases, *(process_named(pid) for pid in found)][:4]
 
 
 def heap_dump(process: str) -> tuple[str, int, int] | None:

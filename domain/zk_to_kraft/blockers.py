@@ -82,7 +82,7 @@ def _suspects(looked: Looked, observation: Observation) -> Iterator[Cause]:
             WaitReason.PART_UNKNOWN,
             about,
             *explains,
-            observed=part.why,
+            observed=part.in_words,
             expected=expected,
             fix="Mend what is named; it is searched again with the next look.",
         )

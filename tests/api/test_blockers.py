@@ -72,6 +72,8 @@ async def find_blockers(request: BlockersRequest) -> BlockersSeen:
         raise ApplicationError("ZooKeeper: wrong credentials; correct digest_auth", type="Permanent", non_retryable=True)
     if request.policy.stable_samples == 8:
         raise ValueError("secret=hunter2")
+    if request.policy.stable_samples == 9:
+        await asyncio.Event().wait()
     found = () if "broker-2" in request.in_hand else (DOWN,)
     return BlockersSeen(
         observed_at=NOW,
@@ -531,6 +533,22 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
     assert told["no-worker"]["object"] == "roll_node"
     assert "although 7@elsewhere (heard 0 s ago) asks" in told["no-worker"]["observed"]
     assert "Start" not in told["no-worker"]["fix"]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize(("ago", "lives"), [(0, True), (70, False)])
+async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
+    api: Any, monkeypatch: pytest.MonkeyPatch, ago: int, lives: bool
+) -> None:
+    async def pollers_of(*_: object) -> tuple[Poller, ...]:
+        return (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
+
+    monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
+    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
+    answer = await blockers(api, await migrating(api, stable_samples=9))
+    (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
+    assert entry["observed"].startswith("somebody took the task to look at the cluster, and has not come back. Temporal has")
+    assert entry["fix"].startswith("Look at the machine of that" if lives else "Start keeperless-activities;")
 
 
 class AMinuteAhead(datetime):

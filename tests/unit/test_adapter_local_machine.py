@@ -3,13 +3,20 @@
 import asyncio
 import errno
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+from activities.adapters.nodes import local
 from activities.adapters.nodes.local import LocalMachine, _os_errors
 from domain.errors import KeeperlessError, Permanent, Transient
 
@@ -48,10 +55,18 @@ async def test_nobody_waits_for_the_other_side_of_a_fifo(tmp_path: Path) -> None
         await LocalMachine().read_part(str(tmp_path / "fifo"), -9, 9)
 
 
-async def test_a_file_that_hangs_takes_one_thread_however_often_it_is_asked_for(tmp_path: Path) -> None:
-    """As on a disk that does not answer: whoever opens a FIFO waits for its other side."""
+async def test_a_file_that_hangs_takes_one_thread_however_often_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that does not answer."""
     machine, hangs, well = LocalMachine(), tmp_path / "hangs", tmp_path / "well"
-    os.mkfifo(hangs)
+    mended, opened = threading.Event(), local._opened
+
+    def open_at_last(path: Path) -> IO[bytes]:
+        assert path != hangs or mended.wait(60)
+        return opened(path)
+
+    monkeypatch.setattr(local, "_opened", open_at_last)
     well.write_text("here")
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
     for _ in range(4):
@@ -60,11 +75,70 @@ async def test_a_file_that_hangs_takes_one_thread_however_often_it_is_asked_for(
                 await machine.read_part(str(hangs), 0, 10)
     async with asyncio.timeout(5):
         assert await machine.read_part(str(well), 0, 10) == b"here"
-    os.close(os.open(hangs, os.O_WRONLY))  # the other side is there, and gone again: the read ends
-    hangs.unlink()
     hangs.write_text("mended")
+    mended.set()
     async with asyncio.timeout(5):
         assert await machine.read_part(str(hangs), 0, 10) == b"mended"
+
+
+LEASE = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN if sys.argv[2] == "keep" else lambda *_: fcntl.fcntl(file, fcntl.F_SETLEASE, 2))
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("begun", flush=True)
+while True:
+    time.sleep(60)
+"""
+"""As Samba does with kernel oplocks: whoever opens that file waits until it is given back."""
+
+
+@pytest.fixture
+def leased(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Path, int]]:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=1")
+    command = [sys.executable, "-I", "-c", LEASE, str(path), request.param]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != b"begun\n":
+            pytest.skip("no leases on this file system")
+        yield path, process.pid
+        process.kill()
+
+
+@pytest.mark.parametrize("leased", ["keep"], indirect=True)
+async def test_a_lease_that_is_not_given_back_is_told_with_who_has_it_and_takes_no_thread(leased: tuple[Path, int]) -> None:
+    path, pid = leased
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    machine = LocalMachine()
+    for read in (machine.read_file(str(path)), machine.read_part(str(path), 0, 9), machine.read_part(str(path), -9, 9)):
+        async with asyncio.timeout(5):
+            with pytest.raises(Transient) as told:
+                await read
+        assert f"{path}: process {pid} (python" in str(told.value)
+        assert "lease" in str(told.value)
+        assert "fs.lease-break-time" in str(told.value)
+    async with asyncio.timeout(5):
+        assert await machine.read_file("/proc/self/stat") is not None
+
+
+@pytest.mark.parametrize("leased", ["give back"], indirect=True)
+async def test_a_lease_that_is_given_back_is_no_obstacle(leased: tuple[Path, int]) -> None:
+    file = await LocalMachine().read_file(str(leased[0]))
+    assert file is not None
+    assert file.content == b"node.id=1"
+
+
+async def test_a_program_that_not_even_a_kill_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a call of the kernel that nothing interrupts, as of a file system (FUSE) whose program hangs."""
+    begun: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda pid, _: begun.append(pid))
+    try:
+        async with asyncio.timeout(10):
+            with pytest.raises(Transient, match="still running after"):
+                await LocalMachine().run(["/bin/sleep", "60"], {}, timedelta(seconds=0.05))
+    finally:
+        os.kill(begun[0], signal.SIGKILL)
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,10 +16,12 @@ from temporalio.testing import ActivityEnvironment
 
 from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten
 from activities.adapters.nodes.drivers import SpecDrivers
+from activities.adapters.nodes.local import LocalMachine
 from activities.blocking import Blocking, _as_seen_before
 from activities.look_here import look_here
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
+from activities.ports.nodes import FileContent
 from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
@@ -475,6 +480,62 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
     )
     assert keys(seen) == [("node-down", "broker-2")]
     assert any(part.startswith("log of broker-2: no answer") for part in seen.unlooked)
+
+
+HUNG = (1, 2, 3, 3001)
+"""The active controller among them, in whose log the look searches for more."""
+
+
+@pytest.mark.parametrize("hangs", ["properties", "metadata log"])
+async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
+    hangs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An open() that stands in the kernel, as on a mount that is dead, keeps its thread: here in each node's file."""
+    cluster = FakeCluster()
+    await provision(cluster)
+    if hangs == "metadata log":
+        monkeypatch.setattr("activities.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+    released, machine, calls = threading.Event(), LocalMachine(), 0
+
+    def read(path: Path) -> FileContent:
+        nonlocal calls
+        calls += 1
+        released.wait(60)
+        return text_file(path.name)
+
+    class Here(FakeDriver):
+        """Its properties file is one of this machine's."""
+
+        async def read_file(self, path: str) -> FileContent | None:
+            node = self._simulated.spec
+            if hangs == "properties" and node.id in HUNG and path == node.properties_file:
+                return await machine.read_file(str(tmp_path / str(node.id)))
+            return await super().read_file(path)
+
+    drivers = SimpleNamespace(driver=lambda node: Here(cluster.nodes[node.id], cluster.faults))
+    monkeypatch.setattr("activities.adapters.nodes.local._read", read)
+    monkeypatch.setattr("activities.blocking.PART_SECONDS", 0.2)
+    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 0.4)
+    ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
+    ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
+    blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
+    threads = ThreadPoolExecutor(len(HUNG) + 2)
+    asyncio.get_running_loop().set_default_executor(threads)
+    try:
+        for _ in range(20):
+            asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
+            async with asyncio.timeout(10):
+                seen: BlockersSeen = await ActivityEnvironment().run(blocking.find_blockers, asked)
+            told = {entry.object: entry.observed for entry in seen.blockers}
+            if hangs == "properties":
+                assert set(told) == {cluster.spec.node_name(node_id) for node_id in HUNG}
+                assert {words[:26] for words in told.values()} == {"files: no answer within 0."}
+            else:
+                assert list(told) == ["which controllers have registered"]
+                assert told["which controllers have registered"].startswith("no answer within 0.")
+    finally:
+        released.set()
+    assert calls == (len(HUNG) if hangs == "properties" else 0), "who waits for a file takes no thread"
 
 
 async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,3 +263,31 @@ def test_it_is_evidence_beside_what_is_told_already() -> None:
     )
     (frozen,) = bad_signs(signs_of(waits=(directory,), frozen="/kafka"), {})
     assert frozen.observed.startswith("its control group /kafka is frozen")
+
+
+LEASE = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('begun', flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_file_on_which_another_has_a_lease_is_told_with_who_that_is(begin: Begin, tmp_path: Path) -> None:
+    """Its thread is woken again and again by the kernel, and may be awake as it is looked at."""
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=1")
+    holder = begin(LEASE, str(path))
+    pid = begin(f"import sys; {BEGUN} open(sys.argv[1])", str(path))
+    command = [sys.executable, "-I", "-c", program("watch_process"), json.dumps({"watch": pid, "log_dirs": []})]
+    until, named = time.monotonic() + 30, f"{holder} ("
+    while time.monotonic() < until:
+        seen = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+        words = [wait_in_words(Wait.model_validate(wait), {}) for wait in seen["waits"]]
+        if seen["stuck_threads"] and any(named in said for said in words):
+            break
+    assert seen["stuck_in"] == ["__break_lease"]
+    assert any(keeper.startswith(named) for keeper in seen["kept_by"])
+    assert f"{path}, which does not come back: process {named}" in words[0]
+    assert words[0].endswith("has a lease on it")

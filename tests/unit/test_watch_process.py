@@ -145,6 +145,7 @@ def test_a_thread_that_writes_what_nobody_reads(program: str, started: list["sub
 @pytest.mark.parametrize(
     ("stuck_in", "what"),
     [
+        (("__break_lease",), "has a lease on a file"),
         (("fanotify_get_response", "rwsem_down_write_slowpath"), "virus scanner"),
         (("request_wait_answer",), "FUSE"),
         (("rpc_wait_bit_killable",), "NFS"),

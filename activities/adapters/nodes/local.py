@@ -7,6 +7,7 @@ import shutil
 import signal
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -14,13 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from activities.on_node.kernel import lease_holders
 from activities.ports.nodes import Completed, FileContent
 from domain.errors import Permanent, Transient
+from domain.kernel_waits import GIVE_LEASE_BACK
 
 T = TypeVar("T")
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What programs get of our environment. Not more: `env:` secrets live there, and a broker outlives us."""
+
+LEASE_SECONDS, LEASE_POLL_SECONDS = 1.0, 0.02
+"""For who has a lease on a file to give it back: somebody waits for each file, and several may, one after the other."""
+
+KILL_SECONDS = 0.5
+"""For who was killed to end. Whom the kernel holds in a call that nothing interrupts does not."""
 
 PERMANENT_ERRORS = (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError)
 PERMANENT_CODES = frozenset({errno.EXDEV})
@@ -147,7 +156,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), KILL_SECONDS)
 
 
 def _texts(*files: IO[bytes]) -> tuple[str, ...]:
@@ -172,7 +182,7 @@ def _read(path: Path) -> FileContent | None:
     with _os_errors(path):
         try:
             _regular(path)
-            with path.open("rb") as file:
+            with _opened(path) as file:
                 status = os.fstat(file.fileno())
                 return FileContent(file.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
         except (FileNotFoundError, ProcessLookupError):  # ESRCH: a file under /proc, its process just gone
@@ -187,12 +197,36 @@ def _regular(path: Path) -> os.stat_result:
     return status
 
 
+def _opened(path: Path) -> IO[bytes]:
+    """To read it. Where somebody has a lease on it, open(2) would wait for as long as the kernel lets him keep that."""
+    until = time.monotonic() + LEASE_SECONDS
+    while True:
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise Transient(f"{path}: {_kept_by(path)}") from error
+            time.sleep(LEASE_POLL_SECONDS)
+        else:
+            os.set_blocking(handle, True)
+            return os.fdopen(handle, "rb")
+
+
+def _kept_by(path: Path) -> str:
+    holders = lease_holders(path.stat().st_ino)
+    who = f"process {', '.join(holders)} has" if holders else "somebody has"
+    return (
+        f"{who} a lease on it (fcntl F_SETLEASE), and does not give it back, so that whoever opens it waits for up to "
+        f"fs.lease-break-time seconds. {GIVE_LEASE_BACK}"
+    )
+
+
 def _read_part(path: Path, offset: int, length: int) -> bytes | None:
     with _os_errors(path):
         try:
             if offset < 0:
                 offset = max(_regular(path).st_size + offset, 0)
-            with path.open("rb") as file:
+            with _opened(path) as file:
                 file.seek(offset)  # and never to the end, which files of /proc refuse
                 return file.read(length)
         except FileNotFoundError:
