@@ -1,12 +1,13 @@
 """Runs on a node's machine: reads what its process prints, wherever it prints it. Writes nothing.
 
-    python3 -c PROGRAM '{"id": 1, "pid": 4711, "output_file": "/var/log/broker.out", "lines": 2000, "places": […]}'
+    python3 -c PROGRAM '{"id": 1, "pid": 4711, "output_file": "/var/log/b.out", "lines": 2000, "lasting": […], "places": […]}'
 
 Of a process that runs the files count that it has open (proc(5)), also those that were renamed or deleted since: its standard
 output, and logs such as Kafka's controller.log, whose lines are nowhere else. Of one that does not, the output file, with what
-was rotated away from it. The answer is one JSON object on standard output: `lines`, in the order of their times; `changed_at`,
-when the process printed last, null where these files are not known to be its own; `elsewhere`, where it prints to in place of
-the output file; `full`, the places on whose volumes is no room. Python 3.7 or later, one file.
+was rotated away from it. The answer is one JSON object on standard output: `lines`, in the order of their times, the last that
+were asked for, and before these what has one of the words `lasting` in it and stands further up; `changed_at`, when the process
+printed last, null where these files are not known to be its own; `elsewhere`, where it prints to in place of the output file;
+`full`, the places on whose volumes is no room. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ Block = Tuple[str, List[str]]
 """A time, and the lines that were said then."""
 
 MOST_BYTES = 256 * 1024
+MOST_BEFORE, MOST_OF_A_WORD, MOST_OF_A_BLOCK = 32 * 1024 * 1024, 20, 16 * 1024
+"""Bytes before those that are searched for words that last; of each word the last so many, each with what was thrown there.
+A controller that traces the migration, as Kafka's documentation advises, fills the end of its log in two minutes."""
 MOST_FURTHER, SECONDS_FOR_OTHERS = 4, 0.5
 LOG = re.compile(r"\.(?:log|out)(?:[.-]\d[\d.:T_-]*)?(?: \(deleted\))?$")
 NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|state-change|cleaner|authorizer|audit|access)[^/]*$")
@@ -51,12 +55,13 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         elsewhere = ""
     else:
         sources, elsewhere = sources_of(pid, path, opened)
-    said = blocks(with_rotated(*sources[0])) if sources else []
+    words = asked["lasting"]
+    said = read(sources[0][0], with_rotated(*sources[0]), words) if sources else []
     shared = opened_by_others(pid, {name for opened, name in sources[1:] if opened.name not in {"1", "2"}})
     for further, name in sources[1:]:
-        found = blocks(tail(further))
+        found = read(further, tail(further), words)
         said = merged(said, said_by(asked["id"], found) if name in shared else found)
-    lines = [line for _, block in said for line in block][-asked["lines"] :] if asked["lines"] else []
+    lines = last_of(said, words, asked["lines"]) if asked["lines"] else []
     changed_at = max((further.stat().st_mtime for further, _ in sources), default=None) if opened is not None else None
     return {
         "lines": in_english(lines, translations(environment(pid))),
@@ -180,6 +185,39 @@ def tail(path: Path) -> str:
         file.seek(max(size - MOST_BYTES, 0))
         text = file.read(MOST_BYTES).decode("utf-8", "replace")
     return text.partition("\n")[2] if size > MOST_BYTES and "\n" in text else text
+
+
+def read(path: Path, text: str, words: list[str]) -> list[Block]:
+    """Its end, `text`, and before that what has one of these words in it and stands further up."""
+    if not path.exists():
+        return blocks(text)
+    with path.open("rb") as file:
+        end = max(file.seek(0, os.SEEK_END) - MOST_BYTES, 0)
+        file.seek(max(end - MOST_BEFORE, 0))
+        before = file.read(min(end, MOST_BEFORE))
+    parts = (before[at : at + MOST_OF_A_BLOCK].decode("utf-8", "replace") for at in lines_with(words, before))
+    return [*(blocks(part)[0] for part in parts), *blocks(text)]
+
+
+def lines_with(words: list[str], text: bytes) -> list[int]:
+    """Where lines with one of these words begin, the last few of each."""
+    found: set[int] = set()
+    for word in words:
+        at = len(text)
+        for _ in range(MOST_OF_A_WORD):
+            at = text.rfind(word.encode(), 0, at)
+            if at < 0:
+                break
+            at = text.rfind(b"\n", 0, at) + 1
+            found.add(at)
+    return sorted(found)
+
+
+def last_of(said: list[Block], words: list[str], most: int) -> list[str]:
+    """The last lines, and before them what has one of these words in it."""
+    lines = [line for _, block in said for line in block]
+    above = [block for _, block in blocks("\n".join(lines[:-most])) if any(w in line for w in words for line in block)]
+    return [line for block in above[-MOST_OF_A_WORD * len(words) :] for line in block] + lines[-most:]
 
 
 def blocks(text: str) -> list[Block]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
+from domain.zk_to_kraft.failed_writes import in_words, is_of_a_change, mended
 from domain.zk_to_kraft.log_lines import Found, found_in
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.running_lines import (
@@ -18,7 +19,6 @@ from domain.zk_to_kraft.running_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
-from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
 
 FLOOD = 5
@@ -33,7 +33,6 @@ CATCHING_UP = (
     "fall, look how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime) and at the active controller's log."
 )
 
-OF_A_CHANGE = "MetadataChangeEvent"
 CONTROLLER, MIGRATION = "/controller", "/migration"
 
 
@@ -121,9 +120,9 @@ def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
             looked,
             WaitReason.COPY_NOT_COMPLETE,
             "the copy",
-            observed=f"the active controller says: {with_thrown(found)}",
+            observed=f"the active controller says: {in_words(found)}",
             expected=found.told.expected,
-            fix=_claim_again(looked) if found.told is CLAIM_REFUSED else found.told.fix,
+            fix=_claim_again(looked) if found.told is CLAIM_REFUSED else mended(looked, found),
         )
 
 
@@ -172,7 +171,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
         return
     behind = offset_distance(zookeeper, leader)
-    said = "".join(f". {name} says: {with_thrown(found)}" for found in quotes[:2]) + _asking(looked)
+    said = "".join(f". {name} says: {in_words(found)}" for found in quotes[:2]) + _asking(looked)
     unwritten = looked.hints.unwritten
     is_flooded = {found.told for found in quotes} <= {WRITE_FAILED} and unwritten is not None and unwritten.more >= FLOOD
     if unwritten is not None:
@@ -192,7 +191,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
-        fix=TOO_LARGE if looked.hints.crowded else _mended(quotes, is_dead=is_dead, is_flooded=is_flooded),
+        fix=TOO_LARGE if looked.hints.crowded else _caught_up(looked, quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
 
 
@@ -248,9 +247,9 @@ def _lacking(unwritten: Unwritten) -> str:
     return f"{lacks}; {unwritten.more} more came in {unwritten.seconds:.1f} s"
 
 
-def _mended(quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
+def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
     if quotes:
-        return f"{quotes[0].told.fix} {STOP_CHANGING if is_flooded else ''}".strip()
+        return f"{mended(looked, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
     if is_dead:
         return CHECK_OP_FAILED.fix
     return STOP_CHANGING if is_flooded else CATCHING_UP
@@ -260,17 +259,19 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
     """A change that failed is not tried again, and with the next one the offset goes on: every gauge looks well
     (KRaftMigrationDriver.MetadataChangeEvent)."""
     for found in found_in(looked.hints.logs.get(leader_id, ()), (WRITE_REFUSED, WRITE_FAILED)):
-        is_lost = OF_A_CHANGE in found.quote and looked.situation.dual_write is DualWrite.CURRENT
+        is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
         if found.told is WRITE_FAILED and not is_lost:
             continue
         lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is WRITE_FAILED else ""
+        if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):
+            lost += ", and brokers in migration mode were not told of it"
         yield cause(
             looked,
             WaitReason.DUAL_WRITE_NOT_CURRENT,
             looked.name(leader_id),
-            observed=f"its log says: {with_thrown(found)}{lost}",
+            observed=f"its log says: {in_words(found)}{lost}",
             expected=found.told.expected,
-            fix=found.told.fix,
+            fix=mended(looked, found),
         )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
 from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.running_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
@@ -27,6 +29,10 @@ UNTHROTTLE = (
 ELECT = (
     "Bring back a broker that has their data: those that were in sync last. If all are up, elect leaders with "
     "kafka-leader-election.sh."
+)
+NOT_TOLD = (
+    "Restart the active controller, {name}, and no broker: the next one tells brokers in migration mode all anew. Before that "
+    "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
 )
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
 """What a follower does not get over by itself."""
@@ -113,8 +119,17 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
+    lost = lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None
+    if lost is not None:
+        name, found = lost
+        words = f"{name} leads the quorum, and its log says: {in_words(found)}. Brokers in migration mode were not told of it"
+        return "", words, NOT_TOLD.format(name=name)
     words = "".join(leaders_word(looked, broker_id) for broker_id in missing[:1]) + complaints(looked, *missing, *leaders)
     return "", words.removeprefix(". "), _by_itself(looked, missing)
+
+
+def _is_hybrid_among(looked: Looked, broker_ids: Collection[int]) -> bool:
+    return any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers if broker.id in broker_ids)
 
 
 def _fix(looked: Looked, broker_id: int, said: Found) -> str:

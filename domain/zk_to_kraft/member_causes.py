@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from domain.decisions import WaitReason
 from domain.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause
+from domain.zk_to_kraft.failed_writes import lost_by
 from domain.zk_to_kraft.member_trees import are_alike
 from domain.zk_to_kraft.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
 
@@ -101,8 +102,15 @@ def _differs(looked: Looked, which: str, fix: str) -> Cause:
         f"zookeeper {which}",
         observed=f"the members have different trees: of as many transactions (zxid {zxid:#x}) {', '.join(counts)} znodes",
         expected="one tree: with the same zxid every member has the same znodes (srvr: Zxid, Node count)",
-        fix=f"{BEFORE_ALL_ELSE}{fix}",
+        fix=f"{BEFORE_ALL_ELSE}{fix}{_then(looked)}",
     )
+
+
+def _then(looked: Looked) -> str:
+    lost = lost_by(looked)
+    if lost is None:
+        return ""
+    return f" Then restart the active controller, {lost[0]}: ZooKeeper has refused what it wrote (dual-write-not-current)."
 
 
 def is_emptied(looked: Looked, address: str) -> bool:

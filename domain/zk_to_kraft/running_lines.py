@@ -48,9 +48,13 @@ WRITE_REFUSED = Told(
 )
 WRITE_FAILED = Told(
     "zookeeper-write-failed",
-    re.compile(r"Encountered ZooKeeper error during event \w{1,60}"),
+    re.compile(
+        r"Encountered ZooKeeper error during event \w{1,60}(?=(?:\{provenance=MetadataProvenance\(lastContainedOffset=(\d+))?)"
+    ),
     "the active controller's every read and write of ZooKeeper succeeds",
-    "ZooKeeper has answered the active controller with an error, which the line below that in its log names. NoNode: somebody "
+    "ZooKeeper has answered the active controller with an error. It writes what it believes ZooKeeper to have: somebody has "
+    "changed a znode by hand, or the member that it asks has another tree than the others (srvr at each: with one Zxid, one "
+    "Node count), which is to be mended first. NoNode: somebody "
     "has deleted that znode, or one above it; put it back. Only what holds no data, as a quota or a config of a user or a "
     "client, may be deleted through Kafka instead: never a topic, whose data goes with it. BadVersion, NodeExists: somebody "
     "else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
@@ -329,6 +333,20 @@ RUNNING = (
     TOO_MANY_CONNECTIONS,
 )
 """What a living process says. The first pattern that fits a line counts."""
+LASTING_WORDS = (
+    "kafka.Log4jController",
+    "transitioning from ",
+    "Encountered zk migration fault",
+    "Encountered ZooKeeper error",
+    "Encountered metadata ",
+    "Encountered quorum controller fault",
+    "Stopping serving ",
+    "does not match the topic ID",
+    "Error due to",
+    "marked as failed",
+    "OutOfMemoryError",
+)
+"""In every line that begins a process, lasts (`is_lasting`) or ends what has lasted: so it is found far above a log's end."""
 REFUSALS = (
     REGISTRATION_REMOVED,
     REGISTRATION_UNSUPPORTED,

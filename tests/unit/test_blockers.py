@@ -1628,6 +1628,38 @@ def test_a_change_that_was_lost_is_told_although_every_gauge_looks_well() -> Non
     assert found(DUAL, hints=Hints(logs={LEADER: claiming})) == []
 
 
+BATCH = FAILED[0].replace("{}", "{provenance=MetadataProvenance(lastContainedOffset=445, lastContainedEpoch=2)}")
+OUT_OF_SYNC = (PartitionFault(partition="orders-3", missing=(2,), leader=1),)
+
+
+def test_of_a_batch_that_failed_it_is_told_that_kafka_names_no_znode_and_how_to_find_it() -> None:
+    (entry,) = found(DUAL, hints=Hints(logs={LEADER: (BATCH,)}))
+    assert "MetadataChangeEvent (up to offset 445 of the quorum's log)" in entry.observed
+    assert "Kafka leaves that out" in entry.observed
+    assert "brokers in migration mode were not told of it" in entry.observed
+    assert "kafka-dump-log.sh" in entry.fix
+    (entry,) = found(SOAK, hints=Hints(logs={LEADER: FAILED}))
+    assert "migration mode" not in entry.observed
+    assert "kafka-dump-log.sh" not in entry.fix
+
+
+def test_a_write_that_failed_and_members_of_different_trees_are_told_of_each_other() -> None:
+    hints = Hints(logs={LEADER: FAILED}, servers=dict.fromkeys(SERVERS, Serving.YES), trees=trees_of(31, 31, 28, leader=0))
+    entries = {entry.code: entry for entry in found(DUAL, hints=hints)}
+    assert entries["dual-write-not-current"].fix.startswith("First mend the member that has another tree, as the entry GF11")
+    assert entries["GF11"].fix.endswith(f"controller-{LEADER}: ZooKeeper has refused what it wrote (dual-write-not-current).")
+
+
+def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_broker() -> None:
+    seen = with_kafka(DUAL, under_replicated=OUT_OF_SYNC)
+    entries = {entry.code: entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,)}))}
+    assert set(entries) == {"dual-write-not-current", "partitions-not-in-sync"}
+    restart = f"Restart the active controller, controller-{LEADER}, and no broker"
+    assert entries["partitions-not-in-sync"].fix.startswith(restart)
+    (entry,) = [one for one in found(seen) if one.code == "partitions-not-in-sync"]
+    assert "Restart the active controller" not in entry.fix
+
+
 def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
     hints = Hints(logs={LEADER: FAILED}, unwritten=Unwritten(("300 config",), (), 50, 1.0))
     (entry,) = found(BEHIND, hints=hints)

@@ -6,7 +6,7 @@ import pytest
 
 from domain.zk_to_kraft.log_lines import Told, current, found_in
 from domain.zk_to_kraft.log_times import age_of, stamp_of
-from domain.zk_to_kraft.running_lines import RUNNING, epochs_lately, loading_in, waiting_in
+from domain.zk_to_kraft.running_lines import LASTING_WORDS, RUNNING, epochs_lately, loading_in, waiting_in
 from domain.zk_to_kraft.said import with_thrown
 
 STAMP = "[2026-11-20 03:00:{:02},123] "
@@ -113,12 +113,15 @@ def test_what_lasts_as_long_as_the_process_is_never_too_old(kind: Told) -> None:
     old, new = "[2026-11-20 03:00:00,000] " + LIVING[kind.name], "[2026-11-20 09:00:00,000] INFO all is well"
     assert [found.told for found in found_in((old, new), RUNNING)] == [kind]
     assert found_in((old, start, new), RUNNING) == ()
+    assert any(word in old for word in LASTING_WORDS)
+    assert any(word in start for word in LASTING_WORDS)
 
 
 def test_what_lasts_is_over_with_the_words_that_end_it() -> None:
     failed = LIVING["zookeeper-write-failed"]
     step = "INFO [KRaftMigrationDriver id=1] 1 transitioning from SYNC_KRAFT_TO_ZK to KRAFT_CONTROLLER_TO_BROKER_COMM state"
     assert found_in((failed, step), RUNNING) == ()
+    assert any(word in step for word in LASTING_WORDS)
     assert len(found_in((step, failed), RUNNING)) == 1
 
 

@@ -22,7 +22,8 @@ LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
 
 
 def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
-    asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "places": [str(path)]}
+    words = ["Fencing broker", "Registered"]
+    asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "lasting": words, "places": [str(path)]}
     command = [sys.executable, "-c", PROGRAM, json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
@@ -194,3 +195,25 @@ def test_a_volume_without_room_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert read_output.is_full(place)
         sizes(**changed, f_flag=os.ST_RDONLY)
         assert not read_output.is_full(place)
+
+
+TRACED = "[2026-11-20 03:00:02,500] TRACE [KRaftMigrationDriver id=3001] Did not make any ZK writes (x)"
+THROWN = "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /brokers/topics/clicks"
+
+
+@pytest.mark.parametrize("traced", [50, read_output.MOST_BYTES // len(TRACED) * 3])
+def test_what_lasts_is_read_however_much_was_traced_since(output: Path, traced: int) -> None:
+    many = [FENCED] * (2 * read_output.MOST_OF_A_WORD)
+    written(output, OLD, *many[1:], FENCED, THROWN, NEW, *[TRACED] * traced, LAST)
+    with process(stdout=output) as pid:
+        lines = ask(output, pid, 10)["lines"]
+    assert lines[-10:] == [*[TRACED] * 9, LAST]
+    assert lines[-12:-10] == [FENCED, THROWN]
+    assert set(lines[:-12]) == {FENCED}
+    assert len(lines) <= 10 + 1 + 2 * read_output.MOST_OF_A_WORD
+
+
+def test_what_lasts_is_read_far_up_in_a_log_beside_the_output(output: Path) -> None:
+    log = written(output.parent / "controller.log", FENCED, THROWN, *[TRACED] * (read_output.MOST_BYTES // len(TRACED) * 2))
+    with process(log, stdout=output) as pid:
+        assert ask(output, pid)["lines"] == [OLD, FENCED, THROWN]

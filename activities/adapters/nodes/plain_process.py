@@ -39,6 +39,7 @@ from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.node_output import NodeOutput
 from domain.observation import Process
+from domain.zk_to_kraft.running_lines import LASTING_WORDS
 
 PROGRAM = program("read_output")
 
@@ -139,6 +140,7 @@ class PidFileProcess:
             "pid": running.pid if running is not None else None,
             "output_file": self._service.output_file,
             "lines": lines,
+            "lasting": LASTING_WORDS,
             "places": [self._service.output_file, self._service.pid_file, *self._node.log_dirs],
         }
         language = {name: value for name, value in self._node.environment.items() if name.startswith(LANGUAGE)}

@@ -1,0 +1,58 @@
+"""Writes of the active controller that have failed at ZooKeeper, by its log: in which words, and how that is mended. Pure.
+
+Kafka 3.9 writes states of partitions and topics in batches, and of a batch that fails it logs neither error nor znode
+(ZkTopicMigrationClient: a MigrationClientException without a cause, of which KRaftMigrationDriver logs the cause only). Nor are
+brokers in migration mode told of that change: that comes after the write.
+"""
+
+from domain.zk_to_kraft.causes import Looked
+from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.member_trees import are_alike
+from domain.zk_to_kraft.running_lines import WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.said import with_thrown
+from domain.zk_to_kraft.situation import QuorumState, quorum_leader
+
+OF_A_CHANGE = "MetadataChangeEvent"
+FIND_THE_ZNODE = (
+    " Which one it is: compare zkCli.sh ls /brokers/topics, at each member, with kafka-topics.sh --list. What the controller "
+    "has written, kafka-dump-log.sh --cluster-metadata-decoder shows at that offset."
+)
+MEND_THE_TREE = (
+    "First mend the member that has another tree, as the entry GF11 says: its znodes are not to be written by hand. Then "
+    "restart the active controller. "
+)
+
+
+def is_of_a_change(found: Found) -> bool:
+    return OF_A_CHANGE in found.quote
+
+
+def in_words(found: Found) -> str:
+    """With what was thrown there; where Kafka has left that out, with what it is about."""
+    words = with_thrown(found)
+    if not _is_without_error(found):
+        return words
+    where = f" (up to offset {found.named[0]} of the quorum's log)" if found.named else ""
+    return f"{words}{where}, and not which: of a batch, as of topics and states of partitions, Kafka leaves that out"
+
+
+def mended(looked: Looked, found: Found) -> str:
+    if found.told is not WRITE_FAILED:
+        return found.told.fix
+    first = "" if are_alike(looked.hints.trees) else MEND_THE_TREE
+    return f"{first}{found.told.fix}{FIND_THE_ZNODE if _is_without_error(found) else ''}"
+
+
+def lost_by(looked: Looked) -> tuple[str, Found] | None:
+    """The active controller, and what it has said of a change that ZooKeeper did not take."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None or looked.situation.quorum is not QuorumState.MIGRATION:
+        return None
+    failed = [
+        one for one in found_in(looked.hints.logs.get(leader.id, ()), (WRITE_FAILED, WRITE_REFUSED)) if is_of_a_change(one)
+    ]
+    return (looked.name(leader.id), failed[0]) if failed else None
+
+
+def _is_without_error(found: Found) -> bool:
+    return found.told is WRITE_FAILED and is_of_a_change(found) and with_thrown(found) == found.quote
