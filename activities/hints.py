@@ -40,7 +40,6 @@ from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
-from domain.zk_to_kraft.unconnected import is_without_zookeeper
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
@@ -148,14 +147,11 @@ class Hinting:
         servers: Mapping[str, Serving],
         silent: list[str],
     ) -> tuple[Outputs, ServerLogs, Holders]:
-        """The logs, and who has the ports that by these could not be bound. Of a member that serves where a node gets none."""
-        well = [address for address, serving in servers.items() if serving is Serving.YES]
+        """The logs, and who has the ports that by these could not be bound."""
         outputs, server_logs = await asyncio.gather(
-            self._outputs(cluster, nodes, silent), self._server_logs(cluster, set(servers).difference(well), silent)
+            self._outputs(cluster, nodes, silent), self._server_logs(cluster, servers, silent)
         )
         logs = {node_id: output.lines for node_id, output in outputs.items()}
-        if any(map(is_without_zookeeper, logs.values())):
-            server_logs |= await self._server_logs(cluster, well, silent)
         taken = await holders(self._ports, self._members, cluster.spec, down, logs, servers, server_logs, silent)
         return outputs, server_logs, taken
 
@@ -169,7 +165,8 @@ class Hinting:
     ) -> Hints:
         """What is in ZooKeeper and in the quorum's log, or is not."""
         theirs = (cluster, observation, situation)
-        trees = partial(differing_trees, self._servers, servers)
+        well = [address for address, serving in servers.items() if serving is Serving.YES]
+        trees = partial(differing_trees, lambda address: self._servers.tree(*host_and_port(address)), well)
         asked = asyncio.gather(
             in_time("assignments in ZooKeeper", partial(self._assigned, *theirs), silent, NOTHING_ASSIGNED),
             in_time("configs in the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),

@@ -46,6 +46,7 @@ from activities.assessing import answer_or_silence, cluster_of, ensure_not_super
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Target, mark_roll, resume_roll
+from activities.member_trees import why_trees_differ
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
 from activities.pauses import PauseMeter
@@ -53,11 +54,12 @@ from activities.proving import Proof, Rolled, prove
 from activities.startable import why_not_startable
 from activities.stops import does_not_stop
 from activities.together import all_of
-from domain.cluster import Role
+from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step
 from domain.errors import Transient
 from domain.observation import RollMark
+from domain.records import ClusterRecord
 
 LEFT_OUT = (
     "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
@@ -99,8 +101,11 @@ class Rolling:
 
     async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
         """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
-        blocked, looked_at = await self._look_again(request)
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
+        differ = await self._why_trees_differ(request, cluster, nodes)
+        if differ is not None:
+            return [], differ
+        blocked, looked_at = await self._look_again(request)
         blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
@@ -132,6 +137,12 @@ class Rolling:
 
     async def _why_one_not_paused(self, request: StepRequest, target: Target) -> str | None:
         return await why_not_paused(request, target, await target.file(), self._ports)
+
+    async def _why_trees_differ(self, request: StepRequest, cluster: ClusterRecord, nodes: list[NodeSpec]) -> str | None:
+        """Half a way back is the worst place to rest: that one waits for nothing of ZooKeeper's but its quorum."""
+        if request.revert is not None:
+            return None
+        return await why_trees_differ(cluster, nodes, request.step.stage, self._ports.zookeepers, self._ports.metrics)
 
     async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
         """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""

@@ -25,6 +25,7 @@ from domain.zk_to_kraft.log_lines import Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
 from domain.zk_to_kraft.running_lines import RUNNING
+from domain.zk_to_kraft.tree_digests import OTHER_TREE
 from domain.zk_to_kraft.unconnected import UNCONNECTED
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
 from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TURNS_AWAY
@@ -290,7 +291,8 @@ read, that is told with what to try there by hand.
 Members of the ensemble that serve are asked how far they are, and how many znodes they have (`srvr`). Where some are equally
 far and have not as many, twice within two seconds, that is told with their numbers: one that was started alone, and changed,
 joins the others again and keeps its own tree (ZOOKEEPER-3911, ZOOKEEPER-2832). Trees that differ only in their data, or have
-as many znodes by chance, are not told apart.
+as many znodes by chance, are told where the members' logs can be read (`output_file`): who differs from its leader says so
+there, at once or within a quarter of an hour after an election (`Digests are not matching`). Whose tree is right no log says.
 
 Where an address gives no answer it is told what it does: its name is not resolved, which is an entry of keeperless-activities'
 machine; no TLS comes about, and why; it refuses our login; another program answers, or another node's gauges; its page takes
@@ -344,6 +346,8 @@ def blockers() -> str:
         _lines((*LIVING_KINDS, *SERVER_DEATHS)),
         "Of a member that serves, where a node gets no session:\n",
         _lines(TURNS_AWAY),
+        "Of a member that serves another tree than its leader does:\n",
+        _lines((OTHER_TREE,)),
         "## A node that has died of none of these\n",
         _endings((STOPPED, KILLED, CURT, SILENT, CUT_OFF)),
     ]

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from activities.reaching import own_fault
 from domain.zk_to_kraft.causes import Serving
-from domain.zk_to_kraft.member_trees import MemberTree
+from domain.zk_to_kraft.member_trees import MemberTree, tree_in
 
 ASK_SECONDS = 2.0
 """A living server answers within milliseconds. One that stands still accepts the connection all the same: its kernel does."""
@@ -16,8 +16,6 @@ MAX_ANSWER = 4096
 WAITING = re.compile(rb"^Outstanding: (\d+)", re.MULTILINE)
 ZXID = re.compile(rb"^Zxid: (0x[0-9a-f]+)", re.MULTILINE)
 MODE = re.compile(rb"^Mode: (\S+)", re.MULTILINE)
-ZNODES = re.compile(rb"^Node count: (\d+)\r?\n", re.MULTILINE)
-"""With its end: of an answer that is cut short it would be another number."""
 MODES = {
     b"leader": Serving.LEADS,
     b"follower": Serving.YES,
@@ -51,7 +49,7 @@ class FourLetterWords:
 
     async def tree(self, host: str, port: int) -> MemberTree | None:
         answer = await self._ask(host, port)
-        return _tree(answer) if isinstance(answer, bytes) else None
+        return tree_in(answer) if isinstance(answer, bytes) else None
 
     async def _ask(self, host: str, port: int) -> bytes | Serving:
         """What it says to `srvr`, or why it says nothing."""
@@ -88,14 +86,6 @@ def _zxid(answer: bytes) -> bytes:
     """Of the last transaction that it has applied."""
     found = ZXID.search(answer)
     return found[1] if found is not None else b""
-
-
-def _tree(answer: bytes) -> MemberTree | None:
-    """Of a member of a quorum. One that is standalone has a tree of its own, and who only lets read lags."""
-    mode, zxid, znodes = MODE.search(answer), ZXID.search(answer), ZNODES.search(answer)
-    if mode is None or zxid is None or znodes is None or MODES.get(mode[1]) not in {Serving.YES, Serving.LEADS}:
-        return None
-    return MemberTree(zxid=int(zxid[1], 16), znodes=int(znodes[1]), is_leader=mode[1] == b"leader")
 
 
 def _meaning(answer: bytes) -> Serving:

@@ -85,9 +85,8 @@ class Hints:
     """What is looked up only for people, because no decision needs it.
 
     `logs`: by node id, the last lines of its output; `outputs`: by its name, the same with where they go. `servers`: by
-    `host:port`; `server_logs`: the last lines of those that do not serve, and of all where a node gets no session, as far as
-    somebody has said where they are; `server_files`: of all of these. `trees`: of members that do not agree, at one zxid.
-    `assigned`: by broker id that is not registered, the
+    `host:port`; `server_logs`: their last lines, as far as somebody has said where they are; `server_files`: of these.
+    `trees`: of members that do not agree, at one zxid. `assigned`: by broker id that is not registered, the
     partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
     `unresolved`: names that the machine of keeperless-activities does not resolve, and why.

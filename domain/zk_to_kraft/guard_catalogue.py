@@ -139,17 +139,20 @@ CATALOGUE: tuple[Guard, ...] = (
         "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
         "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does. A "
         "member that is standalone, with a tree of its own, is not believed. Members that have applied the same transactions, "
-        "and have not as many znodes, are told.",
+        "and have not as many znodes, are told, and no node is restarted on the way forward while there are any: no comparison "
+        "sees it, for it reads through one session.",
         (
             f"{GUARDS}:unknown",
             "domain.zk_to_kraft.cluster_causes:zookeeper_causes",
             "activities.adapters.four_letter_words:FourLetterWords.serving",
             "activities.member_trees:differing_trees",
+            "activities.member_trees:why_trees_differ",
             "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
-        "A single member that is lost, or has another tree, is told by `GET /migrations/{id}/blockers` only: no event, and "
-        "nothing waits for it. Trees that differ and have as many znodes are not told apart.",
+        "A single member that is lost is told by `GET /migrations/{id}/blockers` only: no event, and nothing waits for it. "
+        "Trees that differ and have as many znodes are told by the members' logs, where these can be read, and nothing waits "
+        "for them. The way back waits for no member.",
     ),
     Guard(
         "GF12",

@@ -1,13 +1,15 @@
 """Causes that lie with one server of the ensemble: what it answers, what its log says, and what lies in its directories."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from domain.decisions import WaitReason
 from domain.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause
 from domain.zk_to_kraft.failed_writes import lost_by
-from domain.zk_to_kraft.member_trees import are_alike
+from domain.zk_to_kraft.log_lines import Found
+from domain.zk_to_kraft.member_trees import are_alike, counts_of
+from domain.zk_to_kraft.tree_digests import MOVE_NOTHING_YET, OTHER_TREE, other_tree_in
 from domain.zk_to_kraft.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
 
 BARE = (
@@ -41,9 +43,11 @@ TO_BE_MENDED = (
     f"while all others serve (srvr), never two at once: {EMPTIED_BY_HAND}: it takes a snapshot from the leader."
 )
 TO_BE_COMPARED = (
-    "Move nothing aside yet: who starts without data gets what the leader has, also where that is wrong. Find out which "
-    "tree is right: zkCli.sh -server MEMBER ls -R / at each, stat of what only some have; and who was started alone, or "
-    "with another zoo.cfg (their logs). If the leader's is right: for each that differs from it, one after the other, "
+    f"{MOVE_NOTHING_YET}zkCli.sh -server MEMBER ls -R / at each, stat of what only some have; and who was started alone, or "
+    "with another zoo.cfg (their logs). "
+)
+ONCE_COMPARED = (
+    "If the leader's is right: for each that differs from it, one after the other, "
     f"while all others serve (srvr): {EMPTIED_BY_HAND}. If a majority is right, and the leader is not: do the same with the "
     "leader first, and start it only once another one leads that is right. If less than a majority is right: stop all "
     "members, keep a copy of every version-2, give each that of one that is right, and start them."
@@ -82,6 +86,7 @@ def differing(looked: Looked) -> Iterator[Cause]:
     """Members that are equally far, with different trees. To be mended is who is outvoted, if the leader is with the others."""
     trees = looked.hints.trees
     if are_alike(trees):
+        yield from _differing_by_their_logs(looked)
         return
     ((most, times),) = Counter(tree.znodes for tree in trees.values()).most_common(1)
     is_majority = 2 * times > len(looked.hints.servers)
@@ -89,21 +94,42 @@ def differing(looked: Looked) -> Iterator[Cause]:
     if is_majority and any(tree.is_leader and tree.znodes == most for tree in trees.values()):
         yield from (_differs(looked, address, TO_BE_MENDED) for address in odd)
     else:
-        yield _differs(looked, ", ".join(odd), TO_BE_COMPARED)
+        yield _differs(looked, ", ".join(odd), f"{TO_BE_COMPARED}{ONCE_COMPARED}")
 
 
 def _differs(looked: Looked, which: str, fix: str) -> Cause:
-    trees = looked.hints.trees
-    counts = [f"{address}{' (leader)' if tree.is_leader else ''} has {tree.znodes}" for address, tree in trees.items()]
-    zxid = next(iter(trees.values())).zxid
     return cause(
         looked,
         "GF11",
         f"zookeeper {which}",
-        observed=f"the members have different trees: of as many transactions (zxid {zxid:#x}) {', '.join(counts)} znodes",
+        observed=f"the members have different trees: {counts_of(looked.hints.trees)}{_words_of(_other_trees(looked))}",
         expected="one tree: with the same zxid every member has the same znodes (srvr: Zxid, Node count)",
         fix=f"{BEFORE_ALL_ELSE}{fix}{_then(looked)}",
     )
+
+
+def _differing_by_their_logs(looked: Looked) -> Iterator[Cause]:
+    """Of trees with as many znodes, or of members that do not tell how many."""
+    said = _other_trees(looked)
+    if said:
+        yield cause(
+            looked,
+            "GF11",
+            f"zookeeper {', '.join(said)}",
+            observed=f"it has another tree than the leader{_words_of(said)}",
+            expected=OTHER_TREE.expected,
+            fix=f"{BEFORE_ALL_ELSE}{OTHER_TREE.fix} {ONCE_COMPARED} Its log says so until it is started anew.{_then(looked)}",
+        )
+
+
+def _other_trees(looked: Looked) -> dict[str, Found]:
+    """By address, of members that serve."""
+    logs = {a: lines for a, lines in looked.hints.server_logs.items() if looked.hints.servers.get(a) is Serving.YES}
+    return {address: found for address, lines in logs.items() if (found := other_tree_in(lines)) is not None}
+
+
+def _words_of(said: Mapping[str, Found]) -> str:
+    return "".join(f". The log of {address} says: {found.quote}" for address, found in said.items())
 
 
 def _then(looked: Looked) -> str:

@@ -5,9 +5,16 @@ nothing compares the trees. A server prints its zxid first and counts its znodes
 answer says may be of two moments: one difference may be a transaction between, and only the same one twice is told.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+ZXID = re.compile(rb"^Zxid: (0x[0-9a-f]+)", re.MULTILINE)
+MODE = re.compile(rb"^Mode: (leader|follower|observer)\r?$", re.MULTILINE)
+"""Of a member of a quorum. One that is standalone has a tree of its own, and who only lets read lags."""
+ZNODES = re.compile(rb"^Node count: (\d+)\r?\n", re.MULTILINE)
+"""With its end: of an answer that is cut short it would be another number."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,14 @@ class MemberTree:
 
 Trees = Mapping[str, MemberTree]
 """By `host:port`."""
+
+
+def tree_in(answer: bytes) -> MemberTree | None:
+    """Of what a server says to `srvr`."""
+    mode, zxid, znodes = MODE.search(answer), ZXID.search(answer), ZNODES.search(answer)
+    if mode is None or zxid is None or znodes is None:
+        return None
+    return MemberTree(zxid=int(zxid[1], 16), znodes=int(znodes[1]), is_leader=mode[1] == b"leader")
 
 
 def equally_far(trees: Trees) -> Trees:
@@ -43,3 +58,9 @@ def is_seen_before(trees: Trees, earlier: Iterable[Trees]) -> bool:
 def _differences(trees: Trees) -> dict[str, int]:
     least = min((tree.znodes for tree in trees.values()), default=0)
     return {address: tree.znodes - least for address, tree in trees.items()}
+
+
+def counts_of(trees: Trees) -> str:
+    """In words: how far they are, and how many znodes each has."""
+    counts = [f"{address}{' (leader)' if tree.is_leader else ''} has {tree.znodes}" for address, tree in trees.items()]
+    return f"of as many transactions (zxid {next(iter(trees.values())).zxid:#x}) {', '.join(counts)} znodes"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
-from domain.zk_to_kraft.log_lines import THEN_START, Found, Told, current, first_of
+from domain.zk_to_kraft.log_lines import THEN_START, Found, Told, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_OUT_OF_FILES, UNKNOWN_HOST
 from domain.zk_to_kraft.running_lines import TOO_MANY_OPEN_FILES
 from domain.zk_to_kraft.said import Said, blocks, in_short
@@ -53,16 +53,6 @@ UNCONNECTED = (TURNED_AWAY, NO_LOCAL_PORT, FORBIDDEN, NO_ROUTE)
 BY_THEMSELVES = (*UNCONNECTED, MACHINE_OUT_OF_FILES, UNKNOWN_HOST)
 """Who runs tries again, and needs no restart once that is mended."""
 KINDS = (*BY_THEMSELVES, TOO_MANY_OPEN_FILES, *KEYS)
-
-
-OF_ZOOKEEPER = re.compile(
-    r"Session 0x\w{1,20} for \w{5,6} .{1,160}Closing socket connection|ZooKeeperClient(?:Timeout|Expired)Exception"
-)
-
-
-def is_without_zookeeper(lines: Sequence[str]) -> bool:
-    """Whether a node has told lately that it gets no session, or has lost it."""
-    return any(OF_ZOOKEEPER.search(line) for line in current(lines))
 
 
 def unconnected(block: Sequence[Said]) -> Found | None:

@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 from activities.adapters import four_letter_words
 from activities.adapters.four_letter_words import FourLetterWords
 from activities.member_trees import differing_trees
+from domain.cluster import host_and_port
 from domain.zk_to_kraft.causes import Serving
 from domain.zk_to_kraft.member_trees import MemberTree, Trees
 from playground import processes
@@ -203,7 +204,10 @@ def restart(ensemble: Ensemble, server: ZooKeeperServer, members: tuple[ZooKeepe
 async def differing(ensemble: Ensemble) -> Trees:
     """After a write that all have: members that have done nothing since an election say different zxids."""
     do(ensemble.connect(""), lambda client: client.set("/orders", b""))
-    return await differing_trees(FourLetterWords(), {server.address: Serving.YES for server in ensemble.servers})
+    words = FourLetterWords()
+    return await differing_trees(
+        lambda address: words.tree(*host_and_port(address)), [server.address for server in ensemble.servers]
+    )
 
 
 @pytest.mark.cluster

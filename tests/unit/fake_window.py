@@ -43,6 +43,9 @@ class WatchedTrees:
     async def connect(self, cluster: Any) -> Any:
         return Watched(await self._cluster.connect(cluster), "zookeeper", self._after)
 
+    async def ask(self, server: str, word: str) -> str | None:
+        return await self._cluster.ask(server, word)
+
 
 async def attempt(
     walk: Walk,

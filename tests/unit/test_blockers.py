@@ -1582,6 +1582,29 @@ def test_a_member_with_another_tree_is_mended_only_where_it_is_outvoted_and_foll
     assert ("takes a snapshot from the leader" in entry.fix) is is_to_be_mended
 
 
+DIGEST = "[2026-11-24 04:34:23,896] WARN Message:Digests are not matching. Value is Zxid. Value:8589934593 (x.DataTree)"
+
+
+@pytest.mark.parametrize("serving", [Serving.YES, Serving.REFUSED])
+def test_a_member_that_differs_from_its_leader_by_its_log_is_not_cleaned_before_it_is_known_who_is_right(
+    serving: Serving,
+) -> None:
+    servers = {**dict.fromkeys(SERVERS, Serving.YES), SERVERS[1]: serving}
+    (entry,) = found(DUAL, hints=Hints(servers=servers, server_logs={SERVERS[1]: (DIGEST,)}))
+    assert entry.object == f"zookeeper {SERVERS[1]}"
+    assert ("Value:8589934593" in entry.observed) is (serving is Serving.YES)
+    assert ("Move nothing aside yet" in entry.fix) is (serving is Serving.YES)
+    assert entry.fix.count("Move nothing aside yet") < 2
+
+
+def test_what_a_log_says_of_trees_is_told_with_their_numbers() -> None:
+    servers = dict.fromkeys(SERVERS, Serving.YES)
+    hints = Hints(servers=servers, server_logs={SERVERS[2]: (DIGEST,)}, trees=trees_of(31, 31, 28, leader=0))
+    (entry,) = found(DUAL, hints=hints)
+    assert "has 28 znodes" in entry.observed
+    assert f"The log of {SERVERS[2]} says: Digests are not matching" in entry.observed
+
+
 def test_trees_that_are_alike_are_no_entry() -> None:
     servers = dict.fromkeys(SERVERS, Serving.YES)
     for trees in ({}, trees_of(31, 31, 31, leader=0), trees_of(31, None, None, leader=0)):

@@ -357,6 +357,19 @@ async def test_the_log_of_a_member_that_serves_is_read_where_a_node_gets_no_sess
     assert ("Too many connections from /10.0.0.1 - max is 60" in entry.observed) is is_cut_off
 
 
+async def test_the_log_of_a_member_that_serves_tells_that_its_tree_is_not_the_leaders(tmp_path: Path) -> None:
+    cluster = await in_dual_write()
+    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    host, port = host_and_port(address)
+    log = tmp_path / "zookeeper.log"
+    log.write_text("[2026-11-24 04:34:23,896] WARN Message:Digests are not matching. Value is Zxid. Value:8589934593 (x)")
+    member = ZooKeeperMemberSpec(host=host, port=port, data_dir="/data", output_file=str(log))
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("GF11", f"zookeeper {address}")
+
+
 async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_path: Path) -> None:
     cluster = await in_dual_write()
     addresses = [host_and_port(address) for address in cluster.spec.zookeeper.connect.partition("/")[0].split(",")]

@@ -3,6 +3,7 @@
 import pytest
 
 from domain.zk_to_kraft.log_lines import Told
+from domain.zk_to_kraft.tree_digests import OTHER_TREE, other_tree_in
 from domain.zk_to_kraft.zookeeper_deaths import (
     LIVING_KINDS,
     SERVER_DEATHS,
@@ -192,3 +193,44 @@ def test_whom_a_member_that_serves_turns_away_it_says(kind: Told) -> None:
     assert found.quote in said
     assert turned_away_by((START, said, LOOKING.replace("08:26:36", "08:36:36"))) is None, "long over"
     assert turned_away_by((START, said, START)) is None, "said by the server before"
+
+
+OF_TREE = "(org.apache.zookeeper.server.DataTree)"
+FIRST_HEARD = "[2026-11-24 04:34:23,892] WARN Got zxid 0x200000001 expected 0x1 (org.apache.zookeeper.server.quorum.Learner)"
+DIFFERS = f"[2026-11-24 04:34:23,896] WARN Message:Digests are not matching. Value is Zxid. Value:8589934593 {OF_TREE}"
+DIFFERS_FIRST = (
+    "[2026-11-24 04:34:23,899] ERROR First digest mismatch on txn: 72059440496705536,0,8589934593,1795494863891,-10",
+    ", 5000",
+    ", expected digest is 2,461931170891",
+    f", actual digest is 563687502243,  {OF_TREE}",
+)
+LATER_HEARD = FIRST_HEARD.replace("0x200000001", "0x300000001")
+LATER_LEADS = (
+    "[2026-11-24 04:35:36,551] INFO Have quorum of supporters, sids: [[1, 2]]; starting up and setting last processed zxid: "
+    "0x300000000 (org.apache.zookeeper.server.quorum.Leader)"
+)
+STILL = "[2026-11-24 04:35:36,601] WARN [552 times] Message: Digests are not matching. Value is Zxid. Last value:{} " + OF_TREE
+OF_BEFORE, OF_NOW = STILL.format(8589935145), STILL.format(0x300000007)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_told"),
+    [
+        ((FIRST_HEARD, DIFFERS), True),
+        ((FIRST_HEARD, *DIFFERS_FIRST), True),
+        ((DIFFERS,), True),
+        ((FIRST_HEARD, DIFFERS, *DIFFERS_FIRST, OF_BEFORE), True),
+        ((FIRST_HEARD, DIFFERS, LATER_HEARD, OF_NOW), True),
+        ((FIRST_HEARD, DIFFERS, LATER_HEARD, OF_BEFORE), False),
+        ((FIRST_HEARD, DIFFERS, LATER_LEADS, OF_BEFORE), False),
+        ((FIRST_HEARD, DIFFERS, START), False),
+        ((FIRST_HEARD,), False),
+    ],
+    ids=["follows", "first", "far up", "goes on", "another leader too", "mended", "leads itself", "started anew", "alike"],
+)
+def test_a_member_with_another_tree_than_its_leader_says_so_as_long_as_it_follows_that_one(
+    lines: tuple[str, ...], *, is_told: bool
+) -> None:
+    found = other_tree_in((START, *lines))
+    assert (found is not None) is is_told
+    assert found is None or (found.told is OTHER_TREE and "igest" in found.quote)

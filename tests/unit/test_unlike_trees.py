@@ -1,0 +1,104 @@
+"""No node is restarted on the way forward while members of the ensemble have different trees."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from activities import member_trees
+from activities.member_trees import why_trees_differ
+from domain.cluster import NodeSpec, servers_in
+from domain.decisions import NodeStage
+from domain.errors import Transient
+from domain.observation import MigrationGauge
+from playground.fakes.cluster import FakeCluster
+from playground.fakes.hands import in_dual_write
+from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
+
+MODES = ("leader", "follower", "follower")
+DIFFER, AGREE = (30, 30, 28), (30, 30, 30)
+
+
+def tell(cluster: FakeCluster, counts: Sequence[int | None], zxids: Sequence[int] = (7, 7, 7)) -> None:
+    """`None`: does not answer."""
+    addresses = servers_in(cluster.spec.zookeeper.connect)
+    answer = cluster.ask
+
+    async def ask(server: str, word: str) -> str | None:
+        number = addresses.index(server)
+        if word != "srvr":
+            return await answer(server, word)
+        if counts[number] is None:
+            raise Transient("no answer")
+        return f"Outstanding: 0\nZxid: {zxids[number]:#x}\nMode: {MODES[number]}\nNode count: {counts[number]}\n"
+
+    cluster.ask = ask  # type: ignore[method-assign]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_trees, "PAUSE_SECONDS", 0.001)
+
+
+async def why(cluster: FakeCluster, stage: NodeStage, nodes: Sequence[NodeSpec] | None = None) -> str | None:
+    return await why_trees_differ(cluster.record(), nodes or cluster.spec.brokers[:1], stage, cluster, cluster)
+
+
+@pytest.mark.parametrize(
+    ("counts", "zxids", "is_told"),
+    [
+        (DIFFER, (7, 7, 7), True),
+        (AGREE, (7, 7, 7), False),
+        (DIFFER, (7, 8, 9), False),
+        ((30, None, 28), (7, 7, 7), True),
+        ((30, None, None), (7, 7, 7), False),
+        ((None, None, None), (7, 7, 7), False),
+    ],
+    ids=["differ", "agree", "not as far", "one is mute", "one tells", "nobody tells"],
+)
+async def test_a_broker_is_not_rolled_where_members_differ(
+    counts: Sequence[int | None], zxids: Sequence[int], *, is_told: bool
+) -> None:
+    cluster = FakeCluster()
+    tell(cluster, counts, zxids)
+    for stage in (NodeStage.MIGRATION, NodeStage.KRAFT):
+        told = await why(cluster, stage)
+        assert (told is not None) is is_told
+        assert not is_told or "has 28 znodes" in (told or "")
+
+
+async def test_a_controller_is_given_its_flag_back_whatever_zookeeper_has_and_is_not_finalized() -> None:
+    cluster = FakeCluster()
+    tell(cluster, DIFFER)
+    assert await why(cluster, NodeStage.MIGRATION, cluster.spec.controllers[:1]) is None
+    assert await why(cluster, NodeStage.KRAFT, cluster.spec.controllers[:1]) is not None
+
+
+async def test_once_the_log_is_final_nobody_needs_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = await in_dual_write()
+    tell(cluster, DIFFER)
+    assert await why(cluster, NodeStage.KRAFT) is not None
+    read = cluster.read
+
+    async def final(endpoint: Any) -> Any:
+        gauges = await read(endpoint)
+        return gauges.model_copy(update={"migration_gauge": MigrationGauge.POST_MIGRATION})
+
+    monkeypatch.setattr(cluster, "read", final)
+    assert await why(cluster, NodeStage.KRAFT) is None
+
+
+@pytest.mark.parametrize("counts", [DIFFER, AGREE], ids=["differ", "agree"])
+async def test_a_step_waits_for_members_that_differ(counts: Sequence[int]) -> None:
+    walk = Walk(LedgerInMemory(FakeCluster()), FakeCluster())
+    await walk.to("step", {"first": lambda step: is_roll(step, NodeStage.MIGRATION)})
+    await walk.to("step", {"roll": lambda step: is_roll(step, NodeStage.MIGRATION)})
+    before, request, _ = walk.found["roll"]
+    scene = Scene(before, walk.ledger, request)
+    cluster = scene.copy()
+    tell(cluster, counts)
+    name = cluster.spec.node_name(request.step.node)
+    restarts = cluster.restarts[name]
+    outcome = await scene.attempt(cluster, KillAfter())
+    assert ("different trees" in (outcome.blocked or "")) is (counts == DIFFER)
+    assert cluster.restarts[name] - restarts == (counts == AGREE)
