@@ -15,7 +15,7 @@ from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.running_lines import loading_in, silence_in, waiting_in
-from domain.zk_to_kraft.said import complaint_in, last_of
+from domain.zk_to_kraft.said import complaint_in, last_of, without_frames
 from domain.zk_to_kraft.situation import quorum_leader
 
 EXPLAINED_BY = {
@@ -118,11 +118,19 @@ def said_since_started(looked: Looked, view: NodeView) -> Sequence[str] | None:
 
 def _last_word(looked: Looked, node_id: int) -> str:
     lines = looked.hints.logs.get(node_id, ())
-    stamped = next((line for line in reversed(lines) if stamp_of(line) is not None), "")
-    age = age_of(stamped, looked.observation.ended_at)
+    age = _age_of_last(looked, node_id)
     ago = f", {age.total_seconds():.0f} s ago" if age is not None and age > SLOW else ""
     last = last_of(lines)
     return f". The last that it printed{ago}: {last}" if last else ""
+
+
+def _age_of_last(looked: Looked, node_id: int) -> timedelta | None:
+    """By its own time, which is not that of the line above it; where it has none, by its file's."""
+    output, now = looked.hints.outputs.get(looked.name(node_id)), looked.observation.ended_at
+    last = next((line for line in reversed(without_frames(looked.hints.logs.get(node_id, ()))) if line.strip()), "")
+    if stamp_of(last) is not None:
+        return age_of(last, now)
+    return now - output.changed_at if output is not None and output.changed_at is not None else None
 
 
 def _threads(looked: Looked, name: str) -> str:

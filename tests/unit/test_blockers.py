@@ -1311,6 +1311,27 @@ def test_a_cause_that_was_written_before_there_was_no_room_is_told() -> None:
     assert "all log dirs" in entry.observed
 
 
+@pytest.mark.parametrize(
+    ("below", "printed", "told"),
+    [
+        ((), None, "printed, 90 s ago: [2026-11-20 02:58:30,000]"),
+        ((), timedelta(seconds=30), "printed, 90 s ago: [2026-11-20 02:58:30,000]"),
+        (("Waiting for the vault",), timedelta(seconds=30), "printed, 30 s ago: Waiting"),
+        (("Waiting for the vault",), timedelta(seconds=3), "printed: Waiting"),
+        (("Waiting for the vault",), None, "printed: Waiting"),
+    ],
+)
+def test_of_a_line_without_a_time_the_one_above_tells_no_age(
+    below: tuple[str, ...], printed: timedelta | None, told: str
+) -> None:
+    seen = with_metrics(DUAL, 2, broker_state=2)
+    ended = seen.ended_at
+    lines = (f"[{ended - timedelta(seconds=90):%Y-%m-%d %H:%M:%S},000] INFO starting (kafka.server.KafkaServer)", *below)
+    output = NodeOutput(lines, changed_at=ended - printed if printed is not None else None)
+    (entry,) = found(seen, hints=Hints(logs={2: lines}, outputs={"broker-2": output}))
+    assert f"The last that it {told}" in entry.observed
+
+
 def test_who_is_traced_is_not_told_to_go_on_by_a_signal() -> None:
     (entry,) = found(silent(DUAL, 2, is_paused=True), hints=Hints(signs={"broker-2": signs_of(tracer="21247 (gdb)")}))
     assert "process 21247 (gdb) traces it" in entry.observed
