@@ -30,6 +30,7 @@ from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
+from domain.zk_to_kraft.owners import owned_by
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import situation_of
@@ -111,6 +112,7 @@ class Blocking:
             explained=tuple(sorted(explained)),
             unlooked=hints.silent,
             changed=changed_besides(looked, found),
+            troubled=tuple(sorted(owned_by(looked, {entry.object for entry in found}))),
         )
 
     async def _ruling(self, request: BlockersRequest, record: MigrationRecord) -> Ruling:

@@ -137,7 +137,8 @@ def _known(
         yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
-    yield from pending_tasks.of_tasks(run.tasks, now - ahead)
+    troubled = seen.troubled if seen is not None else ()
+    yield from pending_tasks.of_tasks([pending_tasks.but_for(task, troubled) for task in run.tasks], now - ahead)
     yield from pending_tasks.of_clock_here(ahead, now)
     yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:

@@ -1,12 +1,13 @@
 """Causes that lie in what Temporal says of tasks: who takes none, what is paused or put off, and clocks that disagree. Pure."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, PROGRAM_OF, SLOW_ACTIVITY, STEP_FAILING
 from domain.clocks import AHEAD, is_ahead, is_over
+from domain.cluster import at_one_of
 from domain.records import Event, Waiting
 from domain.vital_signs import Sign, signed
 
@@ -100,6 +101,12 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
         said = f". The attempt before failed: {task.error}" if task.error else ""
         entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}", task.due_at)
         yield signed(entry, task.signs, MOST_OBSERVED)
+
+
+def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:
+    """Without what only tells that others, who are in trouble by themselves, do not answer it. `troubled`: their addresses."""
+    kept = [sign for sign in task.signs if not sign.about or any(at_one_of(where, troubled) is None for where in sign.about)]
+    return replace(task, signs=tuple(kept))
 
 
 def is_untaken(task: PendingTask, now: datetime) -> bool:

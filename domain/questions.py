@@ -159,7 +159,8 @@ class BlockersRequest(Payload):
 
 class BlockersSeen(Payload):
     """What a look found. `explained`: the reasons of waits that need no other entry. `unlooked`: what could not be looked
-    up. `changed`: entries of machines on which something has changed, to be told beside one that is a trouble.
+    up. `changed`: entries of machines on which something has changed, to be told beside one that is a trouble. `troubled`: the
+    addresses of nodes and servers that have an entry.
     """
 
     observed_at: datetime
@@ -168,3 +169,4 @@ class BlockersSeen(Payload):
     explained: tuple[str, ...] = ()
     unlooked: tuple[str, ...] = ()
     changed: tuple[Blocker, ...] = ()
+    troubled: tuple[str, ...] = ()

@@ -114,13 +114,14 @@ def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> Vi
 @dataclass(frozen=True)
 class Sign:
     """What keeps a process from its work, and what to do. `is_slight`: of who is well it says nothing. `is_cure`: what an entry
-    would have one do besides is beside the point.
+    would have one do besides is beside the point. `about`: the addresses that it tells of, and nothing else.
     """
 
     observed: str
     fix: str
     is_slight: bool = False
     is_cure: bool = False
+    about: tuple[str, ...] = ()
 
 
 def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None) -> Blocker:
@@ -163,6 +164,7 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         yield Sign(
             f"what it sends to {', '.join(found[:4])} is not acknowledged",
             "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
+            about=signs.unheard,
         )
     if signs.unread >= MANY_UNREAD and runs:
         yield Sign(

@@ -1,29 +1,28 @@
 """What a node's machine says of its process, told with the entry that the node has already, or as one of its own. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
-from domain.cluster import servers_in
+from domain.cluster import at_one_of
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
 from domain.vital_signs import MANY_UNREAD, Sign, VitalSigns, bad_signs, of_askers, of_deafness, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
+from domain.zk_to_kraft.owners import listening, owned_by
 from domain.zk_to_kraft.stranded import stranded
 from domain.zk_to_kraft.taken_ports import signs_of_holders
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, SHUTTING_DOWN, lingering
 
 NO_CHANGE = MachineChanges(since=datetime.min.replace(tzinfo=UTC))
-LISTENERS = ("advertised.listeners", "listeners")
 
 
 def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
-    names, unanswered = dict(_addresses(looked)), {part.what for part in looked.observation.unanswered}
+    names, unanswered = dict(listening(looked)), {part.what for part in looked.observation.unanswered}
     signs = {
         name: (
             *_deafness(looked, name),
@@ -40,7 +39,9 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     nodes = {looked.name(node.id): node.id for node in looked.situation.nodes}
     alone = [name for name in signs if name in grave - told]
     own = [_own(looked, nodes[name]) if name in nodes else _cause(looked, name) for name in alone]
-    ours = tuple(bad_signs(looked.hints.own_signs, names)) if looked.hints.own_signs is not None else ()
+    ours, theirs = _own_signs(looked, names, {*told, *grave})
+    for name, sign in theirs:
+        signs[name] = (*signs.get(name, ()), *([sign] if name not in grave else []))
     if ours:
         signs[OURS] = ours
         own += [_cause(looked, OURS)] if OURS not in told and not all(sign.is_slight for sign in ours) else []
@@ -50,6 +51,27 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
         for about in (found.blocker.object,)
     ]
     return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
+
+
+def _own_signs(
+    looked: Looked, names: Mapping[str, str], troubled: Collection[str]
+) -> tuple[tuple[Sign, ...], list[tuple[str, Sign]]]:
+    """Of keeperless-activities; and of whom of the troubled, by name, it gets no acknowledgement: who hangs takes nothing."""
+    own = looked.hints.own_signs
+    if own is None:
+        return (), []
+    owners = owned_by(looked, troubled)
+    theirs = {where: owners[address] for where in own.unheard if (address := at_one_of(where, owners)) is not None}
+    ours = own.model_copy(update={"unheard": tuple(where for where in own.unheard if where not in theirs)})
+    return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(where)) for where, name in theirs.items()]
+
+
+def _deaf_to_us(where: str) -> Sign:
+    return Sign(
+        f"what {OURS} sends to it at {where} is not acknowledged",
+        f"It takes no connection there any more, or the way from the machine of {OURS} is shut: a firewall, a route, a machine "
+        "that is gone.",
+    )
 
 
 def _deafness(looked: Looked, name: str) -> Iterator[Sign]:
@@ -126,15 +148,3 @@ def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
     if not signs:
         return found
     return Cause(signed(found.blocker, signs), found.explains)
-
-
-def _addresses(looked: Looked) -> Iterator[tuple[str, str]]:
-    """`host:port` of nodes and of ZooKeeper's servers, with their names; a kernel knows only those that are numbers."""
-    for server in servers_in(looked.spec.zookeeper.connect):
-        yield server, "ZooKeeper"
-    for controller in looked.spec.controllers:
-        yield f"{controller.host}:{controller.port}", looked.name(controller.id)
-    for broker in looked.spec.brokers:
-        kept = looked.properties(broker.id)
-        for listener in ",".join(kept.get(name, "") for name in LISTENERS).split(","):
-            yield urlsplit(listener.strip()).netloc, looked.name(broker.id)

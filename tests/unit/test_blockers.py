@@ -28,6 +28,7 @@ from domain.observation import (
 from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.start_place import StartPlace, StartUnit
+from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, MemberFiles, Serving, Unwritten, settled
@@ -1352,6 +1353,30 @@ def test_what_our_own_machine_says_is_an_entry() -> None:
     entries = found(seen, hints=Hints(own_signs=signs_of(tracked=(100, 100))))
     assert keys(entries) == [("part-unknown", "broker-1"), ("machine", "keeperless-activities")]
     assert "nf_conntrack" in entries[1].observed
+
+
+def metrics_address(node_id: int) -> str:
+    return SPEC.node(node_id).metrics.url.split("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_told"), [(signs_of(), True), (signs_of(unaccepted=((9092, 17, ""),)), False), (signs_of(unread=1), True)]
+)
+def test_who_hangs_and_acknowledges_nothing_is_no_trouble_of_our_own_machine(theirs: VitalSigns, *, is_told: bool) -> None:
+    """A JVM that a debugger holds accepts nobody: its queue is full, and its kernel lets who knocks wait."""
+    own = signs_of(unheard=(metrics_address(2),))
+    entries = found(silent(DUAL, 2), hints=Hints(signs={"broker-2": theirs}, own_signs=own))
+    assert keys(entries) == [("part-unknown", "broker-2")]
+    assert (f"what keeperless-activities sends to it at {metrics_address(2)}" in entries[0].observed) is is_told
+
+
+def test_what_nobody_in_trouble_owns_is_unheard_of_by_our_own_machine() -> None:
+    own = signs_of(unheard=(metrics_address(2), "10.9.9.9:5432"))
+    entries = found(silent(DUAL, 2), hints=Hints(own_signs=own))
+    assert keys(entries) == [("part-unknown", "broker-2"), ("machine", "keeperless-activities")]
+    assert "what it sends to 10.9.9.9:5432 is not acknowledged" in entries[1].observed
+    (entry,) = found(DUAL, hints=Hints(own_signs=signs_of(unheard=(metrics_address(2),))))
+    assert entry.object == "keeperless-activities"
 
 
 def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:

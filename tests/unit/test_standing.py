@@ -9,7 +9,7 @@ import pytest
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
-from domain.pending_tasks import PendingTask, of_clock, of_clock_here, of_tasks, of_work
+from domain.pending_tasks import PendingTask, but_for, of_clock, of_clock_here, of_tasks, of_work
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -311,6 +311,20 @@ def test_a_task_that_is_not_given_to_who_asks_for_it_misses_no_worker() -> None:
     assert "although 7@h (heard 3 s ago) asks for tasks on task queue cluster, and is not given it" in entry.observed
     assert "`temporal activity reset -w 'w' -a '8' --restore-original-options`" in entry.fix
     assert "Start" not in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("troubled", "is_told"),
+    [((), True), (("10.0.0.9:7071",), True), (("10.0.0.1:7071",), False), (("broker-1.example:7071",), False)],
+)
+def test_a_worker_is_not_kept_by_a_node_in_trouble_that_acknowledges_nothing(
+    troubled: tuple[str, ...], *, is_told: bool
+) -> None:
+    unheard = Sign("what it sends to 10.0.0.1:7071 is not acknowledged", "-", about=("10.0.0.1:7071",))
+    taken = task(TaskQueue.WATCH, 1, taken_at=NOW, worker="7@h", heard_at=NOW, signs=(unheard,))
+    assert of(but_for(taken, troubled)) == ([("machine", "keeperless-activities")] if is_told else [])
+    full = Sign("its control group has 9 threads", "-")
+    assert but_for(replace(taken, signs=(unheard, full)), ("10.0.0.1:7071",)).signs[-1] == full
 
 
 def a_command(**more: Any) -> Command:
