@@ -18,6 +18,7 @@ from activities.ports.nodes import NodeDriver, NodeDrivers
 from activities.ports.stores import ArtefactStore, Ledger
 from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
+from activities.standbys import with_standbys
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec, Role, shown
@@ -85,6 +86,7 @@ async def observe(
         nodes=tuple(nodes),
         unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
     )
+    observation = await with_standbys(observation, cluster.spec, ports.metrics)
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 

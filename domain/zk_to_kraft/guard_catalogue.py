@@ -96,10 +96,13 @@ CATALOGUE: tuple[Guard, ...] = (
         "One active controller, and an absent gauge is unknown",
         "The controller counts that says it is active and that raft names as leader. A gauge that is absent or -1 says that a "
         "controller boots, never that all is well. Before the copy each must have registered as well, by the active one's log: "
-        "a registration that got lost is never sent again (KAFKA-20247), and the copy would wait for it for ever.",
+        "a registration that got lost is never sent again (KAFKA-20247), and the copy would wait for it for ever. A standby is "
+        "caught up that has within a second what the leader had when it was looked at, but for 20 records: so steady writes "
+        "make none seem behind.",
         (
             f"{SITUATION}:quorum_leader",
             f"{SITUATION}:_is_caught_up",
+            "activities.standbys:with_standbys",
             f"{SITUATION}:_quorum_state",
             "activities.suspects:with_suspects",
         ),

@@ -27,7 +27,8 @@ from domain.zk_to_kraft.modes import (
 )
 
 MAX_STANDBY_LAG = 20
-"""Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum."""
+"""Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum. Where much
+is written, one that follows is looked at again until it has what the leader had (`activities.standbys`)."""
 
 
 class QuorumState(StrEnum):
@@ -239,8 +240,22 @@ def _is_caught_up(node: NodeView, leader: QuorumLeader | None) -> bool:
         return False
     if node.metrics.migration_gauge in {None, MigrationGauge.BOOTING}:
         return False
-    ends = (leader.metrics.raft_log_end, node.metrics.raft_log_end)
-    return ends[0] is not None and ends[1] is not None and ends[0] - ends[1] <= MAX_STANDBY_LAG
+    lag = _lag(node.metrics, leader)
+    return lag is not None and lag <= MAX_STANDBY_LAG
+
+
+def is_behind(node: NodeView, leader: QuorumLeader) -> bool:
+    """It follows the leader, and seems to have too little of its log."""
+    if node.metrics is None or node.metrics.raft_leader != leader.id:
+        return False
+    lag = _lag(node.metrics, leader)
+    return lag is not None and lag > MAX_STANDBY_LAG
+
+
+def _lag(metrics: NodeMetrics, leader: QuorumLeader) -> int | None:
+    """Records that the leader had when it was looked at, and this one has not."""
+    ends = (leader.metrics.raft_log_end, metrics.raft_log_end)
+    return ends[0] - ends[1] if ends[0] is not None and ends[1] is not None else None
 
 
 def _quorum_state(
