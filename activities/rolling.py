@@ -2,8 +2,8 @@
 run any number of times.
 
     1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
-       then what it needs to start again is looked at (`startable`), and its configuration management is paused, and proven to
-       be (`configuration_management`)
+       then what it needs to start again is looked at (`startable`), of a controller whether the others are reached
+       (`remaining_quorum`), and its configuration management is paused, and proven to be (`configuration_management`)
     2. archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
        and where the policy asks for it, begin to measure how long clients wait (`pauses`)
@@ -50,7 +50,9 @@ from activities.member_trees import why_trees_differ
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
 from activities.pauses import PauseMeter
+from activities.ports.kafka import Listeners
 from activities.proving import Proof, Rolled, prove
+from activities.remaining_quorum import why_no_quorum_would_stay
 from activities.startable import why_not_startable
 from activities.stops import does_not_stop
 from activities.together import all_of
@@ -69,8 +71,8 @@ LEFT_OUT = (
 class Rolling:
     """The activity that restarts nodes."""
 
-    def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+    def __init__(self, ports: Ports, listeners: Listeners) -> None:
+        self._ports, self._listeners = ports, listeners
 
     @activity.defn(name=ActivityName.ROLL_NODE)
     async def roll_node(self, request: StepRequest) -> StepOutcome:
@@ -107,6 +109,7 @@ class Rolling:
             return [], differ
         blocked, looked_at = await self._look_again(request)
         blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
+        blocked = blocked or await self._why_no_quorum(request, targets)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
@@ -129,6 +132,13 @@ class Rolling:
         marked = await resume_roll(request, target, mark, self._ports)
         await self._write(request, target, marked, None)
         return await self._restart(request, target, marked, None)
+
+    async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""
+        spec = targets[0].cluster.spec
+        asked = [t for t in targets if spec.role(t.node.id) is Role.CONTROLLER and request.step.stage is NodeStage.KRAFT]
+        running = [t.node.id for t in asked if (await t.driver.process()).is_running]
+        return await why_no_quorum_would_stay(spec, running, self._listeners) if running else None
 
     async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Why a node's configuration management would write its file back; nothing has been written yet."""

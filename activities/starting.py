@@ -10,7 +10,7 @@
 `fail_over`: the active controller is restarted, so that another one takes over and writes what ZooKeeper lacks.
 
     1. look again: dual write is dead and no hazard is known: a failover would cure it; and where KRaft has its claim,
-       the offset in /migration stands still                                          (else: blocked, nothing touched)
+       the offset in /migration stands still; and a majority of the others is reached  (else: blocked, nothing touched)
     2. write the mark: which process ran
     3. stop the process that the mark names, and no other; start, if nothing has been started since
     4. prove: an active controller, the log in MIGRATION, dual write current, k looks in a row
@@ -32,8 +32,10 @@ from activities.heartbeat import heartbeating
 from activities.last_words import last_words
 from activities.node_files import read_mark, sha256_of, write_mark
 from activities.observe import Ports, observe
+from activities.ports.kafka import Listeners
 from activities.ports.nodes import FileContent
 from activities.quorum_log import open_log, read_on
+from activities.remaining_quorum import why_no_quorum_would_stay
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.sessions import session
 from activities.startable import why_not_startable
@@ -52,9 +54,9 @@ from domain.zk_to_kraft.situation import DualWrite, QuorumState, situation_of
 class Starting:
     """The activities that start controllers."""
 
-    def __init__(self, ports: Ports, standing_seconds: float = 2.0) -> None:
+    def __init__(self, ports: Ports, listeners: Listeners, standing_seconds: float = 2.0) -> None:
         """`standing_seconds`: how long dual write has to write nothing to count as dead. What lives writes twice a second."""
-        self._ports, self._standing_seconds = ports, standing_seconds
+        self._ports, self._listeners, self._standing_seconds = ports, listeners, standing_seconds
 
     @activity.defn(name=ActivityName.START_NODE)
     async def start_node(self, request: StepRequest) -> StepOutcome:
@@ -97,6 +99,7 @@ class Starting:
                 blocked = (
                     await why_not_this_step(request, self._ports)
                     or await why_not_startable(cluster, [member.node], request.step.stage, request.policy, self._ports)
+                    or await why_no_quorum_would_stay(cluster.spec, (member.node.id,), self._listeners)
                     or await self._why_not_standing(cluster)
                 )
                 if blocked is not None:

@@ -225,8 +225,8 @@ class Field:
         ports = replace(self.ports, drivers=drivers, zookeepers=zookeepers)
         activity = {
             StepAction.LEAVE_KRAFT: Leaving(ports, TcpListeners()).leave_kraft,
-            StepAction.FAIL_OVER: Starting(ports).fail_over,
-            StepAction.START_NODE: Starting(ports).start_node,
+            StepAction.FAIL_OVER: Starting(ports, TcpListeners()).fail_over,
+            StepAction.START_NODE: Starting(ports, TcpListeners()).start_node,
             StepAction.WIPE: Wiping(ports).wipe_kraft,
         }[action]
         outcome: StepOutcome = await ActivityEnvironment().run(activity, request)

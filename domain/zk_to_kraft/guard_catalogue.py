@@ -87,9 +87,15 @@ CATALOGUE: tuple[Guard, ...] = (
     Guard(
         "GF06",
         "No controller restarts without a majority of others",
-        "The others that are caught up are a majority of all; the active controller comes last.",
-        (f"{GUARDS}:is_quorum_healthy_without", f"{FORWARD}:_controllers", f"{FORWARD}:_finalize"),
-        (WaitReason.QUORUM_TOO_THIN,),
+        "The others that are caught up are a majority of all; the active controller comes last. Right before, their listeners "
+        "are knocked at: one that follows, and accepts nobody, can neither vote nor be followed.",
+        (
+            f"{GUARDS}:is_quorum_healthy_without",
+            f"{FORWARD}:_controllers",
+            f"{FORWARD}:_finalize",
+            "activities.remaining_quorum:why_no_quorum_would_stay",
+        ),
+        (WaitReason.QUORUM_TOO_THIN, "step-failing"),
     ),
     Guard(
         "GF07",

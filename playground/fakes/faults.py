@@ -22,6 +22,8 @@ class Faults:
     unreachable_hosts: set[str] = field(default_factory=set)
     """By name, from every node."""
     silent_metrics: set[int] = field(default_factory=set)
+    unreached: set[int] = field(default_factory=set)
+    """Controllers whose listener accepts nobody, as behind a firewall: they follow all the same."""
     dies_at_start: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The process prints these lines and is gone at once."""
     ignores_stop: set[int] = field(default_factory=set)

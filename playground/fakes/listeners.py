@@ -14,6 +14,8 @@ class FakeListeners:
 
     async def is_answering(self, host: str, port: int) -> bool:
         node = next(c for c in self._cluster.spec.controllers if (c.host, c.port) == (host, port))
+        if node.id in self._cluster.faults.unreached:
+            return False
         if node.id in self.strangers or self._cluster.nodes[node.id].process is not None:
             return True
         self.lingering -= 1

@@ -27,6 +27,7 @@ from domain.records import ClusterRecord, Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.listeners import FakeListeners
 from tests.unit.fake_way_back import leave_kraft, order, start_node, wipe
 
 POLICY = MigrationPolicy(poll_interval=timedelta(microseconds=1), stable_samples=2, restart_deadline=timedelta(seconds=20))
@@ -98,7 +99,7 @@ class Scene:
             artefacts=FakeArtefacts(),
         )
         activity = {
-            StepAction.ROLL_NODE: Rolling(ports).roll_node,
+            StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
             StepAction.PROVISION_CONTROLLER: Provisioning(ports).provision_controller,
             StepAction.TRY_CANARIES: Canaries(ports).try_canaries,
             StepAction.REMOVE_CANARIES: Canaries(ports).remove_canaries,

@@ -68,9 +68,9 @@ async def attempt(
     activity = {
         StepAction.LEAVE_KRAFT: Leaving(ports, FakeListeners(cluster, strangers, lingering), pace).leave_kraft,
         StepAction.WIPE: Wiping(ports).wipe_kraft,
-        StepAction.START_NODE: Starting(ports).start_node,
-        StepAction.FAIL_OVER: Starting(ports, standing_seconds=0.01).fail_over,
-        StepAction.ROLL_NODE: Rolling(ports).roll_node,
+        StepAction.START_NODE: Starting(ports, FakeListeners(cluster)).start_node,
+        StepAction.FAIL_OVER: Starting(ports, FakeListeners(cluster), standing_seconds=0.01).fail_over,
+        StepAction.ROLL_NODE: Rolling(ports, FakeListeners(cluster)).roll_node,
     }[request.step.action]
     outcome: StepOutcome = await ActivityEnvironment().run(activity, request)
     return outcome

@@ -11,6 +11,7 @@ from domain.contracts import StepOutcome
 from domain.decisions import NodeStage, Step, Wait, WaitReason
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.listeners import FakeListeners
 from playground.fakes.spec import fake_spec
 from tests.unit.fake_walk import POLICY, LedgerInMemory, Walk, is_roll
 
@@ -61,7 +62,7 @@ async def roll(walk: Walk, point: str, victim: int) -> tuple[StepOutcome, Walk, 
         FakeArtefacts(),
     )
     begun = time.monotonic()
-    outcome: StepOutcome = await ActivityEnvironment().run(Rolling(ports).roll_node, request)
+    outcome: StepOutcome = await ActivityEnvironment().run(Rolling(ports, FakeListeners(other.cluster)).roll_node, request)
     return outcome, other, time.monotonic() - begun
 
 

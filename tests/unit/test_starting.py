@@ -157,6 +157,16 @@ async def test_a_failover_cures_dual_write(walk: Walk) -> None:
     assert (await next_step(walk)).step.action is StepAction.LEAVE_KRAFT
 
 
+async def test_no_failover_while_another_controller_is_not_reached(walk: Walk) -> None:
+    """It follows by all of its gauges, and could neither vote nor be followed."""
+    request = await dead(walk)
+    unreached = next(c.id for c in walk.cluster.spec.controllers if c.id != request.step.node)
+    walk.cluster.faults.unreached = {unreached}
+    outcome = await attempt(walk, request)
+    assert f"{walk.cluster.spec.node_name(unreached)} at " in (outcome.blocked or "")
+    assert not outcome.did_restart
+
+
 async def test_a_dual_write_that_moves_is_not_dead(walk: Walk) -> None:
     """Far behind, with gauges that look well, and on its way: a restart would help nobody."""
     request = await dead(walk)

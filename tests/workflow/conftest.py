@@ -238,11 +238,11 @@ class World:
         effects = [
             looking.assess,
             Provisioning(self.ports).provision_controller,
-            Rolling(self.ports).roll_node,
+            Rolling(self.ports, NobodyElse()).roll_node,
             Canaries(self.ports).try_canaries,
             Canaries(self.ports).remove_canaries,
-            Starting(self.ports).start_node,
-            Starting(self.ports).fail_over,
+            Starting(self.ports, NobodyElse()).start_node,
+            Starting(self.ports, NobodyElse()).fail_over,
             Leaving(self.ports, NobodyElse(), WindowPace(poll=0.01, watch=0.05)).leave_kraft,
             Wiping(self.ports).wipe_kraft,
             ConfigurationManaging(self.ports).release_configuration,
@@ -383,7 +383,7 @@ class World:
             policy=self.policy_of_leading,
         )
         is_new = step.action is StepAction.PROVISION_CONTROLLER
-        activity = Provisioning(self.ports).provision_controller if is_new else Rolling(self.ports).roll_node
+        activity = Provisioning(self.ports).provision_controller if is_new else Rolling(self.ports, NobodyElse()).roll_node
         outcome = await ActivityEnvironment().run(activity, asked)
         assert outcome.is_done, outcome.blocked
 
