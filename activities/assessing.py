@@ -22,7 +22,7 @@ from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, T
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
-from domain.records import ClusterRecord, CommandKind
+from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
@@ -192,13 +192,6 @@ async def _is_held(request: AssessRequest | StepRequest, ports: Ports) -> bool:
             raise
         activity.logger.warning("a step of the way back is taken although the ledger does not answer: %s", error)
         return False
-
-
-HOLDING = frozenset({CommandKind.HOLD, CommandKind.REJECT})
-"""These count from the moment at which they are written."""
-
-LIFTING = frozenset({CommandKind.RESUME, CommandKind.ROLLBACK})
-"""These count once the migration has applied them: before it knows that it is held, what it had decided is not wanted."""
 
 
 async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:

@@ -97,7 +97,7 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
     asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
-    known = [*_known(record, seen, run, events, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
+    known = [*_known(record, seen, run, events, commands, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     unlooked = list(seen.unlooked) if seen is not None else []
@@ -130,11 +130,12 @@ def _known(
     seen: BlockersSeen | None,
     run: RunSeen,
     events: Sequence[Event],
+    commands: Sequence[Command],
     now: datetime,
     ahead: timedelta,
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
-        yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events)
+        yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events, commands)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
     troubled = seen.troubled if seen is not None else ()

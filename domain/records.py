@@ -56,6 +56,13 @@ class CommandKind(StrEnum):
     ROLLBACK = "rollback"
 
 
+HOLDING = frozenset({CommandKind.HOLD, CommandKind.REJECT})
+"""These count from the moment at which they are written."""
+
+LIFTING = frozenset({CommandKind.RESUME, CommandKind.ROLLBACK})
+"""These count once the migration has applied them: before it knows that it is held, what it had decided is not wanted."""
+
+
 class Command(Record):
     """What a person asked for. Written before it is sent; `consumed_at` is set by the first irreversible effect.
 

@@ -10,7 +10,7 @@ from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERV
 from domain.clocks import is_over
 from domain.decisions import StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
-from domain.records import Command, Event, MigrationRecord, MigrationState, Waiting
+from domain.records import HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
@@ -29,6 +29,7 @@ UNLIMITED = (
     "the same: limit.blobSize.error (2 MB), limit.historySize.error (50 MB), limit.historyCount.error (51200), "
     "limit.mutableStateSize.error (8 MB), each with its .warn. "
 )
+ASKED = "Do not ask again: it goes on by itself. If it lasts, the other entries say what keeps it."
 SURVEYED = ("survey", "look at ", "settings of ", "log directories")
 """Parts that only the look before the start asks for: the look that explains a wait knows nothing of them."""
 
@@ -73,8 +74,12 @@ def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
     )
 
 
-def of_waiting(record: MigrationRecord, explained: frozenset[str] | None, blocked: Sequence[Event]) -> Iterator[Blocker]:
-    """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look."""
+def of_waiting(
+    record: MigrationRecord, explained: frozenset[str] | None, blocked: Sequence[Event], commands: Sequence[Command] = ()
+) -> Iterator[Blocker]:
+    """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look.
+    `commands`: what people have asked for, which it may not have told yet.
+    """
     waiting = record.progress.waiting
     if waiting is None:
         return
@@ -83,7 +88,7 @@ def of_waiting(record: MigrationRecord, explained: frozenset[str] | None, blocke
     if waiting.reason == APPROVAL:
         yield _approval(record, waiting)
     elif waiting.reason == WaitReason.HELD:
-        yield _held(waiting, blocked)
+        yield _held(waiting, blocked, _lifting(commands, waiting.since))
     elif not is_known:
         yield blocker(
             waiting.reason,
@@ -109,17 +114,30 @@ def _approval(record: MigrationRecord, waiting: Waiting) -> Blocker:
     )
 
 
-def _held(waiting: Waiting, events: Sequence[Event]) -> Blocker:
-    """By whom, as the migration itself tells it: a person, or ourselves after an error that trying again cannot mend."""
+def _lifting(commands: Sequence[Command], since: datetime) -> Command | None:
+    """The order that ends a hold of then, if it is the newest."""
+    orders = [c for c in commands if c.kind in {*HOLDING, *LIFTING} and c.refused_because is None and c.at > since]
+    return orders[-1] if orders and orders[-1].kind in LIFTING else None
+
+
+def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) -> Blocker:
+    """By whom, as the migration itself tells it: a person, or ourselves after an error that trying again cannot mend.
+    `lifting`: what ends it, and is not to be seen in what the migration has told last.
+    """
     holds = [event for event in events if event.kind == "held"]
     has_failed = bool(holds) and "error" in holds[-1].data
     mend = "Mend what is named, then resume it, or ask for a rollback" if has_failed else "Resume it when ready"
+    asked, is_taken = "", lifting is not None and lifting.delivered_at is not None
+    if lifting is not None:
+        taken = "has taken that, and told nothing since" if is_taken else "has not taken that yet"
+        asked = f". {lifting.by} has asked for {lifting.kind} at {lifting.at:%H:%M:%S} UTC, and the migration {taken}"
+    way = f"{mend}: POST /migrations/{{id}}/resume or /rollback."
     return blocker(
         WaitReason.HELD,
         "the migration",
-        observed=waiting.detail or "it is held, and nobody has said why",
+        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{asked}",
         expected="nobody holds it",
-        fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{mend}: POST /migrations/{{id}}/resume or /rollback.",
+        fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{way if lifting is None else ASKED}",
         since=waiting.since,
     )
 

@@ -123,6 +123,15 @@ class Board:
         self.gate = None
         self._progress = self._progress.model_copy(update={"intent": self._orders.intent})
 
+    def note_resume(self) -> None:
+        """The hold is over now, whatever is in the way: only a look tells that, and it may take long."""
+        if self.waiting is None or self.waiting.reason != WaitReason.HELD or not self._is_progress_known:
+            return
+        self._show_waiting(None)
+        state = MigrationState.REVERTING if self._orders.intent is Intent.REVERT else MigrationState.RUNNING
+        self._show(self._progress.model_copy(update={"state": state, "waiting": None}))
+        self._outbox.send_soon()
+
     def note_start(self, step: Step, number: int, nodes: tuple[str, ...]) -> None:
         """One event for each node, as of its end."""
         for node in nodes:

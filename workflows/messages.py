@@ -130,6 +130,7 @@ class Messages:
         self._orders.remember(command_id)
         self._orders.resume()
         self._outbox.tell("resumed", {"by": message.by, "reason": message.reason})
+        self._board.note_resume()
         return "resumed"
 
     # --- the way back ----------------------------------------------------------------------------------------------
@@ -161,6 +162,7 @@ class Messages:
             self._board.note_turn()
             if self._orders.holds == holds:
                 self._orders.resume()
+                self._board.note_resume()
             losses = list(order.accepted_losses)
             self._outbox.tell("rollback-accepted", {**told, "losses": losses, "command": order.command_id})
             self._outbox.send_soon()

@@ -1,7 +1,7 @@
 """What no look at a cluster finds: holds, gates, refused steps, orders that nobody takes, and who of us is missing."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -73,6 +73,47 @@ def test_a_hold_is_told_with_who_and_since_when() -> None:
     failed = event("held", by="keeperless", reason="roll: no", error="Unsafe")
     (entry,) = of_waiting(record, frozenset(), (failed,))
     assert entry.fix.startswith("Mend what is named")
+
+
+def a_command(**more: Any) -> Command:
+    given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
+    return Command(**(given | more))
+
+
+def held_since(minutes: float) -> MigrationRecord:
+    since = NOW - timedelta(minutes=minutes)
+    held = waiting(WaitReason.HELD, detail="held by anna: lunch", for_people=True).model_copy(update={"since": since})
+    return a_migration(MigrationState.HELD, waiting=held)
+
+
+def ordered(kind: CommandKind, minutes: float, **more: Any) -> Command:
+    return a_command(kind=kind, at=NOW - timedelta(minutes=minutes), **more)
+
+
+@pytest.mark.parametrize(
+    ("delivered", "told"), [(None, "has not taken that yet"), (NOW, "has taken that, and told nothing since")]
+)
+@pytest.mark.parametrize("kind", [CommandKind.RESUME, CommandKind.ROLLBACK])
+def test_a_hold_that_somebody_has_asked_to_end_says_so(kind: CommandKind, delivered: datetime | None, told: str) -> None:
+    (entry,) = of_waiting(held_since(9), frozenset(), (), (ordered(kind, 2, delivered_at=delivered),))
+    assert entry.observed == f"held by anna: lunch. anna has asked for {kind} at 02:58:00 UTC, and the migration {told}"
+    assert entry.fix.startswith("Do not ask again")
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (),
+        (ordered(CommandKind.RESUME, 20, delivered_at=NOW),),
+        (ordered(CommandKind.RESUME, 2, refused_because="no"),),
+        (ordered(CommandKind.RESUME, 2, delivered_at=NOW), ordered(CommandKind.HOLD, 1)),
+        (ordered(CommandKind.RESUME, 2, delivered_at=NOW), ordered(CommandKind.REJECT, 1, delivered_at=NOW)),
+    ],
+    ids=["none", "before the hold", "refused", "held again", "rejected"],
+)
+def test_a_hold_that_no_resume_has_ended_is_told(commands: tuple[Command, ...]) -> None:
+    (entry,) = of_waiting(held_since(9), frozenset(), (), commands)
+    assert (entry.observed, entry.fix.startswith("Resume it")) == ("held by anna: lunch", True)
 
 
 def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
@@ -325,11 +366,6 @@ def test_a_worker_is_not_kept_by_a_node_in_trouble_that_acknowledges_nothing(
     assert of(but_for(taken, troubled)) == ([("machine", "keeperless-activities")] if is_told else [])
     full = Sign("its control group has 9 threads", "-")
     assert but_for(replace(taken, signs=(unheard, full)), ("10.0.0.1:7071",)).signs[-1] == full
-
-
-def a_command(**more: Any) -> Command:
-    given = {"id": "1", "migration_id": "m1", "kind": CommandKind.RESUME, "by": "anna", "via": "api", "at": AN_HOUR_AGO}
-    return Command(**(given | more))
 
 
 def test_an_order_that_nobody_takes_is_told() -> None:

@@ -81,6 +81,29 @@ async def test_a_held_migration_shows_why_and_cannot_be_held_twice_nor_resumed_t
     assert progress.waiting.for_people
 
 
+async def test_a_hold_is_over_as_soon_as_it_is_resumed_however_long_the_look_takes(small: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin(is_held=True)
+    await small.until_waiting("held")
+    pause = small.kafka.pause("view")
+    await small.resume()
+    await pause.is_reached.wait()
+
+    async def running() -> Any:
+        found = await small.progress()
+        return found if found.state == "running" else None
+
+    progress = await small.until(running)
+    assert (progress.waiting, progress.phase, len(progress.nodes)) == (None, "SOAK", 4)
+    assert [event.data["by"] for event in await small.events("resumed")] == ["olga"]
+    await small.hold("lunch")
+    small.kafka.release("view")
+    assert (await small.until_waiting("held")).waiting.detail == "held by olga: lunch"
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
 async def test_messages_around_the_end_of_a_phase_are_not_lost(small: Any, ledger_is_down: Exception) -> None:
     """The ledger is slow just when a run hands over to the next; a hold and a resume and a hold come in that moment."""
     await small.lead_to(Phase.DUAL_WRITE)
