@@ -258,11 +258,18 @@ async def _look(
 
 
 async def _unwritable(wiring: Wiring, record: MigrationRecord, now: datetime) -> Blocker | None:
-    """What can be read may still be locked by somebody, or be a standby's. A migration that is held would not find out."""
-    try:
-        await wiring.ledger.prove_writable(record.id)
-    except LedgerUnavailable as error:
-        return _of_ledger(error, "migrations can write down what they do", now)
+    """What can be read may still be locked by somebody, or be a standby's. A migration that is held would not find out.
+
+    Asked twice: where much is written, or the machine is busy, a lock that is kept for a moment is no trouble.
+    """
+    for is_last in (False, True):
+        try:
+            await wiring.ledger.prove_writable(record.id)
+        except LedgerUnavailable as error:
+            if is_last:
+                return _of_ledger(error, "migrations can write down what they do", now)
+        else:
+            break
     return None
 
 

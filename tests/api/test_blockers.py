@@ -828,6 +828,19 @@ async def test_a_ledger_that_nobody_can_write_is_told_although_the_migration_is_
 
 
 @pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize("ledger_timeouts", [LEDGER_TIMEOUTS], ids=["as in production"])
+async def test_a_lock_that_is_let_go_within_a_moment_is_no_trouble(api: Any, tmp_path: Path) -> None:
+    """As on a machine that is busy: whoever writes holds it for longer than a call of the API waits."""
+    migration_id = await migrating(api)
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asked = asyncio.create_task(blockers(api, migration_id))
+        await asyncio.sleep(LEDGER_TIMEOUTS.lock.total_seconds() + 0.4)
+        other.execute("ROLLBACK")
+        assert keys(await asked) == [("node-down", "broker-2")]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
 async def test_a_ledger_that_is_damaged_is_the_answer(
     api: Any, expect_problem: Expect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
