@@ -74,7 +74,8 @@ class Blocking:
         observation = _as_seen_before(observation, cluster.spec, slow)
         situation = situation_of(observation, cluster.spec, request.policy)
         hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
-        return _without(slow, self._told(request, record, ruling, cluster, observation, hints))
+        awaited = [part for part in slow if part.what != "kafka" or _is_each_answering(hints)]
+        return _without(awaited, self._told(request, record, ruling, cluster, observation, hints))
 
     async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
         with all_within(OBSERVATION_SECONDS):
@@ -145,6 +146,11 @@ def _slow(request: BlockersRequest, record: MigrationRecord, observation: Observ
     return [part for part in observation.unanswered if part.is_cut_short and part.what in names]
 
 
+def _is_each_answering(hints: Hints) -> bool:
+    """By itself: then Kafka as a whole takes its time, and no broker stands still."""
+    return bool(hints.asked) and not any(asked.why for asked in hints.asked.values())
+
+
 def _as_seen_before(observation: Observation, spec: ClusterSpec, slow: Iterable[Unanswered]) -> Observation:
     """Configuration management that runs again would be what the migration waits for."""
     late = {part.what for part in slow}
@@ -161,6 +167,7 @@ def _without(slow: Iterable[Unanswered], seen: BlockersSeen) -> BlockersSeen:
     return seen.model_copy(
         update={
             "blockers": tuple(entry for entry in seen.blockers if (entry.code, entry.object) not in hidden),
+            "late": tuple(entry for entry in seen.blockers if (entry.code, entry.object) in hidden),
             "unlooked": (*seen.unlooked, *words),
         }
     )

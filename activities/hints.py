@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from activities.addresses import Given, given_addresses, knock, unheard_addresses, unresolved_names, written_addresses
+from activities.brokers_asked import ask_brokers, is_kafka_mute
 from activities.busy_clients import busy_clients
 from activities.forgotten_topics import forgotten_topics
 from activities.in_time import all_within, in_time
@@ -34,7 +35,7 @@ from domain.node_output import NodeOutput
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Hints, Serving, Unwritten, settled
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Asked, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
@@ -43,6 +44,10 @@ from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registra
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
+
+Reached = tuple[Addresses, Addresses, dict[int, Asked]]
+"""At which of their addresses nobody reaches brokers that run, which of them somebody has set in ZooKeeper, and what each
+broker answers."""
 
 Outputs = dict[int, NodeOutput]
 ServerLogs = dict[str, tuple[str, ...]]
@@ -116,7 +121,7 @@ class Hinting:
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
         outputs, server_logs, taken = said
         seen, ours, of_servers, metadata, deaf, unresolved = seen_there
-        shut, (unheard, set_dynamically), seen_of_deaf = deaf
+        shut, (unheard, set_dynamically, asked), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
@@ -130,6 +135,7 @@ class Hinting:
             unresolved=unresolved,
             unheard=unheard,
             set_dynamically=set_dynamically,
+            asked=asked,
             signs=machines.signs,
             places=machines.places,
             holders=taken,
@@ -205,15 +211,16 @@ class Hinting:
         situation: Situation,
         but: Container[int],
         silent: list[str],
-    ) -> tuple[frozenset[str], tuple[Addresses, Addresses], MachinesSeen]:
-        """Who is not reached at what is his (`_shut`, `_addresses`), and what their machines say."""
-        shut, (unheard, set_dynamically) = await asyncio.gather(
+    ) -> tuple[frozenset[str], Reached, MachinesSeen]:
+        """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there, and what their machines say."""
+        shut, reached = await asyncio.gather(
             self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
         )
-        deaf = {*unheard, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
-        asked = [i for i in deaf if i not in but and is_watchable(observation, i)]
-        seen = await self._machines.of_nodes(migration_id, cluster, observation, asked, (), silent)
-        return shut, (unheard, set_dynamically), seen
+        deaf = {*reached[0], *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
+        deaf.update([broker_id for broker_id, asked in reached[2].items() if asked.why][:MOST_LAGGING])
+        watched = [i for i in deaf if i not in but and is_watchable(observation, i)]
+        seen = await self._machines.of_nodes(migration_id, cluster, observation, watched, (), silent)
+        return shut, reached, seen
 
     async def _set_in_zookeeper(
         self, migration_id: str, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
@@ -242,12 +249,11 @@ class Hinting:
 
     async def _addresses(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> tuple[Addresses, Addresses]:
-        """Where Kafka is silent or replicas lag: at which of their addresses nobody reaches brokers that run, and which of
-        them somebody has set in ZooKeeper."""
+    ) -> Reached:
+        """Where Kafka is silent or replicas lag."""
         kafka = observation.kafka
         if kafka is not None and not kafka.under_replicated:
-            return {}, {}
+            return {}, {}, {}
         running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
         given = Given()
         if observation.zookeeper is not None:
@@ -259,7 +265,12 @@ class Hinting:
             for broker_id in running
         }
         set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        return await unheard_addresses(addresses, self._listeners, silent), set_there
+        is_mute = is_kafka_mute(observation)
+        unheard, asked = await asyncio.gather(
+            unheard_addresses(addresses, self._listeners, silent),
+            ask_brokers(self._ports.kafka, cluster, addresses if is_mute else {}, silent),
+        )
+        return unheard, set_there, asked
 
     async def _given(self, cluster: ClusterRecord, broker_ids: list[int]) -> Given:
         async with session(self._ports.zookeepers, cluster) as tree:

@@ -100,6 +100,7 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     known = [*_known(record, seen, run, events, commands, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
+    found = found or [*(seen.late if seen is not None else ())]
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
         found = [*standing.of_machines(machines, looker.by, now), *found]

@@ -294,6 +294,11 @@ joins the others again and keeps its own tree (ZOOKEEPER-3911, ZOOKEEPER-2832). 
 as many znodes by chance, are told where the members' logs can be read (`output_file`): who differs from its leader says so
 there, at once or within a quarter of an hour after an election (`Digests are not matching`). Whose tree is right no log says.
 
+Where Kafka as a whole gives no answer in time, each broker that runs is asked by itself, for next to nothing, at its listener
+for clients: one that takes connections and answers no request keeps all the rest from an answer. Which one that is is told,
+with those that do answer, and its machine is asked. Where all answer, it is the whole that takes long: an entry only where
+there is no other.
+
 Where an address gives no answer it is told what it does: its name is not resolved, which is an entry of keeperless-activities'
 machine; no TLS comes about, and why; it refuses our login; another program answers, or another node's gauges; its page takes
 too long. Of our own parts it is told as well where keeperless-activities asks for tasks on machines of several names, where it

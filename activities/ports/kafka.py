@@ -89,6 +89,10 @@ class KafkaAdmin(Protocol):
 
     async def view(self, cluster: ClusterRecord) -> KafkaView: ...
 
+    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
+        """Ask who is at this address, and nobody else, for the least that a broker answers. `Transient` where no answer comes
+        in so many seconds, with what it does instead, as a clause."""
+
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         """Those of every broker that is alive, with whether the broker has given one up."""
 

@@ -9,6 +9,7 @@ from domain.blocker import Blocker, blocker
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
 from domain.decisions import WaitReason
+from domain.errors import Obstacle
 from domain.machine_notes import MachineChanges
 from domain.node_output import NodeOutput
 from domain.observation import NodeView, Observation, Suspect
@@ -81,6 +82,15 @@ class Unwritten:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """One broker, asked by itself, and at which address. `why`: what it does in place of an answer; `None` where it answers."""
+
+    address: str
+    why: str | None = None
+    obstacle: Obstacle | None = None
+
+
+@dataclass(frozen=True)
 class Hints:
     """What is looked up only for people, because no decision needs it.
 
@@ -93,7 +103,8 @@ class Hints:
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
     us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
-    set in ZooKeeper in place of those in its file. `forgotten`: topics that brokers serve and ZooKeeper has not got.
+    set in ZooKeeper in place of those in its file. `asked`: by broker id, where Kafka as a whole gives no answer.
+    `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
     `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
@@ -117,6 +128,7 @@ class Hints:
     unresolved: Mapping[str, str] = field(default_factory=dict)
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    asked: Mapping[int, Asked] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
     forgotten: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

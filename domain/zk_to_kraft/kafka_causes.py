@@ -1,6 +1,6 @@
 """Why Kafka does not answer as a whole: an address where nobody listens, a refusal, brokers that disagree or are not listed."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
@@ -117,6 +117,8 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
         yield ours
     elif told.broker_id not in {None, *looked.absent_brokers} and told.obstacle in AT_ONE_BROKER:
         yield _of_one(looked, told, AT_ONE_BROKER[told.obstacle])
+    elif mute := _mute(looked, unheard):
+        yield from (_of_mute(looked, broker_id) for broker_id in mute)
     elif looked.absent_brokers or unheard:
         return
     elif shut:
@@ -133,6 +135,55 @@ def _about(looked: Looked, told: Unanswered) -> str:
     return looked.broker_name(told.broker_id) if told.broker_id is not None else "kafka"
 
 
+def _mute(looked: Looked, unheard: Collection[int]) -> list[int]:
+    """Brokers that do not answer, though asked by themselves, where another one does. Of who is silent in all nothing more is
+    told than that."""
+    asked = looked.hints.asked
+    if all(found.why for found in asked.values()):
+        return []
+    return [i for i, found in asked.items() if found.why and i not in looked.absent_brokers and i not in unheard]
+
+
+def _of_mute(looked: Looked, broker_id: int) -> Cause:
+    asked = looked.hints.asked[broker_id]
+    well = [looked.name(i) for i, found in looked.hints.asked.items() if not found.why]
+    expected, fix = "every broker answers", _mended(looked, broker_id)
+    if asked.obstacle in AT_ONE_BROKER:
+        expected, fix = AT_ONE_BROKER[asked.obstacle]
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        looked.name(broker_id),
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"asked by itself at {asked.address}, {asked.why}; {some(well)} answer{'s' * (len(well) == 1)}. Kafka as a "
+        f"whole gives no answer because of it{complaints(looked, broker_id)}",
+        expected=expected,
+        fix=fix,
+    )
+
+
+def _mended(looked: Looked, broker_id: int) -> str:
+    name = looked.name(broker_id)
+    return (
+        f"Look what {name} stands in: its threads (`jstack PID`, twice within seconds), its log, its heap and the pauses of "
+        "its garbage collector, its disks; NetworkProcessorAvgIdlePercent and RequestHandlerAvgIdlePercent near 0 mean that it "
+        "has no thread left for requests, and `ss -tn` there shows connections whose Recv-Q it does not read. Clients of the "
+        f"partitions that it leads wait as well. If nothing else helps, {restart_of(looked, broker_id)}: while it is "
+        "registered, nobody leads in its place."
+    )
+
+
+def _each_by_itself(looked: Looked) -> str:
+    """Where all are alike."""
+    asked = looked.hints.asked
+    if not asked:
+        return ""
+    if not any(found.why for found in asked.values()):
+        return f". Asked by itself, each of {some([looked.name(i) for i in asked])} answers"
+    silent = [f"{looked.name(i)} at {found.address}: {found.why}" for i, found in asked.items() if found.why]
+    return f". Asked by itself, {'none answers' if len(silent) == len(asked) else 'not every one answers'}: {some(silent)}"
+
+
 def _late(looked: Looked, told: Unanswered) -> Cause:
     brokers = [b.id for b in looked.spec.brokers]
     said = [(i, found) for i in brokers for found in found_in(looked.hints.logs.get(i, ()), (TOO_MANY_CONNECTIONS,))][:1]
@@ -141,7 +192,7 @@ def _late(looked: Looked, told: Unanswered) -> Cause:
         looked,
         WaitReason.PART_UNKNOWN,
         _about(looked, told),
-        observed=told.in_words + (names or complaints(looked, *brokers)),
+        observed=told.in_words + _each_by_itself(looked) + (names or complaints(looked, *brokers)),
         expected=said[0][1].told.expected if said else "the brokers answer at kafka.bootstrap_servers",
         fix=said[0][1].told.fix if said else LATE,
     )

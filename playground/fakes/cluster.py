@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from domain.canaries import is_reserved
 from domain.cluster import ClusterSpec, MetricsEndpoint, NodeSpec
-from domain.errors import Transient
+from domain.errors import Obstacle, Transient
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
@@ -59,6 +59,8 @@ class FakeCluster:
         """How many records a partition has; none by default."""
         self.compacted: set[str] = set()
         self.groups: tuple[GroupOffset, ...] = ()
+        self.asked_alone: list[str] = []
+        """Addresses at which a broker was asked by itself."""
         self.deleted_topics: list[str] = []
         """Topics that clients had, and that whoever is in charge now knows nothing of."""
         self.metadata_log: Callable[[int], bytes] | None = None
@@ -177,9 +179,18 @@ class FakeCluster:
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()
         serving = self.serving()
-        if self.faults.silent_kafka or not serving:
+        if self.faults.silent_kafka or self.faults.mute_brokers or not serving:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
         return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync(), self.leaders.of)
+
+    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
+        self.asked_alone.append(address)
+        broker_id = next(broker.id for broker in self.spec.brokers if f"{broker.host}:9092" == address)
+        if self.nodes[broker_id].process is None:
+            raise Transient("it accepts no connection within 1 s")
+        if self.faults.silent_kafka or broker_id in self.faults.mute_brokers or broker_id not in self.serving():
+            words = f"it takes our connection, and answers no request within {seconds:g} s"
+            raise Transient(words, obstacle=Obstacle.LATE)
 
     async def open_client(self, cluster: ClusterRecord) -> FakeClient:
         self._answer_or_silence(cluster)

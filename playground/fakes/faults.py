@@ -9,6 +9,8 @@ class Faults:
 
     silent_zookeeper: bool = False
     silent_kafka: bool = False
+    mute_brokers: set[int] = field(default_factory=set)
+    """They take connections, and answer no request on them; all else of them is well."""
     silent_nodes: set[int] = field(default_factory=set)
     """The node's driver: files and process."""
     silent_servers: set[str] = field(default_factory=set)

@@ -62,6 +62,7 @@ OWN_NAMESPACE = str(Path("/proc/self/ns/pid").readlink())
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
 DOWN = blocker("node-down", "broker-2", observed="it does not run", expected="it runs", fix="start it", since=NOW)
 CHANGED = blocker("machine", "broker-3", observed="mount /data: rw → ro", expected="-", fix="look", since=NOW)
+LATE = blocker("part-unknown", "kafka", observed="no answer within 5 s", expected="-", fix="wait", since=NOW)
 HELD = Waiting(reason="held", means="-", since=NOW, detail="held by anna: lunch", for_people=True)
 NODE_DOWN = Waiting(reason="node-down", means="Start it.", since=NOW, objects=("broker-2",))
 
@@ -74,13 +75,14 @@ async def find_blockers(request: BlockersRequest) -> BlockersSeen:
         raise ValueError("secret=hunter2")
     if request.policy.stable_samples == 9:
         await asyncio.Event().wait()
-    found = () if "broker-2" in request.in_hand else (DOWN,)
+    found = () if "broker-2" in request.in_hand or request.policy.stable_samples == 6 else (DOWN,)
     return BlockersSeen(
         observed_at=NOW,
         phase="SOAK",
         blockers=found,
         explained=("node-down",) if found else (),
         unlooked=("log of broker-1: no",),
+        late=(LATE,) if request.policy.stable_samples == 6 else (),
         changed=(CHANGED,) if request.policy.stable_samples == 4 else (),
     )
 
@@ -132,6 +134,15 @@ async def test_a_look_and_what_the_ledger_knows_are_one_answer(api: Any) -> None
     assert (answer["state"], answer["phase"], answer["observed_at"]) == ("held", "SOAK", "2026-03-01T03:00:07Z")
     assert answer["unlooked"] == ["log of broker-1: no"]
     assert await api.event_kinds(migration_id) == ["call-accepted"], "looking is no event"
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_what_only_the_look_had_no_time_for_is_told_where_nothing_else_is(api: Any) -> None:
+    migration_id = await migrating(api, stable_samples=6)
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    assert keys(await blockers(api, migration_id)) == [("held", "the migration")]
+    await shown(api, migration_id, MigrationState.RUNNING)
+    assert keys(await blockers(api, migration_id)) == [("part-unknown", "kafka")]
 
 
 @pytest.mark.usefixtures("watcher", "worker")

@@ -157,6 +157,16 @@ async def test_a_dead_broker_shows_until_its_replicas_are_back(subject: Subject)
     assert (healthy.broker_ids, healthy.under_replicated, healthy.offline) == ((1, 2), (), ())
 
 
+async def test_each_broker_answers_by_itself_as_long_as_it_runs(subject: Subject) -> None:
+    first, second = subject.record.spec.kafka.bootstrap_servers
+    for address in (first, second):
+        await subject.admin.ask_broker(subject.record, address, 2.0)
+    await subject.stop()
+    await subject.admin.ask_broker(subject.record, first, 2.0)
+    with pytest.raises(Transient, match="it accepts no connection"):
+        await subject.admin.ask_broker(subject.record, second, 2.0)
+
+
 async def test_who_shares_partitions_is_told_whether_they_run_or_not(subject: Subject) -> None:
     """Four of the six partitions have both brokers."""
     shared = (await subject.view()).shared

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from kafka.errors import InvalidReceiveError, KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
+from kafka.errors import (
+    InvalidReceiveError,
+    KafkaConnectionError,
+    KafkaError,
+    RequestTimedOutError,
+    SaslAuthenticationFailedError,
+)
 
 from activities.adapters import kafka_admin
 from activities.adapters.kafka_admin.connections import Client, is_anybody_there
@@ -151,6 +157,7 @@ def failed(error: KafkaError, cause: Exception | None = None) -> KafkaError:
         (InvalidReceiveError(), Obstacle.TLS, "security.protocol"),
         (SaslAuthenticationFailedError("Invalid username"), Obstacle.FORBIDDEN, "Invalid username"),
         (KafkaConnectionError("Connection closed"), Obstacle.LATE, "closes our connection"),
+        (RequestTimedOutError("Request timed out after 5000 ms"), Obstacle.LATE, "gives no answer in time"),
     ],
 )
 def test_what_one_broker_alone_does_to_us_names_that_broker(

@@ -26,7 +26,7 @@ from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
-from domain.errors import OtherLedger
+from domain.errors import NotLetIn, OtherLedger
 from domain.metadata_log import RecordType
 from domain.observation import Unanswered
 from domain.policy import MigrationPolicy
@@ -41,6 +41,7 @@ from playground.fakes.hands import in_dual_write, provision, roll
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.node import FakeDriver
+from playground.fakes.spec import fake_spec
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
@@ -108,9 +109,9 @@ class Servers:
 class Knocked:
     """`Listeners`: Kafka is at its listeners, but for those that are `shut`."""
 
-    def __init__(self, shut: str | set[str] = "", unresolved: str = "") -> None:
+    def __init__(self, shut: str | set[str] = "", unresolved: str = "", brokers: int = 3) -> None:
         self._unresolved = unresolved
-        spec = FakeCluster().record().spec
+        spec = fake_spec(brokers=brokers)
         controllers = (f"{c.host}:{c.port}" for c in spec.controllers)
         kafka = {*controllers, *(f"{b.host}:9092" for b in spec.brokers), *spec.kafka.bootstrap_servers}
         self._places = kafka - ({shut} if isinstance(shut, str) else shut)
@@ -199,17 +200,75 @@ async def test_what_only_this_look_had_no_time_for_holds_nothing_up(
 ) -> None:
     """A large cluster, far away: the migration's own looks wait longer for it."""
     cluster = await in_dual_write()
-
-    async def slow(_: object) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(cluster, "view", slow)
-    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
+    hang(cluster, monkeypatch)
     seen = await found(cluster, progress)
     assert (("part-unknown", "kafka") in keys(seen)) is is_told
     assert any(part.startswith("kafka: no answer within") for part in seen.unlooked) is not is_told
     if is_told:
         assert "less time than the migration's own" in seen.blockers[0].observed
+
+
+@pytest.mark.parametrize("state", [MigrationState.WAITING, MigrationState.HELD])
+async def test_a_broker_that_answers_no_request_is_named_where_all_of_kafka_is_late(
+    state: MigrationState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the migration waits for: no longer look would end."""
+    cluster = await in_dual_write()
+    cluster.faults.mute_brokers = {2}
+    machine = cluster.nodes[2].machine
+    machine.signs["unread"] = 4
+    file = machine.read(cluster.spec.node(2).properties_file)
+    assert file is not None
+    machine.write(
+        cluster.spec.node(2).properties_file, text_file(file.content.decode() + "\nqueued.max.request.bytes=20971520\n")
+    )
+    hang(cluster, monkeypatch)
+    waiting = WAITS_FOR_REPLICAS if state is MigrationState.WAITING else None
+    seen = await found(cluster, Progress(state=state, waiting=waiting))
+    (entry,) = (entry for entry in seen.blockers if entry.code == "part-unknown")
+    assert (entry.object, "broker-2:9092" in entry.observed) == ("broker-2", True)
+    assert "broker-1, broker-3 answer" in entry.observed
+    assert "queued.max.request.bytes=20971520" in entry.observed
+    assert not any(part.startswith("kafka:") for part in seen.unlooked)
+
+
+def hang(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(cluster, "view", slow)
+    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
+
+
+async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the API, which knows what else there is."""
+    cluster = await in_dual_write()
+    hang(cluster, monkeypatch)
+    seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS))
+    assert (keys(seen), [(entry.code, entry.object) for entry in seen.late]) == ([], [("part-unknown", "kafka")])
+    assert "each of broker-1, broker-2, broker-3 answers" in seen.late[0].observed
+
+
+async def test_no_broker_is_asked_by_itself_where_kafka_answers_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = await in_dual_write()
+    await found(cluster)
+    assert cluster.asked_alone == []
+
+    async def refused(_: object) -> None:
+        raise NotLetIn("wrong password")
+
+    monkeypatch.setattr(cluster, "view", refused)
+    assert keys(await found(cluster)) == [("part-unknown", "kafka client_properties")]
+    assert cluster.asked_alone == []
+
+
+async def test_of_many_brokers_the_one_that_does_not_answer_has_its_machine_asked() -> None:
+    cluster = await in_dual_write(FakeCluster(fake_spec(brokers=8)))
+    cluster.faults.mute_brokers = {8}
+    cluster.nodes[8].machine.signs["stuck_threads"] = 4
+    seen = await found(cluster, listeners=Knocked(brokers=8))
+    assert keys(seen) == [("part-unknown", "broker-8")]
+    assert "4 of its threads wait in the kernel" in seen.blockers[0].observed
 
 
 async def test_configuration_management_that_only_this_look_had_no_time_for_counts_as_it_was() -> None:

@@ -9,9 +9,20 @@ from domain.errors import Obstacle
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked, Serving
+from domain.zk_to_kraft.causes import Asked, Hints, Looked, Serving
 from domain.zk_to_kraft.situation import situation_of
-from tests.unit.conftest import CONNECT, Point, cluster_spec, observation, stopped, with_kafka, with_part, with_zookeeper
+from tests.unit.conftest import (
+    CONNECT,
+    Point,
+    cluster_spec,
+    observation,
+    signs_of,
+    stopped,
+    with_file,
+    with_kafka,
+    with_part,
+    with_zookeeper,
+)
 
 SPEC = cluster_spec()
 POLICY = MigrationPolicy()
@@ -113,6 +124,54 @@ def test_where_brokers_answer_too_late_their_logs_are_asked_why() -> None:
     (entry,) = entries(silent(DUAL), logs={2: (f"[2026-11-20 03:00:00,000] {MANY}".replace("INFO Rejected", "WARN Left"),)})
     assert "The last complaint in the log of broker-2" in entry.observed
     assert "RequestHandlerAvgIdlePercent" in entry.fix
+
+
+MUTE = Asked("127.0.0.1:9094", "it takes our connection, and answers no request within 2 s", Obstacle.LATE)
+WELL = Asked("127.0.0.1:9093")
+
+
+@pytest.mark.parametrize("about", [{"is_cut_short": True}, {"broker_id": 2, "obstacle": Obstacle.LATE}])
+def test_the_one_broker_that_does_not_answer_is_named_with_those_that_do(about: dict[str, object]) -> None:
+    (entry,) = entries(silent(DUAL, "no answer within 5 s", **about), asked={1: WELL, 2: MUTE, 3: WELL})
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert entry.observed.startswith(
+        "asked by itself at 127.0.0.1:9094, it takes our connection, and answers no request within 2 s; broker-1, "
+        "broker-3 answer"
+    )
+    assert "restart broker-2 once its partitions can spare it" in entry.fix
+
+
+def test_what_the_machine_says_of_the_one_that_does_not_answer_stands_in_its_entry() -> None:
+    asked = {1: WELL, 2: MUTE, 3: WELL}
+    seen = with_file(silent(DUAL), 2, "broker.id=2\nqueued.max.request.bytes=20971520\n", None)
+    found = entries(seen, asked=asked, signs={"broker-2": signs_of(unread=4, on_cpu=0.1)})
+    entry = next(entry for entry in found if entry.code == "part-unknown")
+    assert (entry.object, "queued.max.request.bytes=20971520" in entry.observed) == ("broker-2", True)
+    assert entry.fix.startswith("Find whose request does not come to its end")
+    assert not [entry for entry in found if entry.code == "machine"]
+
+
+def test_a_broker_that_lets_us_not_in_alone_is_told_what_it_has_that_the_others_have_not() -> None:
+    asked = {1: WELL, 2: Asked("127.0.0.1:9094", "no TLS comes about (certificate has expired)", Obstacle.TLS)}
+    (entry,) = entries(silent(DUAL), asked=asked)
+    assert (entry.object, "openssl s_client" in entry.fix) == ("broker-2", True)
+
+
+def test_where_none_answers_or_each_does_no_broker_is_blamed() -> None:
+    (entry,) = entries(silent(DUAL), asked=dict.fromkeys((1, 2, 3), MUTE))
+    assert (entry.object, "Asked by itself, none answers: broker-1 at 127.0.0.1:9094: it takes" in entry.observed) == (
+        "kafka",
+        True,
+    )
+    (entry,) = entries(silent(DUAL), asked=dict.fromkeys((1, 2, 3), WELL))
+    assert (entry.object, "each of broker-1, broker-2, broker-3 answers" in entry.observed) == ("kafka", True)
+
+
+def test_of_a_broker_that_is_dead_or_is_not_reached_no_more_is_told_and_no_less_of_another() -> None:
+    gone, mute = Asked("127.0.0.1:9095", "it accepts no connection within 1 s"), {1: WELL, 2: MUTE}
+    assert [entry.object for entry in entries(dead(silent(DUAL), 3), asked=mute)] == ["broker-3", "broker-2"]
+    found = entries(silent(DUAL), asked=mute | {3: gone}, unheard={3: ("127.0.0.1:9095",)})
+    assert [entry.object for entry in found] == ["broker-3", "broker-2"]
 
 
 def test_a_broker_that_is_not_ours_to_know_is_named_all_the_same() -> None:

@@ -5,6 +5,7 @@ between two views, and every broker that the answer lists must itself name the s
 """
 
 import asyncio
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from activities.adapters.kafka_admin.clients import RequestingClient
 from activities.adapters.kafka_admin.connections import (
+    ANYBODY_THERE_SECONDS,
     CLEANUP,
     ELECTIONS_BATCH,
     OFFSETS_BATCH,
@@ -31,7 +33,7 @@ from activities.ports.stores import SecretStore
 from activities.reaching import Unresolved
 from domain.canaries import is_reserved
 from domain.cluster import KafkaClientSpec
-from domain.errors import BrokerApart
+from domain.errors import BrokerApart, Obstacle, Transient
 from domain.observation import KafkaView
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
@@ -54,6 +56,25 @@ class BrokerAdmin:
 
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         return await asyncio.to_thread(self._view, cluster.spec.kafka)
+
+    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
+        await asyncio.to_thread(self._ask_broker, cluster.spec.kafka, address, seconds)
+
+    def _ask_broker(self, spec: KafkaClientSpec, address: str, seconds: float) -> None:
+        settings, until = settings_of(spec, self._secrets), time.monotonic() + seconds
+        if not is_anybody_there(address):
+            raise Transient(f"it accepts no connection within {ANYBODY_THERE_SECONDS:g} s")
+        client = Client(address, settings, seconds)
+        try:
+            client.ask()
+        except KafkaError as error:
+            if time.monotonic() >= until:
+                words = f"it takes our connection, and answers no request within {seconds:g} s"
+                raise Transient(words, obstacle=Obstacle.LATE) from error
+            obstacle, words = obstacle_at_one(error)
+            raise Transient(words or f"it answers with an error ({type(error).__name__})", obstacle=obstacle) from error
+        finally:
+            client.close()
 
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)

@@ -22,6 +22,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     NodeNotReadyError,
     PreferredLeaderNotAvailableError,
+    RequestTimedOutError,
     SaslAuthenticationFailedError,
     TopicAuthorizationFailedError,
     UnknownError,
@@ -90,6 +91,21 @@ class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has n
             raise
 
 
+class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]
+    """Gives up in time who takes a connection, and begins no TLS: kafka-python waits for that without end."""
+
+    async def handshake(self, timeout_at: float | None = None) -> None:
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at)
+            else:
+                return
+
+
 class NoConnection(KafkaError):  # type: ignore[misc]  # kafka-python has no types
     """Files of ours, TLS or the protocol do not fit: no next try will do better."""
 
@@ -130,12 +146,15 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
         sock = await create_connection(self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at)
         configs = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
         try:
-            transport = KafkaSSLTransport(self._net, sock, host=node.host, **configs)
+            transport = _TlsTransport(self._net, sock, host=node.host, **configs)
         except BaseException:
             sock.close()
             raise
         try:
-            await transport.handshake()
+            await transport.handshake(timeout_at)
+        except KafkaTimeoutError as error:
+            transport.abort(error)
+            raise
         except Exception as error:
             transport.abort(error)
             raise KafkaConnectionError(f"TLS: {error}") from error
@@ -152,8 +171,12 @@ WORDS: dict[type[KafkaError], str] = {
     KafkaConnectionError: "closes our connection, or cannot be reached",
     NodeNotReadyError: "takes our connection, and gives no answer on it",
     KafkaTimeoutError: "gives no answer in time",
+    RequestTimedOutError: "gives no answer in time",
 }
 """What errors of kafka-python mean, where their names do not say it."""
+
+LATE = frozenset({KafkaConnectionError, NodeNotReadyError, KafkaTimeoutError, RequestTimedOutError})
+"""Of those that one broker need not share with the others."""
 
 DIRECTLY = "direct://"
 """Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
@@ -181,6 +204,16 @@ class Client:
     def open(self) -> None:
         self._net.start()
         self._manager.bootstrap(self._limit)
+
+    def ask(self) -> None:
+        """Our server, and once only, unlike `open`: for the brokers that it knows, though that may be none."""
+        self._net.start()
+        self._manager.run(self._asked)
+
+    async def _asked(self) -> None:
+        (server,) = self._manager.cluster.bootstrap_brokers()
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        await self._manager.wait_for(self._manager.send(request, server.node_id), self._limit)
 
     def close(self) -> None:
         self._manager.close()
@@ -347,7 +380,7 @@ def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
         return Obstacle.TLS, "it does not speak security.protocol of client_properties"
     if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
         return Obstacle.FORBIDDEN, f"it does not take our login ({error})"
-    if type(error) in {KafkaConnectionError, NodeNotReadyError, KafkaTimeoutError}:
+    if type(error) in LATE:
         return Obstacle.LATE, f"it {WORDS[type(error)]}"
     return None, ""
 
