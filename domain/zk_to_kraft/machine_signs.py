@@ -24,13 +24,7 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
     """The causes. A node that has a bad sign is named with it: in what is told of that node already, with the fix first."""
     names, unanswered = dict(listening(looked)), {part.what for part in looked.observation.unanswered}
     signs = {
-        name: (
-            *_deafness(looked, name),
-            *_of_request_memory(looked, name, found),
-            *moved(found),
-            *bad_signs(found, names),
-            *(of_askers(found) if f"metrics of {name}" in unanswered else ()),
-        )
+        name: (*_of_node(looked, name, found, names), *(of_askers(found) if f"metrics of {name}" in unanswered else ()))
         for name, found in looked.hints.signs.items()
     }
     signs |= {name: (*signs.get(name, ()), sign) for name, sign in stranded(looked)}
@@ -51,6 +45,14 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
         for about in (found.blocker.object,)
     ]
     return [_with_changes(found, looked.hints.changes.get(found.blocker.object)) for found in told_of]
+
+
+def _of_node(looked: Looked, name: str, signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    yield from _deafness(looked, name)
+    memory = tuple(_of_request_memory(looked, name, signs))
+    yield from memory
+    yield from moved(signs)
+    yield from bad_signs(signs.model_copy(update={"unread": 0}) if memory else signs, names)
 
 
 def _own_signs(

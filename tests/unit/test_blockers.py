@@ -1280,6 +1280,7 @@ def test_a_broker_whose_memory_for_requests_is_used_up(most: str, unread: int, *
     seen = with_file(HYBRID, 2, f"broker.id=2\nqueued.max.request.bytes={most}\n", None)
     entries = found(seen, hints=Hints(signs={"broker-2": signs_of(unread=unread, on_cpu=0.1)}))
     assert any("queued.max.request.bytes=20971520" in one.observed for one in entries) is is_told
+    assert not is_told or not any("has not read for a second" in one.observed for one in entries), "once is enough"
     assert all(one.object == "broker-2" for one in entries if "queued" in one.observed)
     as_a_whole = signs_of(unread=unread, on_cpu=0.1, unaccepted=((9092, 8, ""),))
     assert not any("queued.max" in one.observed for one in found(seen, hints=Hints(signs={"broker-2": as_a_whole})))
