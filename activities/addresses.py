@@ -11,7 +11,7 @@ from typing import Any
 
 from activities.in_time import in_time
 from activities.poison import BROKER_CONFIGS
-from activities.ports.kafka import Listeners
+from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.zookeeper import Znode, ZooKeeperTree
 from activities.zookeeper_view import BROKER_IDS
 from domain.cluster import ClusterSpec, NodeSpec, addresses_of, host_and_port, host_of, servers_in
@@ -70,8 +70,8 @@ async def knock(listeners: Listeners, address: str, silent: list[str]) -> bool:
     return await in_time(f"a knock at {address}", lambda: listeners.is_answering(*host_and_port(address)), silent, default=True)
 
 
-async def unresolved_names(spec: ClusterSpec, listeners: Listeners) -> dict[str, str]:
-    """Of all that the specification has, with the reason."""
+async def names_of(spec: ClusterSpec, listeners: Listeners) -> dict[str, LookedUp]:
+    """All that the specification has, looked up on this machine."""
     addresses = [
         *(node.metrics.url for node in spec.nodes),
         *(f"{controller.host}:{controller.port}" for controller in spec.controllers),
@@ -79,8 +79,8 @@ async def unresolved_names(spec: ClusterSpec, listeners: Listeners) -> dict[str,
         *servers_in(spec.zookeeper.connect),
     ]
     names = sorted({host_of(address) for address in addresses})
-    answers = await asyncio.gather(*(listeners.why_unresolved(name) for name in names))
-    return {name: why for name, why in zip(names, answers, strict=True) if why is not None}
+    answers = await asyncio.gather(*(listeners.look_up(name) for name in names))
+    return dict(zip(names, answers, strict=True))
 
 
 def _known(broker_ids: Sequence[int], found: Sequence[Addresses]) -> dict[int, Addresses]:

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from activities.addresses import Given, given_addresses, knock, unheard_addresses, unresolved_names, written_addresses
+from activities.addresses import Given, given_addresses, knock, names_of, unheard_addresses, written_addresses
 from activities.brokers_asked import ask_brokers, is_kafka_mute
 from activities.busy_clients import busy_clients
 from activities.forgotten_topics import forgotten_topics
@@ -112,7 +112,7 @@ class Hinting:
                 self._machines.of_servers(*theirs, servers, silent),
                 self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
                 self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
-                unresolved_names(cluster.spec, self._listeners),
+                names_of(cluster.spec, self._listeners),
             )
             inside = asyncio.gather(
                 member_files(self._members, cluster.spec.zookeeper, servers, silent),
@@ -120,7 +120,7 @@ class Hinting:
             )
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
         outputs, server_logs, taken = said
-        seen, ours, of_servers, metadata, deaf, unresolved = seen_there
+        seen, ours, of_servers, metadata, deaf, names = seen_there
         shut, (unheard, set_dynamically, asked), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
@@ -132,7 +132,8 @@ class Hinting:
             server_logs=server_logs,
             server_files=server_files,
             shut=shut,
-            unresolved=unresolved,
+            unresolved={name: found.why_not for name, found in names.items() if found.why_not is not None},
+            numbers={name: found.numbers for name, found in names.items()},
             unheard=unheard,
             set_dynamically=set_dynamically,
             asked=asked,

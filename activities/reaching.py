@@ -8,6 +8,7 @@ import re
 import socket
 import ssl
 import time
+from dataclasses import dataclass
 
 from domain.errors import Obstacle, Transient
 
@@ -32,26 +33,34 @@ class Unresolved(Transient):
         self.words = words
 
 
-async def resolve(host: str, seconds: float) -> float:
-    """How long it took. `Unresolved`, also where no answer came in time; `Transient` where nobody was free to ask."""
+@dataclass(frozen=True)
+class Resolved:
+    """`seconds`: how long it took."""
+
+    seconds: float
+    numbers: tuple[str, ...]
+
+
+async def resolve(host: str, seconds: float) -> Resolved:
+    """`Unresolved`, also where no answer came in time; `Transient` where nobody was free to ask."""
     if _is_address(host):
-        return 0.0
+        return Resolved(0.0, (host,))
     begun: list[float] = []
 
-    def ask() -> None:
+    def ask() -> tuple[str, ...]:
         begun.append(time.monotonic())
-        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return tuple({str(place[0]) for *_, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)})
 
     try:
         async with asyncio.timeout(seconds):
-            await asyncio.to_thread(ask)
+            numbers = await asyncio.to_thread(ask)
     except TimeoutError as error:
         if not begun:
             raise Transient(f"{NO_THREAD} within {seconds:g} s to resolve {host}", obstacle=Obstacle.OURS) from error
         raise Unresolved(host, f"no answer within {seconds:g} s") from error
     except (socket.gaierror, UnicodeError) as error:
         raise Unresolved(host, words_of(error)) from error
-    return time.monotonic() - begun[0]
+    return Resolved(time.monotonic() - begun[0], numbers)
 
 
 def own_fault(error: OSError, where: str) -> Transient | None:

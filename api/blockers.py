@@ -136,7 +136,8 @@ def _known(
     ahead: timedelta,
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
-        yield from standing.of_waiting(record, frozenset(seen.explained) if seen is not None else None, events, commands)
+        explained = frozenset(seen.explained) if seen is not None else None
+        yield from standing.of_waiting(record, explained, events, now, commands)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, run.ended, record, now)
     troubled = seen.troubled if seen is not None else ()

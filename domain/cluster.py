@@ -5,9 +5,7 @@ Paths are paths on the node itself. Credentials are references (`env:NAME`, `fil
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from enum import StrEnum
-from ipaddress import ip_address
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -163,22 +161,6 @@ def host_of(address: str) -> str:
     """Of `host:port`, or of a URL; in small letters, as names are alike in both."""
     host = urlsplit(address).hostname or "" if "://" in address else address.rpartition(":")[0].strip("[]")
     return host.lower()
-
-
-def at_one_of(where: str, addresses: Iterable[str]) -> str | None:
-    """The one of these that a connection leads to, by its numbers; of one that is a name, whoever's, by its port."""
-    known = list(addresses)
-    port = where.rpartition(":")[2]
-    named = (address for address in known if address.rpartition(":")[2] == port and not _is_number(host_of(address)))
-    return where if where in known else next(named, None)
-
-
-def _is_number(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def shown(url: str) -> str:

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, PROGRAM_OF, SLOW_ACTIVITY, STEP_FAILING
 from domain.clocks import AHEAD, is_ahead, is_over
-from domain.cluster import at_one_of
 from domain.records import Event, Waiting
 from domain.vital_signs import Sign, signed
 
@@ -105,7 +104,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
 
 def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:
     """Without what only tells that others, who are in trouble by themselves, do not answer it. `troubled`: their addresses."""
-    kept = [sign for sign in task.signs if not sign.about or any(at_one_of(where, troubled) is None for where in sign.about)]
+    kept = [sign for sign in task.signs if not sign.about or not set(sign.about) <= set(troubled)]
     return replace(task, signs=tuple(kept))
 
 

@@ -30,6 +30,8 @@ UNLIMITED = (
     "limit.mutableStateSize.error (8 MB), each with its .warn. "
 )
 ASKED = "Do not ask again: it goes on by itself. If it lasts, the other entries say what keeps it."
+TAKEN_WITHIN = timedelta(minutes=1)
+"""What a delivered order does shows in less, unless another entry says what keeps it."""
 SURVEYED = ("survey", "look at ", "settings of ", "log directories")
 """Parts that only the look before the start asks for: the look that explains a wait knows nothing of them."""
 
@@ -75,7 +77,11 @@ def of_refused(record: MigrationRecord) -> tuple[Blocker, ...]:
 
 
 def of_waiting(
-    record: MigrationRecord, explained: frozenset[str] | None, blocked: Sequence[Event], commands: Sequence[Command] = ()
+    record: MigrationRecord,
+    explained: frozenset[str] | None,
+    blocked: Sequence[Event],
+    now: datetime,
+    commands: Sequence[Command] = (),
 ) -> Iterator[Blocker]:
     """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look.
     `commands`: what people have asked for, which it may not have told yet.
@@ -88,7 +94,7 @@ def of_waiting(
     if waiting.reason == APPROVAL:
         yield _approval(record, waiting)
     elif waiting.reason == WaitReason.HELD:
-        yield _held(waiting, blocked, _lifting(commands, waiting.since))
+        yield _held(waiting, blocked, _lifting(commands, waiting.since, now))
     elif not is_known:
         yield blocker(
             waiting.reason,
@@ -114,10 +120,15 @@ def _approval(record: MigrationRecord, waiting: Waiting) -> Blocker:
     )
 
 
-def _lifting(commands: Sequence[Command], since: datetime) -> Command | None:
-    """The order that ends a hold of then, if it is the newest."""
+def _lifting(commands: Sequence[Command], since: datetime, now: datetime) -> Command | None:
+    """The order that ends a hold of then, if it is the newest. One that was delivered a while ago has done what it does: the
+    clocks of the API and of Temporal differ, and the hold may be a newer one.
+    """
     orders = [c for c in commands if c.kind in {*HOLDING, *LIFTING} and c.refused_because is None and c.at > since]
-    return orders[-1] if orders and orders[-1].kind in LIFTING else None
+    if not orders or orders[-1].kind not in LIFTING:
+        return None
+    delivered_at = orders[-1].delivered_at
+    return None if delivered_at is not None and is_over(delivered_at, now, TAKEN_WITHIN) else orders[-1]
 
 
 def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) -> Blocker:

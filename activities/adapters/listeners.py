@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 
+from activities.ports.kafka import LookedUp
 from activities.reaching import Unresolved, own_fault, resolve
 from domain.errors import Transient
 
@@ -33,11 +34,10 @@ class TcpListeners:
             await writer.wait_closed()
         return True
 
-    async def why_unresolved(self, host: str) -> str | None:
+    async def look_up(self, host: str) -> LookedUp:
         try:
-            await resolve(host, NAME_SECONDS)
+            return LookedUp(numbers=(await resolve(host, NAME_SECONDS)).numbers)
         except Unresolved as error:
-            return error.words
+            return LookedUp(why_not=error.words)
         except Transient:
-            return None
-        return None
+            return LookedUp()

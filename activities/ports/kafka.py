@@ -112,6 +112,15 @@ class ClusterMetrics(Protocol):
     async def read(self, endpoint: MetricsEndpoint) -> NodeMetrics: ...
 
 
+@dataclass(frozen=True)
+class LookedUp:
+    """A name's numbers. `why_not`: in words why this host does not resolve it, or not in time; `None` also where nobody was
+    free to ask."""
+
+    numbers: tuple[str, ...] = ()
+    why_not: str | None = None
+
+
 class Listeners(Protocol):
     """Looks at a node from outside: a process that somebody started another way is in no pid file, and answers all the same."""
 
@@ -119,5 +128,4 @@ class Listeners(Protocol):
         """Whether anybody accepts connections there. False also when nothing comes back within a second or two. Raises
         `Transient` where this host cannot even ask."""
 
-    async def why_unresolved(self, host: str) -> str | None:
-        """Why this host does not resolve that name, in words, or not in time; `None` where it does."""
+    async def look_up(self, host: str) -> LookedUp: ...

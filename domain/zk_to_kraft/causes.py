@@ -99,7 +99,7 @@ class Hints:
     `trees`: of members that do not agree, at one zxid. `assigned`: by broker id that is not registered, the
     partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
-    `unresolved`: names that the machine of keeperless-activities does not resolve, and why.
+    `unresolved`: names that the machine of keeperless-activities does not resolve, and why; `numbers`: of the others.
     `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
     no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
     us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
@@ -126,6 +126,7 @@ class Hints:
     unreadable: tuple[Suspect, ...] = ()
     shut: frozenset[str] = frozenset()
     unresolved: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     asked: Mapping[int, Asked] = field(default_factory=dict)

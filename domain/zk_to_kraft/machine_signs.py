@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
-from domain.cluster import at_one_of
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
@@ -63,7 +62,7 @@ def _own_signs(
     if own is None:
         return (), []
     owners = owned_by(looked, troubled)
-    theirs = {where: owners[address] for where in own.unheard if (address := at_one_of(where, owners)) is not None}
+    theirs = {where: owners[where] for where in own.unheard if where in owners}
     ours = own.model_copy(update={"unheard": tuple(where for where in own.unheard if where not in theirs)})
     return tuple(bad_signs(ours, names)), [(name, _deaf_to_us(where)) for where, name in theirs.items()]
 

@@ -1,5 +1,6 @@
 """Who answers at a simulated controller's address: its process, or a stranger's."""
 
+from activities.ports.kafka import LookedUp
 from playground.fakes.cluster import FakeCluster
 
 
@@ -21,5 +22,5 @@ class FakeListeners:
         self.lingering -= 1
         return self.lingering >= 0
 
-    async def why_unresolved(self, host: str) -> str | None:
-        return None
+    async def look_up(self, host: str) -> LookedUp:
+        return LookedUp()

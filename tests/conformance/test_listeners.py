@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from activities.adapters.listeners import TcpListeners
+from activities.ports.kafka import LookedUp
 from activities.reaching import resolve
 from activities.strangers import answering
 from domain.errors import Obstacle, Transient
@@ -69,8 +70,11 @@ async def test_a_name_that_is_not_resolved_says_nothing_of_who_has_it() -> None:
     with pytest.raises(Transient, match=r"no-such-host\.invalid is not resolved") as raised:
         await listeners.is_answering("no-such-host.invalid", 9093)
     assert raised.value.obstacle is Obstacle.UNRESOLVED
-    assert await listeners.why_unresolved("no-such-host.invalid")
-    assert [await listeners.why_unresolved(host) for host in ("localhost", "127.0.0.1", "::1")] == [None, None, None]
+    unknown = await listeners.look_up("no-such-host.invalid")
+    assert unknown.why_not
+    assert not unknown.numbers
+    assert "127.0.0.1" in (await listeners.look_up("localhost")).numbers
+    assert [await listeners.look_up(host) for host in ("127.0.0.1", "::1")] == [LookedUp(("127.0.0.1",)), LookedUp(("::1",))]
 
 
 async def test_who_has_no_thread_to_ask_with_blames_no_name() -> None:

@@ -1,6 +1,7 @@
 """Why nothing happens: every wait has an entry, every cause has one and no more, and all causes are told at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import combinations
 
@@ -1378,6 +1379,23 @@ def test_what_nobody_in_trouble_owns_is_unheard_of_by_our_own_machine() -> None:
     assert "what it sends to 10.9.9.9:5432 is not acknowledged" in entries[1].observed
     (entry,) = found(DUAL, hints=Hints(own_signs=signs_of(unheard=(metrics_address(2),))))
     assert entry.object == "keeperless-activities"
+
+
+def test_of_nodes_with_names_the_numbers_tell_whose_an_address_is() -> None:
+    """All have one port: it says nothing."""
+    nodes = [
+        node.model_copy(update={"metrics": node.metrics.model_copy(update={"url": f"http://kafka-{node.id}:7071/metrics"})})
+        for node in SPEC.brokers
+    ]
+    named = SPEC.model_copy(update={"brokers": tuple(nodes)})
+    numbers = {f"kafka-{number}": (f"10.0.0.{number}",) for number in (1, 2, 3)}
+    assessment = assess(silent(DUAL, 2), named, POLICY, Ruling(), "")
+    for unheard, objects in (("10.0.0.2:7071", ["broker-2"]), ("10.0.0.3:7071", ["broker-2", "keeperless-activities"])):
+        hints = Hints(own_signs=signs_of(unheard=(unheard,)), numbers=numbers)
+        looked = replace(looked_at(silent(DUAL, 2), hints=hints), spec=named)
+        entries, _ = blockers_of(looked, assessment.decision, assessment.stands)
+        assert [entry.object for entry in entries] == objects
+        assert "is not acknowledged" in entries[-1].observed
 
 
 def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:

@@ -21,6 +21,7 @@ from activities.blocking import Blocking, _as_seen_before
 from activities.look_here import look_here
 from activities.machine_notes import MachineNotes
 from activities.observe import Ports, observe
+from activities.ports.kafka import LookedUp
 from activities.ports.nodes import FileContent
 from activities.reaching import Unresolved
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
@@ -121,8 +122,8 @@ class Knocked:
             raise Unresolved(host, "Name or service not known")
         return f"{host}:{port}" in self._places
 
-    async def why_unresolved(self, host: str) -> str | None:
-        return "Name or service not known" if host == self._unresolved else None
+    async def look_up(self, host: str) -> LookedUp:
+        return LookedUp(why_not="Name or service not known") if host == self._unresolved else LookedUp((host,))
 
 
 async def found(

@@ -54,7 +54,7 @@ def waiting(reason: str, **more: Any) -> Waiting:
 
 
 def told(record: MigrationRecord, explained: frozenset[str] | None = frozenset()) -> list[tuple[str, str]]:
-    return [(entry.code, entry.object) for entry in of_waiting(record, explained, ())]
+    return [(entry.code, entry.object) for entry in of_waiting(record, explained, (), NOW)]
 
 
 def test_a_refused_migration_tells_its_findings() -> None:
@@ -67,11 +67,11 @@ def test_a_refused_migration_tells_its_findings() -> None:
 
 def test_a_hold_is_told_with_who_and_since_when() -> None:
     record = a_migration(MigrationState.HELD, waiting=waiting(WaitReason.HELD, detail="held by anna: lunch", for_people=True))
-    (entry,) = of_waiting(record, frozenset(), ())
+    (entry,) = of_waiting(record, frozenset(), (), NOW)
     assert (entry.code, entry.observed, entry.since) == ("held", "held by anna: lunch", AN_HOUR_AGO)
     assert "resume" in entry.fix
     failed = event("held", by="keeperless", reason="roll: no", error="Unsafe")
-    (entry,) = of_waiting(record, frozenset(), (failed,))
+    (entry,) = of_waiting(record, frozenset(), (failed,), NOW)
     assert entry.fix.startswith("Mend what is named")
 
 
@@ -95,7 +95,7 @@ def ordered(kind: CommandKind, minutes: float, **more: Any) -> Command:
 )
 @pytest.mark.parametrize("kind", [CommandKind.RESUME, CommandKind.ROLLBACK])
 def test_a_hold_that_somebody_has_asked_to_end_says_so(kind: CommandKind, delivered: datetime | None, told: str) -> None:
-    (entry,) = of_waiting(held_since(9), frozenset(), (), (ordered(kind, 2, delivered_at=delivered),))
+    (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (ordered(kind, 2, delivered_at=delivered),))
     assert entry.observed == f"held by anna: lunch. anna has asked for {kind} at 02:58:00 UTC, and the migration {told}"
     assert entry.fix.startswith("Do not ask again")
 
@@ -106,20 +106,21 @@ def test_a_hold_that_somebody_has_asked_to_end_says_so(kind: CommandKind, delive
         (),
         (ordered(CommandKind.RESUME, 20, delivered_at=NOW),),
         (ordered(CommandKind.RESUME, 2, refused_because="no"),),
+        (ordered(CommandKind.RESUME, 2, delivered_at=NOW - timedelta(minutes=2)),),
         (ordered(CommandKind.RESUME, 2, delivered_at=NOW), ordered(CommandKind.HOLD, 1)),
         (ordered(CommandKind.RESUME, 2, delivered_at=NOW), ordered(CommandKind.REJECT, 1, delivered_at=NOW)),
     ],
-    ids=["none", "before the hold", "refused", "held again", "rejected"],
+    ids=["none", "before the hold", "refused", "long done", "held again", "rejected"],
 )
 def test_a_hold_that_no_resume_has_ended_is_told(commands: tuple[Command, ...]) -> None:
-    (entry,) = of_waiting(held_since(9), frozenset(), (), commands)
+    (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, commands)
     assert (entry.observed, entry.fix.startswith("Resume it")) == ("held by anna: lunch", True)
 
 
 def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
     gate = OpenGate(name=GateName.FINALIZE, evidence_hash="e" * 64, since=AN_HOUR_AGO, evidence={})
     record = a_migration(waiting=waiting("approval", objects=("finalize",), for_people=True), gate=gate)
-    (entry,) = of_waiting(record, None, ())
+    (entry,) = of_waiting(record, None, (), NOW)
     assert (entry.code, entry.object) == ("approval", "gate finalize")
     assert "e" * 64 in entry.fix
 
@@ -356,7 +357,7 @@ def test_a_task_that_is_not_given_to_who_asks_for_it_misses_no_worker() -> None:
 
 @pytest.mark.parametrize(
     ("troubled", "is_told"),
-    [((), True), (("10.0.0.9:7071",), True), (("10.0.0.1:7071",), False), (("broker-1.example:7071",), False)],
+    [((), True), (("10.0.0.9:7071",), True), (("10.0.0.1:7071",), False), (("broker-1.example:7071",), True)],
 )
 def test_a_worker_is_not_kept_by_a_node_in_trouble_that_acknowledges_nothing(
     troubled: tuple[str, ...], *, is_told: bool
@@ -445,7 +446,7 @@ def test_what_temporal_has_refused_for_its_size_is_told_with_its_setting(said: s
     assert ended in gone.observed
     assert gone.fix.startswith("First have that limit of Temporal's dynamic configuration raised")
     record = a_migration(waiting=waiting(WaitReason.HELD, detail="assess: Complete result exceeds size limit."))
-    (held,) = of_waiting(record, frozenset(), [])
+    (held,) = of_waiting(record, frozenset(), [], NOW)
     assert held.fix.startswith("First have that limit of Temporal's dynamic configuration raised")
 
 

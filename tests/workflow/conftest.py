@@ -43,6 +43,7 @@ from activities.machine_notes import MachineNotes
 from activities.observe import Ports
 from activities.pace import Pace as WindowPace
 from activities.planning import Planning
+from activities.ports.kafka import LookedUp
 from activities.previewing import Previewing
 from activities.provisioning import Provisioning
 from activities.recording import Recording
@@ -157,8 +158,8 @@ class NobodyElse:
     async def is_answering(self, host: str, port: int) -> bool:
         return False
 
-    async def why_unresolved(self, host: str) -> str | None:
-        return None
+    async def look_up(self, host: str) -> LookedUp:
+        return LookedUp()
 
 
 class Drivers:

@@ -32,7 +32,7 @@ class Exchange:
         for_name = 0.0
         try:
             async with asyncio.timeout(self._seconds):
-                for_name = await resolve(urlsplit(url).hostname or "", self._seconds * OF_ALL_FOR_THE_NAME)
+                for_name = (await resolve(urlsplit(url).hostname or "", self._seconds * OF_ALL_FOR_THE_NAME)).seconds
                 response = await self._send(method, url, json, passed)
         except Transient as error:
             raise Transient(f"{where}: does not answer ({error})", obstacle=error.obstacle) from error
