@@ -294,14 +294,16 @@ class Hinting:
         wanted = list(nodes)
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
 
-    async def _server_logs(self, cluster: ClusterRecord, addresses: Iterable[str], silent: list[str]) -> ServerLogs:
-        """Of servers of the ensemble, where somebody has said where their logs are."""
-        members = {address: cluster.spec.zookeeper.member(address) for address in addresses}
+    async def _server_logs(self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]) -> ServerLogs:
+        """Of servers of the ensemble, where somebody has said where their logs are. Where all serve, nobody has to know of one
+        that may not be read."""
+        untold = [] if set(servers.values()) <= {Serving.YES} else silent
+        members = {address: cluster.spec.zookeeper.member(address) for address in servers}
         told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
 
         async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
             ask = partial(self._members.machine(member).read_part, path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
-            content = await in_time(f"log of zookeeper {address}", ask, silent, None)
+            content = await in_time(f"log of zookeeper {address}", ask, untold, None)
             return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
 
         found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))

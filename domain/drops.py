@@ -35,7 +35,7 @@ KINDS = (
         "Make the routes of both ways the same (`ip route get ADDRESS` at both ends), or set net.ipv4.conf.*.rp_filter to 2.",
     ),
     Dropped(
-        re.compile(r".*(MD5|TCPAO)"),
+        re.compile(r".*(MD5|TCPAO(?!Good))"),
         "that are not signed as one end wants it (TCP-MD5, TCP-AO)",
         "Take the key away at that end, or give it to the other one: Kafka and ZooKeeper sign nothing.",
     ),

@@ -144,12 +144,14 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     runs = signs.on_cpu != 0 and all(holder is None for holder in held)
     stands = len(signs.unaccepted) > 1 or (signs.unread >= MANY_UNREAD and bool(signs.unaccepted))
     if stands and runs:
+        makers = sorted({host for *_, host in signs.unaccepted if host})
+        most = f", most of them from {', '.join(makers)}" if makers else ""
         yield Sign(
             f"it takes no connections at its ports {', '.join(str(port) for port, _, _ in signs.unaccepted)}, where "
-            f"{sum(count for _, count, _ in signs.unaccepted)} wait: it stands still as a whole",
-            "Look what its threads stand in (`jstack PID`, twice within seconds; `kill -QUIT PID` prints them into its log): a "
-            "lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it does not even answer that, only "
-            "an end of its process helps.",
+            f"{sum(count for _, count, _ in signs.unaccepted)} wait{most}: it stands still as a whole",
+            f"{KEEP_AWAY if makers else ''}Look what its threads stand in (`jstack PID`, twice within seconds; `kill -QUIT "
+            "PID` prints them into its log): a lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it "
+            "does not even answer that, only an end of its process helps.",
         )
     for port, count, host in signs.unaccepted if runs and not stands else ():
         most = f", most of them from {host}" if host else ""
@@ -158,8 +160,8 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
             "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
         )
-    yield from _of_drops(signs)
     if signs.unheard:
+        yield from _of_drops(signs)
         found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
         yield Sign(
             f"what it sends to {', '.join(found[:4])} is not acknowledged",
@@ -194,6 +196,11 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Set the clocks right (chronyc tracking).",
         )
     yield from _of_waits(signs, names)
+    if not signs.unheard:
+        yield from _of_drops(signs)
+
+
+KEEP_AWAY = "Where these are a flood (`ss -tn` there), keep who makes it away first. "
 
 
 def _of_drops(signs: VitalSigns) -> Iterator[Sign]:

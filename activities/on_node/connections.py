@@ -29,7 +29,7 @@ MANY_UNACCEPTED = 5
 DEBUGGED = re.compile(r"jdwp=[^\0 ]*?address=(?:[^\0 ,]*:)?(\d+)")
 """As a JVM is told where its debugger listens, or is listened for."""
 DROPPED = re.compile(
-    r"Xfrm:|.*(MD5|TCPAO|CsumErrors|NoRoutes)|Ip:(OutDiscards|InAddrErrors|FragFails)"
+    r"Xfrm:|.*(MD5|TCPAO(?!Good)|CsumErrors|NoRoutes)|Ip:(OutDiscards|InAddrErrors|FragFails)"
     r"|TcpExt:(IPReversePathFilter|PFMemallocDrop|TCPMinTTLDrop|TCPReqQFullDrop|TCPZeroWindowDrop)|Neighbours:(table_fulls)"
 )
 """Counters that stand still where all is well."""

@@ -72,7 +72,7 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
     if place is None:
         return
     if (found := shut_out(place.unopened, "")) is not None:
-        yield Sign(f"It could not be started from here: {found.observed}", f"{found.fix} Then start it.", is_cure=True)
+        yield Sign(f"It could not be started from here: {found.observed}", found.fix)
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)
     for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):

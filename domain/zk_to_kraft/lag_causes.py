@@ -34,6 +34,7 @@ NOT_TOLD = (
     "Restart the active controller, {name}, and no broker: the next one tells brokers in migration mode all anew. Before that "
     "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
 )
+MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: "
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
 """What a follower does not get over by itself."""
 
@@ -119,13 +120,15 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
-    lost = lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None
-    if lost is not None:
-        name, found = lost
-        words = f"{name} leads the quorum, and its log says: {in_words(found)}. Brokers in migration mode were not told of it"
-        return "", words, NOT_TOLD.format(name=name)
     words = "".join(leaders_word(looked, broker_id) for broker_id in missing[:1]) + complaints(looked, *missing, *leaders)
-    return "", words.removeprefix(". "), _by_itself(looked, missing)
+    fix = _by_itself(looked, missing)
+    if (lost := lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None) is not None:
+        name, found = lost
+        fix = f"{MEND_WHAT_THEY_SAY if words else ''}{NOT_TOLD.format(name=name)}"
+        words += (
+            f". {name} leads the quorum, and its log says: {in_words(found)}. Brokers in migration mode were not told of it"
+        )
+    return "", words.removeprefix(". "), fix
 
 
 def _is_hybrid_among(looked: Looked, broker_ids: Collection[int]) -> bool:

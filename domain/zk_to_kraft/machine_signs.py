@@ -86,19 +86,21 @@ def _deafness(looked: Looked, name: str) -> Iterator[Sign]:
 
 
 def _of_request_memory(looked: Looked, name: str, signs: VitalSigns) -> Iterator[Sign]:
-    """Of a broker that reads from nobody, and may: KIP-72 has it stop where those that have begun to come fill this memory."""
+    """Of a broker that does not read: by KIP-72 it stops where requests that have begun to come fill this memory. It does not
+    read from a client above its quota for a while either, so this is no more than a hint."""
     broker = next((broker for broker in looked.spec.brokers if looked.name(broker.id) == name), None)
     most = looked.properties(broker.id).get(POOL, NO_POOL) if broker is not None else NO_POOL
     stands = signs.on_cpu == 0 or bool(signs.unaccepted)  # for another reason: who waits for this memory takes connections
     if most.startswith("-") or signs.unread < MANY_UNREAD or stands:
         return
     yield Sign(
-        f"it does not read what {signs.unread} of its connections have brought, and has {POOL}={most}: requests that have "
-        "begun to come have that memory, so that it reads no other",
+        f"it does not read what {signs.unread} of its connections have brought, and has {POOL}={most}: it may be that requests "
+        "that have begun to come have that memory, so that it reads no other",
         "Find whose request does not come to its end: a client that stands still amid one (`ss -tnpi` there: a connection "
         "with nothing in Recv-Q, and a lastrcv of long ago), and end that client, or its connection (`ss -K`): it reads on at "
         f"once then. {POOL} has to hold the largest request (socket.request.max.bytes) of each client at once: raise it, or "
         "take it out of the file, which takes a restart.",
+        is_slight=True,
     )
 
 

@@ -27,12 +27,15 @@ OTHER_TREE = Told(
     "the odd one.",
 )
 EPOCH = re.compile(r"(?:Got zxid|setting last processed zxid:) 0x([0-9a-f]{1,16})\b")
-"""The first that a member hears of a leader (Learner), or begins to lead with (Leader)."""
+"""The first that a follower hears of a leader, or that a member begins to lead with (Follower, Leader)."""
+OBSERVES = re.compile(r"Peer state changed: observing - broadcast")
+"""An observer tells no zxid of that: it has the tree of its leader then (QuorumPeer)."""
 
 
 def other_tree_in(lines: Sequence[str]) -> Found | None:
     """The last that it says of that in this epoch; `None` where it says nothing."""
     own = of_last_start(lines)
+    own = own[max((number for number, line in enumerate(own) if OBSERVES.search(line)), default=0) :]
     epochs = [epoch_of(int(found[1], 16)) for found in map(EPOCH.search, own) if found is not None]
     said = [found for found in (first_of(line, (OTHER_TREE,)) for line in own) if found is not None]
     now = [found for found in said if not epochs or epoch_of(int(found.named[0])) >= epochs[-1]]

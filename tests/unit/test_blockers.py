@@ -1746,6 +1746,12 @@ def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_br
     assert entries["partitions-not-in-sync"].fix.startswith(restart)
     (entry,) = [one for one in found(seen) if one.code == "partitions-not-in-sync"]
     assert "Restart the active controller" not in entry.fix
+    on_disk = f"{SAID} ERROR [ReplicaManager broker=2] Error processing append: java.io.IOException: Input/output error"
+    entries = {entry.code: entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,), 2: (on_disk,)}))}
+    assert "Input/output error" in entries["partitions-not-in-sync"].observed, "it may have been lost long ago"
+    assert entries["partitions-not-in-sync"].fix.startswith(
+        f"Where one of the complaints explains it, mend that. Else: {restart}"
+    )
 
 
 def test_a_flood_is_told_beside_a_write_that_has_failed_before() -> None:
@@ -1838,6 +1844,13 @@ def test_a_node_that_a_step_has_stopped_and_could_not_start_is_told_as_such() ->
     assert "appends to what it cannot open: /var/log/kafka.out: Permission denied" in entry.observed
     (entry,) = found(rolling(seen, 2, "another"))
     assert "The step of this migration" not in entry.observed
+    wrong = (
+        f"{SAID} ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)",
+        "org.apache.kafka.common.config.ConfigException: Invalid value abc for configuration num.io.threads: Not a number",
+    )
+    (entry,) = found(dead(DUAL, 2, *wrong), hints=hints)
+    assert "chown" in entry.fix
+    assert "Correct the named property" in entry.fix, "or it dies again of the same"
 
 
 def signalled(at: str) -> tuple[str, ...]:

@@ -430,6 +430,20 @@ async def test_the_log_of_a_member_that_serves_tells_that_its_tree_is_not_the_le
     assert (entry.code, entry.object) == ("GF11", f"zookeeper {address}")
 
 
+@pytest.mark.parametrize("states", [(), (Serving.NO, Serving.LEADS)])
+async def test_a_log_of_a_member_that_may_not_be_read_is_told_where_it_is_missed(
+    tmp_path: Path, states: tuple[Serving, ...]
+) -> None:
+    cluster = await in_dual_write()
+    address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
+    host, port = host_and_port(address)
+    member = ZooKeeperMemberSpec(host=host, port=port, data_dir=str(tmp_path), output_file=str(tmp_path))
+    zookeeper = cluster.spec.zookeeper.model_copy(update={"members": (member,)})
+    cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
+    seen = await found(cluster, servers=Servers(*states, *[Serving.YES] * 9) if states else None)
+    assert any(part.startswith(f"log of zookeeper {address}") for part in seen.unlooked) is bool(states)
+
+
 async def test_what_lies_in_the_data_directories_of_members_is_looked_at(tmp_path: Path) -> None:
     cluster = await in_dual_write()
     addresses = [host_and_port(address) for address in cluster.spec.zookeeper.connect.partition("/")[0].split(",")]

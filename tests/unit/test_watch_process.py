@@ -636,6 +636,26 @@ def test_what_is_thrown_away_is_told_with_why(drops: tuple[tuple[str, int], ...]
     assert fix in sign.fix
 
 
+def test_what_is_thrown_away_is_told_first_only_where_something_is_not_acknowledged() -> None:
+    seen = {"drops": (("TcpExt:IPReversePathFilter", 1),), "open_files": 1000, "most_open_files": 1000}
+    (full, drop) = bad_signs(signs_of(**seen), {})
+    assert ("files open" in full.observed, "thrown away" in drop.observed) == (True, True)
+    drop, lost, _ = bad_signs(signs_of(**seen, unheard=("10.0.0.1:9092",)), {})
+    assert ("thrown away" in drop.observed, "not acknowledged" in lost.observed) == (True, True)
+
+
+def test_a_good_packet_is_not_thrown_away() -> None:
+    assert connections.DROPPED.match("TcpExt:TCPAOGood") is None
+    assert connections.DROPPED.match("TcpExt:TCPAOBad") is not None
+
+
+def test_who_makes_a_flood_at_several_ports_is_named() -> None:
+    flooded = signs_of(unaccepted=((9092, 6, "10.1.1.1"), (9093, 6, "10.1.1.1")), on_cpu=1.0)
+    (sign,) = bad_signs(flooded, {})
+    assert "12 wait, most of them from 10.1.1.1: it stands still" in sign.observed
+    assert "keep who makes it away first" in sign.fix
+
+
 def test_who_asks_the_metrics_endpoint(started: list["subprocess.Popen[str]"]) -> None:
     pid = start(started, ASKED)
     (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]

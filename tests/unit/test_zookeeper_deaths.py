@@ -210,6 +210,7 @@ LATER_LEADS = (
     "0x300000000 (org.apache.zookeeper.server.quorum.Leader)"
 )
 STILL = "[2026-11-24 04:35:36,601] WARN [552 times] Message: Digests are not matching. Value is Zxid. Last value:{} " + OF_TREE
+OBSERVING = "[2026-11-24 04:35:36,551] INFO Peer state changed: observing - broadcast (…quorum.QuorumPeer)"
 OF_BEFORE, OF_NOW = STILL.format(8589935145), STILL.format(0x300000007)
 
 
@@ -223,10 +224,24 @@ OF_BEFORE, OF_NOW = STILL.format(8589935145), STILL.format(0x300000007)
         ((FIRST_HEARD, DIFFERS, LATER_HEARD, OF_NOW), True),
         ((FIRST_HEARD, DIFFERS, LATER_HEARD, OF_BEFORE), False),
         ((FIRST_HEARD, DIFFERS, LATER_LEADS, OF_BEFORE), False),
+        ((OBSERVING, DIFFERS), True),
+        ((OBSERVING, DIFFERS, OBSERVING), False),
         ((FIRST_HEARD, DIFFERS, START), False),
         ((FIRST_HEARD,), False),
     ],
-    ids=["follows", "first", "far up", "goes on", "another leader too", "mended", "leads itself", "started anew", "alike"],
+    ids=[
+        "follows",
+        "first",
+        "far up",
+        "goes on",
+        "another leader too",
+        "mended",
+        "leads itself",
+        "observes",
+        "observes another",
+        "started anew",
+        "alike",
+    ],
 )
 def test_a_member_with_another_tree_than_its_leader_says_so_as_long_as_it_follows_that_one(
     lines: tuple[str, ...], *, is_told: bool
