@@ -6,6 +6,7 @@ the change was made is then unknown, as with any answer that did not arrive: eve
 """
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
@@ -19,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from domain.errors import KeeperlessError
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
-from ledger.fixes import Stage, fix_of, fix_of_silence
+from ledger.fixes import FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
 from ledger.row_security import ensure_all_is_seen
 
 T = TypeVar("T")
@@ -304,6 +305,18 @@ def _postgresql_arguments(timeouts: Timeouts) -> dict[str, Any]:
     }
 
 
+OWN_FUNCTIONS = frozenset({"events_are_append_only"})
+
+
+def foreign_function(error: BaseException | None) -> str | None:
+    """The function of PL/pgSQL that an error came up in, as of a trigger that somebody has put on our tables."""
+    context = getattr(getattr(error, "diag", None), "context", None) or ""
+    found = re.search(r"PL/pgSQL function (?:(?P<schema>[\w\"]+)\.)?(?P<name>[\w\"]+)\(", context)
+    if found is None or found["name"] in OWN_FUNCTIONS:
+        return None
+    return ".".join(filter(None, found.groups()))
+
+
 def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     """What a caller may do about an error of the database. Decided by class and code, never by text.
 
@@ -313,6 +326,8 @@ def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
     code = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
     # The first line only: PostgreSQL's details may show the row.
     said = f"{type(cause or error).__name__}: {cause or error}".partition("\n")[0]
+    if (function := foreign_function(cause)) is not None:
+        return LedgerUnavailable(f"the ledger's database refuses a write in {function} ({said})", FOREIGN_TRIGGER)
     if code in UNIQUE_VIOLATED:
         return Outrun(f"the ledger was written by somebody else at the same moment ({said}); try again")
     code = code & 0xFF if isinstance(code, int) else code

@@ -27,6 +27,12 @@ ROW_SECURITY = (
     "LEVEL SECURITY for each, or CREATE POLICY … ON … TO the role of KEEPERLESS_LEDGER_URL USING (true) WITH CHECK (true); or "
     "as a superuser ALTER ROLE … BYPASSRLS. No row is gone: restore no backup for it. Migrations go on by themselves."
 )
+FOREIGN_TRIGGER = (
+    "That function is none of Keeperless': somebody has put a trigger on the ledger's tables, as for an audit or a copy (\\d "
+    "TABLE in psql; pg_trigger). Mend what it says that the function lacks (a partition of its own table for this month, a "
+    "right, a column), or take the trigger from the ledger's tables: ALTER TABLE … DISABLE TRIGGER NAME. Migrations go on by "
+    "themselves."
+)
 NO_TABLES = (
     "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
     "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "

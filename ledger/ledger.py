@@ -6,6 +6,7 @@ Every call raises `LedgerUnavailable` (`Transient`) when the database does not a
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -325,13 +326,18 @@ class SqlLedger:
         await self._database.write(write)
 
     async def prove_writable(self, migration_id: str) -> None:
-        """Take what whoever records takes, and write nothing. `LedgerUnavailable` says why nothing can be written."""
+        """Write what whoever records writes, and take it back: nobody else ever sees it. `LedgerUnavailable` says why nothing
+        can be written."""
 
-        async def take(connection: AsyncConnection) -> None:
-            await migrations.lock(connection, migration_id)
-            await chain.lock(connection)
+        async def prove(connection: AsyncConnection) -> None:
+            record = await migrations.lock(connection, migration_id)
+            proof = EventDraft(key=f"proof/{uuid4()}", kind="proof", cluster=record.cluster, at=datetime.now(UTC))
+            async with connection.begin_nested() as savepoint:
+                await migrations.touch(connection, migration_id)
+                await chain.append(connection, [proof])
+                await savepoint.rollback()
 
-        await self._database.write(take)
+        await self._database.write(prove)
 
     async def record_event(self, draft: EventDraft) -> None:
         """Append an event that belongs to no migration's progress: a call, refused ones too."""

@@ -52,6 +52,11 @@ async def lock(connection: AsyncConnection, migration_id: str) -> MigrationRecor
     return _record(row)
 
 
+async def touch(connection: AsyncConnection, migration_id: str) -> None:
+    """Write its row, as it is."""
+    await connection.execute(update(migrations).where(migrations.c.id == migration_id).values(id=migration_id))
+
+
 async def insert(connection: AsyncConnection, record: MigrationRecord) -> None:
     """The unique index refuses a second active migration of the cluster."""
     if (record.progress.state in ACTIVE_STATES) != (record.ended_at is None):

@@ -217,6 +217,16 @@ async def test_errors_show_no_values(database_url: str) -> None:
     assert "swordfish" not in f"{error.value} {error.value.__cause__}"
 
 
+AUDIT = """
+    CREATE SCHEMA audit;
+    CREATE TABLE audit.logged (at timestamptz, op text) PARTITION BY RANGE (at);
+    CREATE TABLE audit.of_this_month PARTITION OF audit.logged FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+    CREATE FUNCTION audit.log_it() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO audit.logged (at, op) VALUES (now(), TG_OP); RETURN NULL; END $$;
+    CREATE TRIGGER audited AFTER INSERT OR UPDATE ON events FOR EACH ROW EXECUTE FUNCTION audit.log_it();
+"""
+
+
 class TestPostgreSQLOnly:
     @pytest.fixture
     def database_url(self, postgres: Any) -> Iterator[str]:
@@ -318,6 +328,39 @@ class TestPostgreSQLOnly:
         with pytest.raises(LedgerUnavailable) as error:
             await patient.record_event(make_event("a"))
         assert "pg_is_in_recovery" in error.value.fix
+
+    @pytest.mark.parametrize(
+        ("lacks", "says"),
+        [
+            ("DETACH PARTITION audit.of_this_month", 'no partition of relation "logged" found for row'),
+            ("DROP COLUMN op", 'column "op" of relation "logged" does not exist'),
+        ],
+    )
+    async def test_a_trigger_of_somebody_elses_that_fails_is_named(
+        self,
+        patient: SqlLedger,
+        make_event: EVENT_MAKER,
+        make_spec: Any,
+        make_migration: Any,
+        postgres: Any,
+        lacks: str,
+        says: str,
+    ) -> None:
+        """As of an audit whose table has no partition for the new month."""
+        await patient.put_cluster(make_spec(), NOW)
+        await patient.create_migration(migration := make_migration())
+        with psycopg.connect(postgres.get_uri("failures"), autocommit=True) as connection:
+            connection.execute(AUDIT)
+            await patient.record_event(make_event("a"))
+            await patient.prove_writable(migration.id)
+            connection.execute(f"ALTER TABLE audit.logged {lacks}".encode())
+            for call in (patient.prove_writable(migration.id), patient.record_event(make_event("b"))):
+                with pytest.raises(LedgerUnavailable) as error:
+                    await call
+                assert "refuses a write in audit.log_it" in str(error.value)
+                assert says in str(error.value)
+                assert "DISABLE TRIGGER" in error.value.fix
+            connection.execute("DROP SCHEMA audit CASCADE")
 
     @pytest.mark.parametrize(
         ("done", "says", "fix"),
