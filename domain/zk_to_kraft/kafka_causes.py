@@ -6,9 +6,10 @@ from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observed import Unanswered
 from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
+from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.running_lines import TOO_MANY_CONNECTIONS
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
 from domain.zk_to_kraft.sparing import restart_of
@@ -144,10 +145,25 @@ def _mute(looked: Looked, unheard: Collection[int]) -> list[int]:
     return [i for i, found in asked.items() if found.why and i not in looked.absent_brokers and i not in unheard]
 
 
+WITHOUT_ZOOKEEPER = (
+    "First bring ZooKeeper's ensemble back, as its own entries say: a broker that waits for it answers nobody. Restart no "
+    "broker meanwhile: none that needs ZooKeeper starts without it."
+)
+
+
+def _lacks_zookeeper(looked: Looked, broker_id: int) -> bool:
+    """Whether it needs an ensemble that has no quorum."""
+    needs = any(broker.mode is not BrokerMode.KRAFT for broker in looked.situation.brokers if broker.id == broker_id)
+    found = set(looked.hints.servers.values())
+    return needs and Serving.YES not in found and bool(found & {Serving.NO, Serving.REFUSED, Serving.UNREACHED})
+
+
 def _of_mute(looked: Looked, broker_id: int) -> Cause:
     asked = looked.hints.asked[broker_id]
     well = [looked.name(i) for i, found in looked.hints.asked.items() if not found.why]
     expected, fix = "every broker answers", _mended(looked, broker_id)
+    if _lacks_zookeeper(looked, broker_id):
+        fix = WITHOUT_ZOOKEEPER
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
     return cause(

@@ -436,9 +436,13 @@ def waiting_in(lines: Sequence[str]) -> str:
     return next(reversed(open_waits), "")
 
 
+SETTLED = timedelta(seconds=20)
+"""What elects without an end has a new epoch within less."""
+
+
 def epochs_lately(lines: Sequence[str], age: timedelta, within: timedelta) -> int:
     """How many epochs of the quorum a process of this age has seen. Its first line says when it was started by its own clock;
-    where that has gone from the tail, the last one is new."""
+    where that has gone from the tail, the last one is new. 0 where the newest epoch lasts."""
     own = of_this_process(lines)
     times = times_of(own)
     newest = times[-1] if times else None
@@ -446,4 +450,6 @@ def epochs_lately(lines: Sequence[str], age: timedelta, within: timedelta) -> in
         return 0
     now = times[0] + age if times[0] is not None and START_OF_PROCESS.search(own[0]) else newest
     said = [(at, found[1]) for line, at in zip(own, times, strict=True) if at is not None and (found := EPOCH.search(line))]
+    if not said or now - said[-1][0] > SETTLED:
+        return 0
     return len({epoch for at, epoch in said if now - at <= within})

@@ -681,6 +681,7 @@ def test_elections_without_an_end_are_told_also_while_somebody_leads(epochs: int
     assert all("election.timeout.ms" in entry.fix for entry in entries)
     assert found(since(DUAL, 30), hints=hints) == [], "before a majority runs, whoever does stands again and again"
     assert found(since(DUAL, 7200), hints=hints) == [], "those are over"
+    assert found(since(DUAL, 160), hints=hints) == [], "the last one lasts"
 
 
 def since(seen: Observation, seconds: int) -> Observation:

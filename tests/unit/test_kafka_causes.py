@@ -130,6 +130,13 @@ MUTE = Asked("127.0.0.1:9094", "it takes our connection, and answers no request 
 WELL = Asked("127.0.0.1:9093")
 
 
+def test_no_broker_is_restarted_while_zookeeper_is_gone() -> None:
+    servers = {"zk-1:2181": Serving.REFUSED, "zk-2:2181": Serving.REFUSED, "zk-3:2181": Serving.NO}
+    found = entries(silent(DUAL), asked={1: WELL, 2: MUTE, 3: WELL}, servers=servers)
+    (mute,) = [entry for entry in found if entry.object == "broker-2"]
+    assert mute.fix.startswith("First bring ZooKeeper's ensemble back")
+
+
 @pytest.mark.parametrize("about", [{"is_cut_short": True}, {"broker_id": 2, "obstacle": Obstacle.LATE}])
 def test_the_one_broker_that_does_not_answer_is_named_with_those_that_do(about: dict[str, object]) -> None:
     (entry,) = entries(silent(DUAL, "no answer within 5 s", **about), asked={1: WELL, 2: MUTE, 3: WELL})
