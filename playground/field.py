@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 from temporalio.testing import ActivityEnvironment
@@ -47,7 +48,7 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
 from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation, situation_of
 from playground.by_hand import ByHand
-from playground.clients import admin_client
+from playground.clients import admin_client, change_topics
 from playground.cluster import PlaygroundCluster
 from playground.own_unit import accepted
 from playground.processes import find, wait_until
@@ -361,12 +362,10 @@ class Field:
     def create_topics(self, names: list[str]) -> None:
         """All in one call, one partition each; returns when all are acknowledged."""
         wanted = [NewTopic(name, num_partitions=1, replication_factor=3) for name in names]
-        for future in self._admin.create_topics(wanted, request_timeout=60).values():
-            future.result(60)
+        change_topics(partial(self._admin.create_topics, wanted, request_timeout=60), KafkaError.TOPIC_ALREADY_EXISTS, 60)
 
     def delete_topics(self, names: list[str]) -> None:
-        for future in self._admin.delete_topics(names, request_timeout=60).values():
-            future.result(60)
+        change_topics(partial(self._admin.delete_topics, names, request_timeout=60), KafkaError.UNKNOWN_TOPIC_OR_PART, 60)
 
     async def until_topic(self, name: str, seconds: float = 30.0) -> None:
         """ZooKeeper has it, its partition's state included."""
