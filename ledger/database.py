@@ -308,8 +308,17 @@ def _postgresql_arguments(timeouts: Timeouts) -> dict[str, Any]:
 OWN_FUNCTIONS = frozenset({"events_are_append_only"})
 
 
+OF_THE_SERVER = ("40", "53", "55", "57", "58", "XX")
+"""How codes begin of what may happen in any statement, a trigger's too: locks, room, limits of time, damage."""
+
+
 def foreign_function(error: BaseException | None) -> str | None:
-    """The function of PL/pgSQL that an error came up in, as of a trigger that somebody has put on our tables."""
+    """The function of PL/pgSQL that an error of its own came up in, as of a trigger that somebody has put on our tables.
+
+    Nothing but the context names it. In another language of the server than English the error is told like any other.
+    """
+    if (getattr(error, "sqlstate", None) or "").startswith(OF_THE_SERVER):
+        return None
     context = getattr(getattr(error, "diag", None), "context", None) or ""
     found = re.search(r"PL/pgSQL function (?:(?P<schema>[\w\"]+)\.)?(?P<name>[\w\"]+)\(", context)
     if found is None or found["name"] in OWN_FUNCTIONS:
@@ -318,7 +327,7 @@ def foreign_function(error: BaseException | None) -> str | None:
 
 
 def translated(error: exc.SQLAlchemyError) -> KeeperlessError:
-    """What a caller may do about an error of the database. Decided by class and code, never by text.
+    """What a caller may do about an error of the database. Decided by class and code, but for `foreign_function`.
 
     Wrong is the call only where a value is. Of all else somebody may rid the database, while who asks tries again.
     """

@@ -33,6 +33,11 @@ FOREIGN_TRIGGER = (
     "right, a column), or take the trigger from the ledger's tables: ALTER TABLE … DISABLE TRIGGER NAME. Migrations go on by "
     "themselves."
 )
+FOREIGN_RULE = (
+    "It refuses a row that every release of Keeperless writes: somebody has changed the ledger's tables (\\d TABLE in psql, "
+    ".schema TABLE in sqlite3), by a constraint, a column or a trigger of their own. Take that back. Migrations go on by "
+    "themselves."
+)
 NO_TABLES = (
     "Its tables are not where they were: compare KEEPERLESS_LEDGER_URL with what it was, search_path of the role and of the "
     "database (`SHOW search_path`), and whether the tables or SQLite's file were moved or renamed. Put that back; migrations "

@@ -32,11 +32,13 @@ from ledger.errors import (
     ActiveMigration,
     LedgerDamaged,
     LedgerMisuse,
+    LedgerUnavailable,
     NoSuchCluster,
     NoSuchMigration,
     RowUnreadable,
     SpecHasChanged,
 )
+from ledger.fixes import FOREIGN_RULE
 from ledger.row_security import ensure_all_is_seen
 from ledger.schema import upgrade
 from ledger.tables import commands as command_table
@@ -337,7 +339,10 @@ class SqlLedger:
                 await chain.append(connection, [proof])
                 await savepoint.rollback()
 
-        await self._database.write(prove)
+        try:
+            await self._database.write(prove)
+        except LedgerMisuse as error:  # it is a right call, always
+            raise LedgerUnavailable(str(error), FOREIGN_RULE) from error
 
     async def record_event(self, draft: EventDraft) -> None:
         """Append an event that belongs to no migration's progress: a call, refused ones too."""

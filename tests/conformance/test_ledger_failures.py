@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -84,6 +85,27 @@ async def test_a_writer_that_holds_the_lock_too_long(
     assert len(await patient.events()) == 1
 
 
+REFUSING = {
+    "sqlite": "CREATE TRIGGER refusing BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'not today'); END",
+    "postgresql": "ALTER TABLE events ADD CONSTRAINT refusing CHECK (kind = 'not today') NOT VALID",
+}
+"""What somebody else has put on a table of ours."""
+
+
+async def test_a_constraint_of_somebody_elses_is_no_wrong_call_of_ours(
+    patient: SqlLedger, database_url: str, make_spec: Any, make_migration: Any
+) -> None:
+    """`prove_writable` is a right call always: who looks for what is in the way gets an answer to it."""
+    await patient.put_cluster(make_spec(), NOW)
+    await patient.create_migration(migration := make_migration())
+    async with opened(database_url, PATIENT) as database:
+        dialect = database.engine.dialect.name
+        await database.write(lambda connection: connection.exec_driver_sql(REFUSING[dialect]))
+        with pytest.raises(LedgerUnavailable, match="not today|refusing") as error:
+            await patient.prove_writable(migration.id)
+    assert "somebody has changed the ledger's tables" in error.value.fix
+
+
 async def test_callers_that_give_up_at_any_moment(patient: SqlLedger, make_event: EVENT_MAKER) -> None:
     await patient.record_event(make_event("warm"))
     keys = [f"e{n}" for n in range(60)]
@@ -155,8 +177,9 @@ async def test_where_all_connections_are_in_use_it_is_told_what_the_oldest_waits
 class Refused(Exception):
     """Of a driver, with the code that it has for it."""
 
-    def __init__(self, code: str | int | None) -> None:
+    def __init__(self, code: str | int | None, context: str = "") -> None:
         super().__init__("no")
+        self.diag = SimpleNamespace(context=context)
         self.sqlstate = code if isinstance(code, str) else None
         self.sqlite_errorcode = code if isinstance(code, int) else None
 
@@ -184,6 +207,26 @@ class Refused(Exception):
 )
 def test_only_a_lock_is_told_as_a_lock(code: str | int | None, fix: str) -> None:
     told = translated(exc.OperationalError("SELECT 1", {}, Refused(code)))
+    assert isinstance(told, LedgerUnavailable)
+    assert fix in told.fix
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        ("23514", "DISABLE TRIGGER"),
+        ("23505", "DISABLE TRIGGER"),
+        ("P0001", "DISABLE TRIGGER"),
+        ("40P01", "pg_blocking_pids"),
+        ("55P03", "pg_blocking_pids"),
+        ("57014", "iostat"),
+        ("53100", "pg_replication_slots"),
+        ("XX002", "backup"),
+    ],
+)
+def test_no_trigger_is_taken_away_for_what_the_server_lacks(code: str, fix: str) -> None:
+    context = 'SQL statement "INSERT INTO audit.log"\nPL/pgSQL function audit.log_change() line 3 at SQL statement'
+    told = translated(exc.DBAPIError("INSERT", {}, Refused(code, context)))
     assert isinstance(told, LedgerUnavailable)
     assert fix in told.fix
 
