@@ -27,13 +27,13 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked
 from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
 from domain.zk_to_kraft.owners import owned_by
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.situation import Situation, situation_of
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""
@@ -74,7 +74,7 @@ class Blocking:
         observation = _as_seen_before(observation, cluster.spec, slow)
         situation = situation_of(observation, cluster.spec, request.policy)
         hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
-        awaited = [part for part in slow if part.what != "kafka" or _is_each_answering(hints)]
+        awaited = [part for part in slow if part.what != "kafka" or _is_each_answering(hints, situation)]
         return _without(awaited, self._told(request, record, ruling, cluster, observation, hints))
 
     async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
@@ -146,9 +146,11 @@ def _slow(request: BlockersRequest, record: MigrationRecord, observation: Observ
     return [part for part in observation.unanswered if part.is_cut_short and part.what in names]
 
 
-def _is_each_answering(hints: Hints) -> bool:
-    """By itself: then Kafka as a whole takes its time, and no broker stands still."""
-    return bool(hints.asked) and not any(asked.why for asked in hints.asked.values())
+def _is_each_answering(hints: Hints, situation: Situation) -> bool:
+    """By itself: then Kafka as a whole takes its time, and no broker stands still. Who was not heard does not count as well."""
+    running = {broker.id for broker in situation.brokers if broker.mode not in DOWN_MODES}
+    answering = {broker_id for broker_id, asked in hints.asked.items() if not asked.why}
+    return bool(running) and running <= answering
 
 
 def _as_seen_before(observation: Observation, spec: ClusterSpec, slow: Iterable[Unanswered]) -> Observation:

@@ -21,8 +21,6 @@ ASK_SECONDS = 2.0
 AT_ONCE = 16
 """Each takes a thread that long."""
 
-NOBODY: dict[int, Asked] = {}
-
 
 def is_kafka_mute(observation: Observation) -> bool:
     """Whether nobody knows yet who does not answer, or why. A refusal is an answer, and so are lists that differ."""
@@ -35,7 +33,8 @@ def is_kafka_mute(observation: Observation) -> bool:
 async def ask_brokers(
     kafka: KafkaAdmin, cluster: ClusterRecord, addresses: Mapping[int, Addresses], silent: list[str]
 ) -> dict[int, Asked]:
-    """Each at its listener for clients such as we are."""
+    """Each at its listener for clients such as we are. Of who is not among the answers nothing is known: there was no time, or
+    it has no such listener."""
     wanted = dict(_of_clients(cluster.spec.kafka.bootstrap_servers, addresses))
     free = asyncio.Semaphore(AT_ONCE)
     found: dict[int, Asked] = {}
@@ -49,11 +48,10 @@ async def ask_brokers(
             else:
                 found[broker_id] = Asked(address)
 
-    async def ask_all() -> dict[int, Asked]:
+    async def ask_all() -> None:
         await asyncio.gather(*(ask(broker_id, address) for broker_id, address in wanted.items()))
-        return found
 
-    await in_time("each broker by itself", ask_all, silent, NOBODY)
+    await in_time("each broker by itself", ask_all, silent, None)
     return found
 
 

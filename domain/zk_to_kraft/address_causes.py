@@ -23,9 +23,16 @@ OF_OTHERS = (
 """What is not known of who cannot be asked."""
 
 
+def _said(looked: Looked, obstacle: Obstacle) -> list[str]:
+    """By what did not answer, and by brokers that were asked by themselves."""
+    parts = [part.why for part in looked.observation.unanswered if part.obstacle is obstacle]
+    asked = [f"{found.address}: {found.why}" for found in looked.hints.asked.values() if found.obstacle is obstacle]
+    return [*parts, *asked]
+
+
 def unresolved_cause(looked: Looked) -> Cause:
     """One entry, whatever is asked at names that are not resolved here: nothing is known of who has them."""
-    parts = [part.why for part in looked.observation.unanswered if part.obstacle is Obstacle.UNRESOLVED]
+    parts = _said(looked, Obstacle.UNRESOLVED)
     known = looked.hints.unresolved
     names = "; ".join(f"{host}: {words}" for host, words in sorted(known.items()))
     more = [why for why in parts if not any(host in why.lower() for host in known)]
@@ -48,7 +55,7 @@ def unresolved_cause(looked: Looked) -> Cause:
 
 def lacking_cause(looked: Looked) -> Cause:
     """One entry, whomever it could not ask for that."""
-    parts = [part.why for part in looked.observation.unanswered if part.obstacle is Obstacle.OURS]
+    parts = _said(looked, Obstacle.OURS)
     return cause(
         looked,
         MACHINE,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observed import Unanswered
-from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours
+from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours, lacking_cause, unresolved_cause
 from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
@@ -118,8 +118,8 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
         yield ours
     elif told.broker_id not in {None, *looked.absent_brokers} and told.obstacle in AT_ONE_BROKER:
         yield _of_one(looked, told, AT_ONE_BROKER[told.obstacle])
-    elif mute := _mute(looked, unheard):
-        yield from (_of_mute(looked, broker_id) for broker_id in mute)
+    elif apart := [*_asked_in_vain(looked), *(_of_mute(looked, broker_id) for broker_id in _mute(looked, unheard))]:
+        yield from apart
     elif looked.absent_brokers or unheard:
         return
     elif shut:
@@ -136,13 +136,24 @@ def _about(looked: Looked, told: Unanswered) -> str:
     return looked.broker_name(told.broker_id) if told.broker_id is not None else "kafka"
 
 
+OF_OURS = {Obstacle.UNRESOLVED: unresolved_cause, Obstacle.OURS: lacking_cause}
+"""What keeps us from asking a broker, and says nothing of it."""
+
+
+def _asked_in_vain(looked: Looked) -> Iterator[Cause]:
+    """Where brokers, by themselves, could not even be asked."""
+    met = {found.obstacle for found in looked.hints.asked.values()}
+    yield from (tell(looked) for obstacle, tell in OF_OURS.items() if obstacle in met)
+
+
 def _mute(looked: Looked, unheard: Collection[int]) -> list[int]:
     """Brokers that do not answer, though asked by themselves, where another one does. Of who is silent in all nothing more is
     told than that."""
     asked = looked.hints.asked
     if all(found.why for found in asked.values()):
         return []
-    return [i for i, found in asked.items() if found.why and i not in looked.absent_brokers and i not in unheard]
+    silent = [i for i, found in asked.items() if found.why and found.obstacle not in OF_OURS]
+    return [i for i in silent if i not in looked.absent_brokers and i not in unheard]
 
 
 WITHOUT_ZOOKEEPER = (
@@ -194,10 +205,14 @@ def _each_by_itself(looked: Looked) -> str:
     asked = looked.hints.asked
     if not asked:
         return ""
+    running = [broker.id for broker in looked.situation.brokers if broker.id not in looked.absent_brokers]
+    unasked = [looked.name(i) for i in running if i not in asked]
+    rest = f"; of {some(unasked)} this look has heard nothing" if unasked else ""
     if not any(found.why for found in asked.values()):
-        return f". Asked by itself, each of {some([looked.name(i) for i in asked])} answers"
+        return f". Asked by itself, each of {some([looked.name(i) for i in asked])} answers{rest}"
     silent = [f"{looked.name(i)} at {found.address}: {found.why}" for i, found in asked.items() if found.why]
-    return f". Asked by itself, {'none answers' if len(silent) == len(asked) else 'not every one answers'}: {some(silent)}"
+    how_many = "none answers" if len(silent) == len(asked) else "not every one answers"
+    return f". Asked by itself, {how_many}: {some(silent)}{rest}"
 
 
 def _late(looked: Looked, told: Unanswered) -> Cause:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import urlsplit
 
-from domain.cluster import host_of, servers_in
+from domain.cluster import addresses_of, host_of, servers_in
 from domain.zk_to_kraft.causes import Looked
 
 LISTENERS = ("advertised.listeners", "listeners")
@@ -15,8 +15,8 @@ def listening(looked: Looked) -> Iterator[tuple[str, str]]:
     places += [(f"{controller.host}:{controller.port}", looked.name(controller.id)) for controller in looked.spec.controllers]
     for broker in looked.spec.brokers:
         kept = looked.properties(broker.id)
-        listeners = ",".join(kept.get(name, "") for name in LISTENERS).split(",")
-        places += [(urlsplit(listener.strip()).netloc, looked.name(broker.id)) for listener in listeners]
+        addresses = [address for key in LISTENERS for address in addresses_of(kept.get(key, "")).values()]
+        places += [(address, looked.name(broker.id)) for address in addresses]
     return _with_numbers(looked, places)
 
 

@@ -101,7 +101,7 @@ async def test_a_constraint_of_somebody_elses_is_no_wrong_call_of_ours(
     async with opened(database_url, PATIENT) as database:
         dialect = database.engine.dialect.name
         await database.write(lambda connection: connection.exec_driver_sql(REFUSING[dialect]))
-        with pytest.raises(LedgerUnavailable, match="not today|refusing") as error:
+        with pytest.raises(LedgerUnavailable, match=r"not today|refusing") as error:
             await patient.prove_writable(migration.id)
     assert "somebody has changed the ledger's tables" in error.value.fix
 

@@ -250,6 +250,22 @@ async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(
     assert "each of broker-1, broker-2, broker-3 answers" in seen.late[0].observed
 
 
+async def test_kafka_is_no_matter_of_time_where_a_broker_was_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the one that is mute."""
+    cluster = await in_dual_write()
+    hang(cluster, monkeypatch)
+    ask = cluster.ask_broker
+
+    async def late(record: Any, address: str, seconds: float) -> None:
+        await (asyncio.sleep(60) if address.startswith("broker-2:") else ask(record, address, seconds))
+
+    monkeypatch.setattr(cluster, "ask_broker", late)
+    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.5)
+    seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS))
+    assert keys(seen) == [("part-unknown", "kafka")]
+    assert "of broker-2 this look has heard nothing" in seen.blockers[0].observed
+
+
 async def test_no_broker_is_asked_by_itself_where_kafka_answers_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = await in_dual_write()
     await found(cluster)

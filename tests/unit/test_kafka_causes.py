@@ -174,6 +174,24 @@ def test_where_none_answers_or_each_does_no_broker_is_blamed() -> None:
     assert (entry.object, "each of broker-1, broker-2, broker-3 answers" in entry.observed) == ("kafka", True)
 
 
+def test_who_was_not_heard_is_none_of_those_that_answer() -> None:
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 3: WELL})
+    assert "each of broker-1, broker-3 answers; of broker-2 this look has heard nothing" in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "why"),
+    [(Obstacle.UNRESOLVED, "the name kafka-2 is not resolved"), (Obstacle.OURS, "Too many open files")],
+)
+def test_a_broker_that_could_not_even_be_asked_is_not_mute(obstacle: Obstacle, why: str) -> None:
+    asked = {1: WELL, 2: Asked("kafka-2:9092", why, obstacle), 3: WELL}
+    (entry,) = entries(silent(DUAL, "no answer within 5 s", is_cut_short=True), asked=asked)
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
+    assert f"kafka-2:9092: {why}" in entry.observed
+    found = entries(silent(DUAL), asked=asked | {3: MUTE})
+    assert [entry.object for entry in found] == ["keeperless-activities", "broker-3"]
+
+
 def test_of_a_broker_that_is_dead_or_is_not_reached_no_more_is_told_and_no_less_of_another() -> None:
     gone, mute = Asked("127.0.0.1:9095", "it accepts no connection within 1 s"), {1: WELL, 2: MUTE}
     assert [entry.object for entry in entries(dead(silent(DUAL), 3), asked=mute)] == ["broker-3", "broker-2"]
