@@ -40,6 +40,8 @@ NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|state-change|cleaner|auth
 ROTATED = re.compile(r"\.\d{1,3}|[.-]\d{4}-?\d\d-?\d\d[\d.:T_-]*")
 """What stands behind the name of a file that was put aside, and not compressed."""
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")
+HEAD = re.compile(b"^" + STAMP.pattern.encode(), re.MULTILINE)
+STAMP_BYTES = 25
 LOUD = re.compile(STAMP.pattern + r" (?:TRACE|DEBUG)\b")
 BOOT_CLOCK, TICKS_PER_SECOND = 7, 100.0
 """CLOCK_BOOTTIME, in which start times are counted; USER_HZ."""
@@ -200,8 +202,9 @@ def read(path: Path, text: str, words: list[str]) -> list[Block]:
 
 
 def lines_with(words: list[str], text: bytes) -> list[int]:
-    """Where lines with one of these words begin, the last few of each."""
+    """Where what was said with one of these words begins, the last few of each."""
     found: set[int] = set()
+    has_heads = HEAD.search(text) is not None
     for word in words:
         at = len(text)
         for _ in range(MOST_OF_A_WORD):
@@ -209,8 +212,14 @@ def lines_with(words: list[str], text: bytes) -> list[int]:
             if at < 0:
                 break
             at = text.rfind(b"\n", 0, at) + 1
-            found.add(at)
+            found.update(heads_of(text, at) if has_heads else [at])
     return sorted(found)
+
+
+def heads_of(text: bytes, at: int) -> list[int]:
+    """Where the line with a time is that the one at `at` stands below, or is itself; none where that is too far away."""
+    heads = HEAD.finditer(text, max(at - MOST_OF_A_BLOCK, 0), at + STAMP_BYTES)
+    return [found.start() for found in heads][-1:]
 
 
 def last_of(said: list[Block], words: list[str], most: int) -> list[str]:

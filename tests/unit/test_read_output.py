@@ -217,3 +217,24 @@ def test_what_lasts_is_read_far_up_in_a_log_beside_the_output(output: Path) -> N
     log = written(output.parent / "controller.log", FENCED, THROWN, *[TRACED] * (read_output.MOST_BYTES // len(TRACED) * 2))
     with process(log, stdout=output) as pid:
         assert ask(output, pid)["lines"] == [OLD, FENCED, THROWN]
+
+
+def test_what_lasts_keeps_the_line_that_it_was_thrown_below(output: Path) -> None:
+    """Else it would stand below what was said an hour before."""
+    uncaught, thrown = NEW.replace("INFO new", "ERROR Uncaught exception"), "x.IllegalState: Fencing broker 3 in vain"
+    traced = [TRACED] * (read_output.MOST_BYTES // len(TRACED) * 2)
+    written(output, OLD, FENCED, uncaught, "\tat some.Place(Place.java:1)", thrown, *traced)
+    with process(stdout=output) as pid:
+        lines = ask(output, pid, 3)["lines"]
+    assert lines == [FENCED, uncaught, "\tat some.Place(Place.java:1)", thrown, *[TRACED] * 3]
+
+
+def test_what_lasts_is_dropped_where_the_line_that_it_belongs_to_is_too_far_away(output: Path) -> None:
+    long = ["\tat some.Place(Place.java:1)"] * (read_output.MOST_OF_A_BLOCK // 20)
+    traced = [TRACED] * (read_output.MOST_BYTES // len(TRACED) * 2)
+    written(output, FENCED, NEW, *long, "Fencing broker 3 in vain", *traced)
+    with process(stdout=output) as pid:
+        assert ask(output, pid, 3)["lines"] == [FENCED, *[TRACED] * 3]
+    written(output, "Fencing broker 2, in a layout without times", *["a line"] * (read_output.MOST_BYTES // 3))
+    with process(stdout=output) as pid:
+        assert ask(output, pid, 1)["lines"][0] == "Fencing broker 2, in a layout without times"
