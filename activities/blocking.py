@@ -26,7 +26,7 @@ from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
-from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
 from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked
 from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
@@ -132,14 +132,28 @@ class Blocking:
         return replace(ruling, accepted_losses=tuple(sorted(accepted))) if is_back else ruling
 
 
-OF_PARTS = {"kafka": (WaitReason.PART_UNKNOWN, "kafka"), "zookeeper": ("GF11", "ZooKeeper")}
+OF_PARTS = {
+    "kafka": (WaitReason.PART_UNKNOWN, "kafka"),
+    "zookeeper": ("GF11", "ZooKeeper"),
+    **{what: (WaitReason.PART_UNKNOWN, about) for what, (about, _, _) in SEARCHES.items()},
+}
 """By what has no answer: code and object of the entry that says no more than that."""
+
+
+AWAITED = frozenset(
+    {
+        WaitReason.PART_UNKNOWN,
+        WaitReason.CONFIGURATION_RUNS,
+        *(reason for _, _, explains in SEARCHES.values() for reason in explains),
+    }
+)
+"""Waits that may be because of what has no answer."""
 
 
 def _slow(request: BlockersRequest, record: MigrationRecord, observation: Observation, spec: ClusterSpec) -> list[Unanswered]:
     """What this look alone had no time for: the migration looks on with more, and waits for something else."""
     waiting, state = record.progress.waiting, record.progress.state
-    is_awaited = waiting is not None and waiting.reason in {WaitReason.PART_UNKNOWN, WaitReason.CONFIGURATION_RUNS}
+    is_awaited = waiting is not None and waiting.reason in AWAITED
     if state is not MigrationState.WAITING or is_awaited or request.in_hand:
         return []
     names = {*OF_PARTS, *(part_name(spec.node_name(node.id)) for node in spec.nodes)}

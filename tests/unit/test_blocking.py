@@ -209,6 +209,20 @@ async def test_what_only_this_look_had_no_time_for_holds_nothing_up(
         assert "less time than the migration's own" in seen.blockers[0].observed
 
 
+@pytest.mark.parametrize(("reason", "is_told"), [(WaitReason.PARTITIONS_NOT_IN_SYNC, False), (WaitReason.PART_UNKNOWN, True)])
+async def test_a_search_that_only_this_look_had_no_time_for_holds_nothing_up(
+    reason: WaitReason, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = FakeCluster()
+    await provision(cluster)
+    monkeypatch.setattr("activities.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 0.4)
+    waiting = Waiting(reason=reason, means="", since=NOW)
+    seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
+    assert (("part-unknown", "which controllers have registered") in keys(seen)) is is_told
+    assert any(part.startswith("registrations: no answer within") for part in seen.unlooked) is not is_told
+
+
 @pytest.mark.parametrize("state", [MigrationState.WAITING, MigrationState.HELD])
 async def test_a_broker_that_answers_no_request_is_named_where_all_of_kafka_is_late(
     state: MigrationState, monkeypatch: pytest.MonkeyPatch
