@@ -277,9 +277,9 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
                 observed=f"it runs, and nobody accepts a connection at {address} within a second: it may follow, and can "
                 "neither vote nor lead",
                 expected="brokers, the other controllers and keeperless-activities reach every controller",
-                fix=f"Open {address} for them: a firewall, or the listener's address. This one does not count in the "
-                "majority: neither finalisation nor a failover restarts another controller before. Brokers are restarted "
-                "meanwhile, as long as a controller leads.",
+                fix=f"Open {address} for them: a firewall, or the listener's address. Restart no other controller "
+                "before: this one does not count in the majority, and neither finalisation nor a failover of ours goes on. "
+                "Brokers are restarted meanwhile, as long as a controller leads.",
             )
 
 

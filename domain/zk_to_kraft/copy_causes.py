@@ -20,6 +20,7 @@ from domain.zk_to_kraft.running_lines import (
     WRITE_REFUSED,
 )
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
+from domain.zk_to_kraft.sparing import before_a_failover
 
 FLOOD = 5
 """Changes in the seconds in which the log is read: more than an operator makes by hand. Each costs ZooKeeper a few writes."""
@@ -191,7 +192,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
         observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
         f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
         expected=f"at most {looked.policy.max_offset_distance} records",
-        fix=TOO_LARGE if looked.hints.crowded else _caught_up(looked, quotes, is_dead=is_dead, is_flooded=is_flooded),
+        fix=_caught_up(looked, quotes, is_dead=is_dead, is_flooded=is_flooded),
     )
 
 
@@ -216,7 +217,8 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
             fix="Somebody has put a snapshot, a backup or an old disk in place of its data. Stop its servers, give a majority "
             "of them their newest dataDir and dataLogDir back, start them, then restart the active controller (seen with 3.9). "
             "A way back would lose all that was changed since. Where that data is gone, and all brokers are in KRaft mode, "
-            "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens.",
+            "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens."
+            f"{before_a_failover(looked)}",
         )
     held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
     return cause(
@@ -229,7 +231,7 @@ def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
         expected=f"persistent, naming {name}",
         fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
         f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
-        "or ask for a rollback.",
+        f"or ask for a rollback.{before_a_failover(looked)}",
     )
 
 
@@ -248,10 +250,12 @@ def _lacking(unwritten: Unwritten) -> str:
 
 
 def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
+    if looked.hints.crowded:
+        return f"{TOO_LARGE}{before_a_failover(looked)}"
     if quotes:
         return f"{mended(looked, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
     if is_dead:
-        return CHECK_OP_FAILED.fix
+        return f"{CHECK_OP_FAILED.fix}{before_a_failover(looked)}"
     return STOP_CHANGING if is_flooded else CATCHING_UP
 
 

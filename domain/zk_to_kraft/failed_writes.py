@@ -8,9 +8,13 @@ brokers in migration mode told of that change: that comes after the write.
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.log_lines import Found, found_in
 from domain.zk_to_kraft.member_trees import are_alike
-from domain.zk_to_kraft.running_lines import WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.running_lines import CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED
 from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import QuorumState, quorum_leader
+from domain.zk_to_kraft.sparing import before_a_failover
+
+MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED})
+"""What another active controller writes in the end."""
 
 OF_A_CHANGE = "MetadataChangeEvent"
 FIND_THE_ZNODE = (
@@ -37,10 +41,11 @@ def in_words(found: Found) -> str:
 
 
 def mended(looked: Looked, found: Found) -> str:
+    last = before_a_failover(looked) if found.told in MENDED_BY_ANOTHER else ""
     if found.told is not WRITE_FAILED:
-        return found.told.fix
+        return f"{found.told.fix}{last}"
     first = "" if are_alike(looked.hints.trees) else MEND_THE_TREE
-    return f"{first}{found.told.fix}{FIND_THE_ZNODE if _is_without_error(found) else ''}"
+    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if _is_without_error(found) else ''}"
 
 
 def lost_by(looked: Looked) -> tuple[str, Found] | None:

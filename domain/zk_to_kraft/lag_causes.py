@@ -19,7 +19,7 @@ from domain.zk_to_kraft.running_lines import (
     LOG_DIR_FAILED,
 )
 from domain.zk_to_kraft.situation import partitions_needing, quorum_leader
-from domain.zk_to_kraft.sparing import restart_of
+from domain.zk_to_kraft.sparing import before_a_failover, restart_of
 
 UNTHROTTLE = (
     "Remove the throttle, or raise it: kafka-configs.sh --alter --entity-type brokers --entity-name ID --delete-config "
@@ -124,7 +124,7 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
     fix = _by_itself(looked, missing)
     if (lost := lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None) is not None:
         name, found = lost
-        fix = f"{MEND_WHAT_THEY_SAY if words else ''}{NOT_TOLD.format(name=name)}"
+        fix = f"{MEND_WHAT_THEY_SAY if words else ''}{NOT_TOLD.format(name=name)}{before_a_failover(looked)}"
         words += (
             f". {name} leads the quorum, and its log says: {in_words(found)}. Brokers in migration mode were not told of it"
         )

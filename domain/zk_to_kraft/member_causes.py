@@ -9,6 +9,7 @@ from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause
 from domain.zk_to_kraft.failed_writes import lost_by
 from domain.zk_to_kraft.log_lines import Found
 from domain.zk_to_kraft.member_trees import are_alike, counts_of
+from domain.zk_to_kraft.sparing import before_a_failover
 from domain.zk_to_kraft.tree_digests import MOVE_NOTHING_YET, OTHER_TREE, other_tree_in
 from domain.zk_to_kraft.zookeeper_deaths import TWICE, complaint_of_server, death_of_server, errors_of_server
 
@@ -136,7 +137,8 @@ def _then(looked: Looked) -> str:
     lost = lost_by(looked)
     if lost is None:
         return ""
-    return f" Then restart the active controller, {lost[0]}: ZooKeeper has refused what it wrote (dual-write-not-current)."
+    why = f"ZooKeeper has refused what it wrote (dual-write-not-current).{before_a_failover(looked)}"
+    return f" Then restart the active controller, {lost[0]}: {why}"
 
 
 def is_emptied(looked: Looked, address: str) -> bool:

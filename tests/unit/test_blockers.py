@@ -1747,6 +1747,34 @@ def test_a_write_that_failed_and_members_of_different_trees_are_told_of_each_oth
     assert entries["GF11"].fix.endswith(f"controller-{LEADER}: ZooKeeper has refused what it wrote (dual-write-not-current).")
 
 
+UNREACHED = next(f"{c.host}:{c.port}" for c in SPEC.controllers if c.id == STANDBY)
+STRAY = Suspect(what="CLIENT_METRICS config interval.ms of slow", why="a new leader cannot compare it")
+NOT_BEFORE = "restart the active controller not before this is so"
+
+
+@pytest.mark.parametrize(
+    ("changed", "hints", "first"),
+    [
+        (lambda seen: seen, {"shut": frozenset({UNREACHED})}, "controller-3001 runs, follows and accepts connections"),
+        (lambda seen: with_metrics(seen, STANDBY, raft_log_end=LOG_END - 400), {}, "controller-3001 runs, follows"),
+        (lambda seen: with_part(seen, STANDBY, process=stopped("x"), metrics=None), {}, "controller-3001 runs, follows"),
+        (lambda seen: seen, {"strays": (STRAY,)}, f"{STRAY.what} is mended"),
+        (lambda seen: with_file(seen, STANDBY, "process.roles=controller\n"), {}, "controller-3001 has the flag"),
+    ],
+)
+def test_nobody_is_told_to_restart_the_active_controller_where_that_would_hurt(
+    changed: Callable[[Observation], Observation], hints: dict[str, object], first: str
+) -> None:
+    """What our own failover is held up by."""
+    trees = {"servers": dict.fromkeys(SERVERS, Serving.YES), "trees": trees_of(31, 31, 28, leader=0)}
+    seen = with_kafka(changed(DUAL), under_replicated=OUT_OF_SYNC)
+    told = [entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,)}, **trees, **hints)) if NOT_BEFORE in entry.fix]
+    assert {"dual-write-not-current", "partitions-not-in-sync", "GF11"} == {entry.code for entry in told}
+    assert all(first in entry.fix for entry in told)
+    well = found(with_kafka(DUAL, under_replicated=OUT_OF_SYNC), hints=Hints(logs={LEADER: (BATCH,)}, **trees))
+    assert not [entry for entry in well if NOT_BEFORE in entry.fix]
+
+
 def test_replicas_that_lag_since_a_change_was_lost_are_no_reason_to_restart_a_broker() -> None:
     seen = with_kafka(DUAL, under_replicated=OUT_OF_SYNC)
     entries = {entry.code: entry for entry in found(seen, hints=Hints(logs={LEADER: (BATCH,)}))}
