@@ -140,49 +140,16 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
     yield from of_standstill(signs)
-    held = (signs.tracer, signs.frozen, signs.heap_dump, signs.debugger)
-    runs = signs.on_cpu != 0 and all(holder is None for holder in held)
-    stands = len(signs.unaccepted) > 1 or (signs.unread >= MANY_UNREAD and bool(signs.unaccepted))
-    if stands and runs:
-        makers = sorted({host for *_, host in signs.unaccepted if host})
-        most = f", most of them from {', '.join(makers)}" if makers else ""
-        yield Sign(
-            f"it takes no connections at its ports {', '.join(str(port) for port, _, _ in signs.unaccepted)}, where "
-            f"{sum(count for _, count, _ in signs.unaccepted)} wait{most}: it stands still as a whole",
-            f"{KEEP_AWAY if makers else ''}Look what its threads stand in (`jstack PID`, twice within seconds; `kill -QUIT "
-            "PID` prints them into its log): a lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it "
-            "does not even answer that, only an end of its process helps.",
-        )
-    for port, count, host in signs.unaccepted if runs and not stands else ():
-        most = f", most of them from {host}" if host else ""
-        yield Sign(
-            f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
-            f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
-            "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
-        )
-    if signs.unheard:
-        yield from _of_drops(signs)
-        found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
-        yield Sign(
-            f"what it sends to {', '.join(found[:4])} is not acknowledged",
-            "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
-            about=signs.unheard,
-        )
-    if signs.unread >= MANY_UNREAD and runs:
+    is_running = _is_running(signs)
+    yield from _of_unaccepted(signs) if is_running else ()
+    yield from _of_unheard(signs, names)
+    if signs.unread >= MANY_UNREAD and is_running:
         yield Sign(
             f"it has not read for a second what {signs.unread} of its connections have brought",
             "It is busy, or waits for something inside: look at its threads (jstack), and at what its log says last.",
             is_slight=True,
         )
-    hosts = {address.rpartition(":")[0] for address in names}
-    if found := [names.get(where, where) for where in signs.unsent if where.rpartition(":")[0] in hosts]:
-        more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-        yield Sign(
-            f"what it sends to {', '.join(found[:4])}{more} waits in its machine's queues all the time",
-            "Its link is slow or full (ip -s link, ethtool; what shapes it: tc -s qdisc; another program that sends much), or "
-            "who is there does not read.",
-            is_slight=True,
-        )
+    yield from _of_unsent(signs, names)
     yield from _of_limits(signs)
     if signs.open_files and signs.most_open_files and signs.open_files >= MOST_OPEN * signs.most_open_files:
         yield Sign(
@@ -201,6 +168,56 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
 
 
 KEEP_AWAY = "Where these are a flood (`ss -tn` there), keep who makes it away first. "
+
+
+def _is_running(signs: VitalSigns) -> bool:
+    """Whether anything of it gets on, and nobody holds it."""
+    holders = (signs.tracer, signs.frozen, signs.heap_dump, signs.debugger)
+    return signs.on_cpu != 0 and all(holder is None for holder in holders)
+
+
+def _of_unaccepted(signs: VitalSigns) -> Iterator[Sign]:
+    stands = len(signs.unaccepted) > 1 or (signs.unread >= MANY_UNREAD and bool(signs.unaccepted))
+    if stands:
+        makers = sorted({host for *_, host in signs.unaccepted if host})
+        most = f", most of them from {', '.join(makers)}" if makers else ""
+        yield Sign(
+            f"it takes no connections at its ports {', '.join(str(port) for port, _, _ in signs.unaccepted)}, where "
+            f"{sum(count for _, count, _ in signs.unaccepted)} wait{most}: it stands still as a whole",
+            f"{KEEP_AWAY if makers else ''}Look what its threads stand in (`jstack PID`, twice within seconds; `kill -QUIT "
+            "PID` prints them into its log): a lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it "
+            "does not even answer that, only an end of its process helps.",
+        )
+    for port, count, host in () if stands else signs.unaccepted:
+        most = f", most of them from {host}" if host else ""
+        yield Sign(
+            f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
+            f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
+            "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
+        )
+
+
+def _of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    if signs.unheard:
+        yield from _of_drops(signs)
+        found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
+        yield Sign(
+            f"what it sends to {', '.join(found[:4])} is not acknowledged",
+            "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
+            about=signs.unheard,
+        )
+
+
+def _of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    hosts = {address.rpartition(":")[0] for address in names}
+    if found := [names.get(where, where) for where in signs.unsent if where.rpartition(":")[0] in hosts]:
+        more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+        yield Sign(
+            f"what it sends to {', '.join(found[:4])}{more} waits in its machine's queues all the time",
+            "Its link is slow or full (ip -s link, ethtool; what shapes it: tc -s qdisc; another program that sends much), or "
+            "who is there does not read.",
+            is_slight=True,
+        )
 
 
 def _of_drops(signs: VitalSigns) -> Iterator[Sign]:
