@@ -21,7 +21,11 @@ FIND_THE_HAND = (
 
 def ended_together(looked: Looked, endings: Mapping[int, Ending]) -> Iterator[tuple[tuple[int, ...], Cause]]:
     """Their ids, and one entry. `endings`: of nodes that are down, and that no step of ours has stopped."""
-    stops = {i: ending.at for i, ending in endings.items() if ending.at is not None and ending.fix == STOPPED.fix}
+    stops = {
+        i: ending.at
+        for i, ending in endings.items()
+        if ending.at is not None and ending.kind == STOPPED.kind and not ending.further
+    }
     hosts = {looked.spec.node(i).host for i in stops}
     for host in sorted(hosts):
         ids = sorted((i for i in stops if looked.spec.node(i).host == host), key=lambda i: (stops[i], i))

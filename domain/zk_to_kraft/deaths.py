@@ -56,7 +56,8 @@ SHUT_DOWN = re.compile(r"shut down completed \(kafka\.server\.\w{1,30}\)|App inf
 @dataclass(frozen=True)
 class Ending:
     """How a process has ended, for people. `expected`: empty where there is nothing to say but that it runs. `kind`: the name
-    of what is known of it; empty where nothing is. `at`: when it was told to end, by the clock of its log.
+    of what is known of it; empty where nothing is. `at`: when it was told to end, by the clock of its log. `further`: what else
+    is to be done, after the fix.
     """
 
     observed: str
@@ -64,6 +65,7 @@ class Ending:
     fix: str
     kind: str = ""
     at: datetime | None = None
+    further: str = ""
 
 
 STOPPED = Ending(
@@ -139,10 +141,10 @@ def _ending_of(lines: Sequence[str], said: Sequence[Said], log_dirs: Sequence[st
     if stop is not None:
         since = _since_the_end(said)
         also = f". Below that was printed: {shown(since)}" if since else ""
-        fix = f"{STOPPED.fix} Where it does not come up: {BY_HAND}" if since else STOPPED.fix
+        further = f" Where it does not come up: {BY_HAND}" if since else ""
         signal = _last(said, SIGNAL)
         at = said[signal].at if signal >= 0 else None
-        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", fix=fix, at=at)
+        return replace(STOPPED, observed=f"{STOPPED.observed}: {stop}{also}", at=at, further=further)
     found = death_in(lines)
     if found is not None:
         if _is_of_data(found, log_dirs):

@@ -152,7 +152,7 @@ def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     observed = f"{process}. {ending.observed}{words}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    fix = f"{fix}{THEN_START}" if fix else ending.fix
+    fix = f"{fix}{THEN_START}" if fix else f"{ending.fix}{ending.further}"
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
     signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
@@ -188,7 +188,7 @@ def _by_a_step(ending: Ending) -> Ending:
     return replace(
         ending,
         observed=f"{ending.observed}. The step of this migration that restarts it has not started it again",
-        fix=ending.fix.replace(STOPPED.fix, MEND_THE_STEP),
+        fix=MEND_THE_STEP,
     )
 
 

@@ -253,7 +253,7 @@ def test_a_start_command_that_fails_before_kafka_is_told_in_its_own_words(said: 
     assert "by hand" in since.fix
     below = ending_of((BEGUN, ORDINARY, SIGTERM, ENDED, said))
     assert said in below.observed
-    assert "by hand" in below.fix
+    assert "by hand" in below.further
     assert "chown" not in below.fix
 
 
