@@ -6,9 +6,10 @@ the change was made is then unknown, as with any answer that did not arrive: eve
 """
 
 import asyncio
+import os
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,7 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from domain.errors import KeeperlessError
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
-from ledger.fixes import FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
+from ledger.fixes import DELETED, FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
+from ledger.own_files import deleted_elsewhere, deleted_here
 from ledger.row_security import ensure_all_is_seen
 
 T = TypeVar("T")
@@ -242,7 +244,15 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
 
 
 def _prepare_sqlite(engine: Engine) -> None:
-    """Foreign keys on, commits that survive a power cut, and writers that take their lock when they begin."""
+    """Foreign keys on, commits that survive a power cut, and writers that take their lock when they begin; and nobody goes on
+    with files that were deleted under us (`own_files`)."""
+    path = engine.url.database or ""
+
+    @event.listens_for(engine, "do_connect")
+    def _open_no_other(*_: object) -> None:
+        if not deleted_here(path) and (others := deleted_elsewhere(path)):
+            names = sorted({name for lost in others.values() for name in lost})
+            raise _without_name(names, f"processes {', '.join(map(str, sorted(others)))} have")
 
     @event.listens_for(engine, "connect")
     def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
@@ -255,7 +265,13 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _begin(connection: Connection) -> None:
         # Without IMMEDIATE two readers that both turn writers fail at once, whatever the busy timeout.
         if connection.get_execution_options().get("is_writer"):
+            if lost := deleted_here(path):
+                raise _without_name(lost, f"process {os.getpid()} has")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _without_name(lost: Sequence[str], who_has: str) -> LedgerUnavailable:
+    return LedgerUnavailable(f"somebody has deleted {', '.join(lost)}, which {who_has} open: nothing more is written", DELETED)
 
 
 def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:

@@ -74,6 +74,12 @@ OWN_FILE = (
     "all programs the same one), put the file back where KEEPERLESS_LEDGER_URL names it, or mount its file system for writing. "
     "Migrations go on by themselves."
 )
+DELETED = (
+    "Kill no program (-9), restore no backup, and delete nothing: what was written last is only in what they have open "
+    "(`lsof +L1`). Stop all of Keeperless' programs in order, with SIGTERM: the last one that closes the ledger writes that "
+    "back into it. Then start them. Keep away what deletes there (tmpreaper, cron, a clean-up of temporary files). "
+    f"{NOTHING_LOST}"
+)
 FILE_SYSTEM = (
     "The file system that has SQLite's file fails it: look at `findmnt -T FILE`, `dmesg`, and the disk (`smartctl -a`). On "
     "NFS, CIFS or FUSE SQLite's locks and its -shm do not work: with all programs stopped move the file, its -wal and its -shm "

@@ -1,8 +1,11 @@
 """Bad days of the ledger's database: slow, locked, frozen, gone, and callers that give up."""
 
 import asyncio
+import os
 import socket
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -454,6 +457,37 @@ class TestSqliteOnly:
         async with opened(url, PATIENT) as database, database.engine.connect() as connection:
             pragmas = [await connection.scalar(text(f"PRAGMA {p}")) for p in ("journal_mode", "synchronous", "foreign_keys")]
         assert pragmas == ["wal", 2, 1]
+
+    async def test_nobody_writes_or_opens_it_after_its_files_were_deleted_and_an_orderly_end_brings_all_back(
+        self, tmp_path: Path, make_event: EVENT_MAKER
+    ) -> None:
+        """As a clean-up of temporary files does: what was committed last is in a file without a name."""
+        await upgrade(url := f"sqlite:///{tmp_path}/ledger.db")
+        opens = (sys.executable, "-c", OPENS, url)
+        async with opened(url, PATIENT) as database:
+            ledger = SqlLedger(database)
+            await ledger.record_event(make_event("before"))
+            for name in ("ledger.db-wal", "ledger.db-shm"):
+                (tmp_path / name).unlink()
+            with pytest.raises(
+                LedgerUnavailable, match=r"deleted .*ledger.db-wal, .*ledger.db-shm, which process \d+ has"
+            ) as error:
+                await ledger.record_event(make_event("after"))
+            assert "with SIGTERM" in error.value.fix
+            other = await asyncio.to_thread(subprocess.run, opens, capture_output=True, text=True, check=False)
+            assert f"processes {os.getpid()} have open" in other.stderr
+            assert [event.key for event in await ledger.events()] == ["before"]
+        async with opened(url, PATIENT) as database:
+            await SqlLedger(database).record_event(make_event("after"))
+            assert [event.key for event in await SqlLedger(database).events()] == ["before", "after"]
+
+
+OPENS = """
+import asyncio, sys
+from ledger.database import Database
+from ledger.ledger import SqlLedger
+asyncio.run(SqlLedger(Database(sys.argv[1])).events())
+"""
 
 
 def family_of(pid: int) -> list[psutil.Process]:
