@@ -419,11 +419,14 @@ def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation)
 
 
 def _lagging(spec: ClusterSpec, observation: Observation) -> list[int]:
-    """Brokers at which replicas lag, or of which one should lead, and leaders, those first in which most partitions meet."""
+    """Brokers at which replicas lag, or of which one should lead, and leaders, those first in which most partitions meet; and
+    who writes down in ZooKeeper who is in sync."""
     faults = observation.kafka.under_replicated if observation.kafka is not None else ()
     known = {b.id for b in spec.brokers}
     followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
     wanted = observation.kafka.last_in_sync.values() if observation.kafka is not None else ()
     followers.update(broker_id for brokers in wanted for broker_id in brokers if broker_id in known)
     leaders = Counter(fault.leader for fault in faults if fault.leader in known)
-    return [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]
+    found = [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]
+    owner = observation.zookeeper.controller if observation.zookeeper is not None else None
+    return [*found, *([owner.broker_id] if found and owner is not None and owner.broker_id in known else [])]

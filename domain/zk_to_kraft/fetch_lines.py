@@ -25,6 +25,7 @@ from domain.zk_to_kraft.running_lines import (
     LOGIN_FAILED,
     PEER_SILENT,
     PEER_UNREACHABLE,
+    STATE_REWRITTEN,
     TLS_FAILED,
     TOPIC_ID_DIFFERS,
 )
@@ -81,6 +82,12 @@ def said_by_controller(lines: Sequence[str], broker_id: int) -> Found | None:
     connected = [n for n, line in enumerate(told) if (match := CONNECTED.search(line)) and match[1] == str(broker_id)]
     found = _last_of(told[connected[-1] + 1 :] if connected else told, (BROKER_UNREACHED,), (str(broker_id),))
     return None if found is None else _with_reason(found)
+
+
+def said_by_zookeepers_controller(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
+    """Of the broker that is the controller: it goes by the version of a partition's state that it knows, until another one
+    reads the state anew (KafkaController.processAlterPartition, INVALID_UPDATE_VERSION)."""
+    return _last_of(of_this_process(lines), (STATE_REWRITTEN,), partitions)
 
 
 def _refused(lines: Sequence[str], partitions: Collection[str]) -> Found | None:

@@ -7,7 +7,7 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
-from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
+from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader, said_by_zookeepers_controller
 from domain.zk_to_kraft.log_lines import Found, found_in
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.running_lines import (
@@ -18,7 +18,7 @@ from domain.zk_to_kraft.running_lines import (
     FETCHER_DIED,
     LOG_DIR_FAILED,
 )
-from domain.zk_to_kraft.situation import partitions_needing, quorum_leader
+from domain.zk_to_kraft.situation import Claim, partitions_needing, quorum_leader
 from domain.zk_to_kraft.sparing import before_a_failover, restart_of
 
 UNTHROTTLE = (
@@ -105,6 +105,17 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
     """Whose it is where that is not the followers', what is said of it, and the fix."""
     if looked.hints.throttles:
         return "", f"A replication throttle is set in {some(looked.hints.throttles)}", UNTHROTTLE
+    return _said_by_them(looked, missing, partitions, leaders) or _unsaid(looked, missing, leaders)
+
+
+def _said_by_them(
+    looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]
+) -> tuple[str, str, str] | None:
+    """By the logs of the controller, of followers and of leaders."""
+    for broker_id in _zookeepers_controller(looked):
+        said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
+        if said is not None:
+            return "", f"{looked.broker_name(broker_id)} is the controller, and its log says: {said.quote}", said.told.fix
     for broker_id in missing:
         said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
         if said is not None:
@@ -120,6 +131,11 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
+    return None
+
+
+def _unsaid(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str]:
+    """Where no log names these partitions: what those logs complain of, and what Kafka was not told."""
     words = "".join(leaders_word(looked, broker_id) for broker_id in missing[:1]) + complaints(looked, *missing, *leaders)
     fix = _by_itself(looked, missing)
     if (lost := lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None) is not None:
@@ -129,6 +145,12 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
             f". {name} leads the quorum, and its log says: {in_words(found)}. Brokers in migration mode were not told of it"
         )
     return "", words.removeprefix(". "), fix
+
+
+def _zookeepers_controller(looked: Looked) -> tuple[int, ...]:
+    """The broker that /controller names; none once that is KRaft's."""
+    found = looked.observation.zookeeper.controller if looked.observation.zookeeper is not None else None
+    return (found.broker_id,) if found is not None and looked.situation.claim is Claim.ZOOKEEPER else ()
 
 
 def _is_hybrid_among(looked: Looked, broker_ids: Collection[int]) -> bool:

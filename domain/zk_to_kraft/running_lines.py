@@ -279,6 +279,18 @@ ISR_REFUSED = Told(
     "The followers may be well: the controller does not take down what the leader says of them. Look at the controller's log "
     "of the same second; where there is no controller, at ZooKeeper or the quorum.",
 )
+STATE_REWRITTEN = Told(
+    "partition-state-rewritten",
+    re.compile(
+        r"Failed to update ISR to LeaderAndIsr\(.{0,2000}?partitionEpoch=(\d+)\) for partition (\S{1,260}-\d+), bad ZK version"
+    ),
+    "nobody but the controller writes states of partitions in ZooKeeper",
+    "Somebody has written that partition's state by hand, or a tool has (/brokers/topics/TOPIC/partitions/NUMBER/state): since "
+    "then the controller takes down nobody who is in sync there, and nothing is wrong with the followers. Let another broker "
+    "become the controller, which reads all states anew: zkCli.sh delete /controller, as long as /controller names a broker. "
+    "Find who writes there, and keep it away.",
+    is_lasting=True,
+)
 ISR_INELIGIBLE = Told(
     "isr-ineligible",
     re.compile(r"since the controller rejected the request with (INELIGIBLE_REPLICA|OPERATION_NOT_ATTEMPTED)"),
@@ -329,6 +341,7 @@ RUNNING = (
     FETCH_INVALID,
     CHANNEL_DIED,
     ISR_REFUSED,
+    STATE_REWRITTEN,
     ISR_INELIGIBLE,
     TOO_MANY_CONNECTIONS,
 )
@@ -342,6 +355,7 @@ LASTING_WORDS = (
     "Encountered quorum controller fault",
     "Stopping serving ",
     "does not match the topic ID",
+    "bad ZK version",
     "Error due to",
     "marked as failed",
     "OutOfMemoryError",

@@ -53,6 +53,26 @@ def lagging(seen: Observation, *faults: tuple[str, tuple[int, ...], int | None],
     return with_kafka(seen, under_replicated=found, **kafka)
 
 
+REWRITTEN = (
+    "[2026-11-20 03:00:00,000] INFO [Controller id=3] Failed to update ISR to LeaderAndIsr(leader=1, leaderEpoch=2, "
+    "isrWithBrokerEpoch=List(BrokerState(brokerId=1, brokerEpoch=-1)), leaderRecoveryState=RECOVERED, partitionEpoch=3) for "
+    "partition orders-1, bad ZK version. (kafka.controller.KafkaController)"
+)
+
+
+def test_a_state_that_somebody_has_written_past_the_controller_is_told_with_the_cure() -> None:
+    """By the log of whoever is the controller: the followers are well, and their restart is not the first to try."""
+    assert BEFORE.zookeeper is not None
+    owner = BEFORE.zookeeper.controller
+    assert owner is not None
+    seen = lagging(BEFORE, ("orders-1", (2,), 1), ("orders-2", (2,), 1))
+    (entry,) = entries(seen, logs={owner.broker_id: (REWRITTEN,)})
+    assert "is the controller, and its log says: Failed to update ISR" in entry.observed
+    assert ("zkCli.sh delete /controller" in entry.fix, "restart" in entry.fix.lower()) == (True, False)
+    (entry,) = entries(lagging(BEFORE, ("orders-2", (2,), 1)), logs={owner.broker_id: (REWRITTEN,)})
+    assert "zkCli.sh" not in entry.fix, "of another partition, and over perhaps"
+
+
 # --- no answer -------------------------------------------------------------------------------------------------------
 
 

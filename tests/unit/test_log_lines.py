@@ -62,6 +62,9 @@ LIVING = {
     "agent-failed": "Could not start Jolokia agent: java.net.BindException: Address already in use",
     "log-dir-failed": "WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data/1b with uuid Some(x) because the "
     "log directory has failed. (kafka.server.ReplicaManager)",
+    "partition-state-rewritten": "INFO [Controller id=3] Failed to update ISR to LeaderAndIsr(leader=3, leaderEpoch=2, "
+    "isrWithBrokerEpoch=List(BrokerState(brokerId=3, brokerEpoch=-1)), leaderRecoveryState=RECOVERED, partitionEpoch=3) for "
+    "partition orders-1, bad ZK version. (kafka.controller.KafkaController)",
     "topic-id-differs": "ERROR [Broker id=2] Topic ID in memory: WUR1tvXZRoWzjjEWbIJC9w does not match the topic ID for "
     "partition customers-0 received: jRlSXXUVQGmuAq3eN5FHnA. (state.change.logger)",
     "fetcher-died": "ERROR [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Error due to "
