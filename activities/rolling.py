@@ -52,6 +52,7 @@ from activities.observe import Ports
 from activities.pauses import PauseMeter
 from activities.ports.kafka import Listeners
 from activities.proving import Proof, Rolled, prove
+from activities.remaining_brokers import why_others_stand_still
 from activities.remaining_quorum import why_no_quorum_would_stay
 from activities.startable import why_not_startable
 from activities.stops import does_not_stop
@@ -108,8 +109,7 @@ class Rolling:
         if differ is not None:
             return [], differ
         blocked, looked_at = await self._look_again(request)
-        blocked = blocked or await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
-        blocked = blocked or await self._why_no_quorum(request, targets)
+        blocked = blocked or await self._why_not_now(request, targets)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
@@ -132,6 +132,23 @@ class Rolling:
         marked = await resume_roll(request, target, mark, self._ports)
         await self._write(request, target, marked, None)
         return await self._restart(request, target, marked, None)
+
+    async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """What no look tells. All at the same time: the look grows old meanwhile."""
+        cluster, nodes = targets[0].cluster, [target.node for target in targets]
+        whys = await all_of(
+            why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports),
+            self._why_no_quorum(request, targets),
+            self._why_others_stand_still(targets),
+        )
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_others_stand_still(self, targets: list[Target]) -> str | None:
+        """Of brokers that run: who is down can only win."""
+        spec = targets[0].cluster.spec
+        brokers = [t for t in targets if spec.role(t.node.id) is Role.BROKER and (await t.driver.process()).is_running]
+        stopped = [target.node.id for target in brokers]
+        return await why_others_stand_still(spec, stopped, self._ports.drivers) if stopped else None
 
     async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
         """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""

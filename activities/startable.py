@@ -23,7 +23,7 @@ from domain.records import ClusterRecord
 from domain.vital_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import ending_with, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import ending_with, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -185,6 +185,7 @@ async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: Migr
         return None
     unit, name = place.unit, cluster.spec.node_name(node.id)
     found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
+    found.append(short_lived(place))
     if (shut := shut_out(place.unopened, name)) is not None:
         return f"{name}: {shut.observed}. {UNTIL} {shut.fix}"
     refused = blockers_in([one for one in found if one is not None], policy)

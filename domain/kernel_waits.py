@@ -56,6 +56,14 @@ KNOWN = (
         ),
     ),
     Known(
+        re.compile("percpu_rwsem|sb_start_write|freeze_super"),
+        Standstill(
+            "their file system is frozen, as for a snapshot or a backup that has not ended: nothing is written there",
+            "End that snapshot or backup (its agent, the hypervisor's, LVM's; dmsetup info: SUSPENDED), or let the file system "
+            "go on: `fsfreeze -u MOUNT` (findmnt -T DIRECTORY names it). Nothing is to be restarted, no disk to be replaced.",
+        ),
+    ),
+    Known(
         re.compile("fuse|request_wait_answer"),
         Standstill(
             "a file system that a program serves (FUSE) does not answer",

@@ -164,6 +164,7 @@ def budgets() -> Iterator[Budget]:
     most = [number(f"/proc/sys/kernel/{name}") for name in ("threads-max", "pid_max")]
     yield "machine-tasks", "", int(everywhere.group(1)) if everywhere else 0, min(most)
     yield "address-space", "", 0, limit(resource.RLIMIT_AS)
+    yield "cpu-time", "", 0, limit(resource.RLIMIT_CPU)
     sizes = {
         name: int(size) * KIB for name, size in re.findall(r"^(\w+):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE)
     }

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace
 from domain.vital_signs import MIB, Sign
-from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
 
 OF_A_SANDBOX = frozenset({"", "killed", "not-begun", *(told.name for told in (*MACHINE_DEATHS, *FILES))})
 """Kinds of endings that a sandbox may be behind."""
+OF_A_KILL = frozenset({"", "killed"})
+"""Of what ends without a word: its last lines are whatever it was at."""
 OF_FILES = frozenset(
     {"disk-failed", "log-dirs-failed", "java-log-file", "no-permission", "missing-file", "file-unusable", "not-begun"}
 )
@@ -73,6 +75,9 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
         return
     if (found := shut_out(place.unopened, "")) is not None:
         yield Sign(f"It could not be started from here: {found.observed}", found.fix)
+    if is_ours and kind in OF_A_KILL and (limited := short_lived(place)) is not None:
+        told = f"It was started by keeperless-activities: {limited.observed}"
+        yield Sign(told, f"{limited.fix} Then start the node.", is_cure=True)
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)
     for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):

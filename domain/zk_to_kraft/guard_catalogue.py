@@ -41,7 +41,8 @@ CATALOGUE: tuple[Guard, ...] = (
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
         "Kafka's jars are in `kafka_home`, its file is its own, `/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has "
-        "every topic that brokers serve.",
+        "every topic that brokers serve. And whether the other brokers get on: one whose disk hangs is in sync for "
+        "`replica.lag.time.max.ms` still, and its kernel knows at once.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -49,6 +50,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_roll_broker",
             f"{ASSESSING}:why_not_this_step",
             "activities.startable:why_not_startable",
+            "activities.remaining_brokers:why_others_stand_still",
         ),
         (
             WaitReason.NODE_DOWN,

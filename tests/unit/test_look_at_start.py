@@ -42,14 +42,23 @@ def test_what_would_be_started_here() -> None:
         timeout=60,
         check=True,
         cwd="/",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+        preexec_fn=lambda: limit_ourselves(most),
     )
     found = StartPlace.model_validate_json(done.stdout)
     assert "/nowhere/x" not in found.read_only
     budgets = {kind: (used, limit) for kind, _, used, limit in found.budgets}
     assert budgets["address-space"] == (0, most)
+    assert budgets["cpu-time"] == (0, SECONDS_OF_CPU)
     assert 0 < budgets["machine-memory"][0] < budgets["machine-memory"][1]
     assert 0 < budgets["machine-tasks"][0] <= budgets["machine-tasks"][1]
+
+
+SECONDS_OF_CPU = 50
+
+
+def limit_ourselves(addresses: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_OF_CPU, SECONDS_OF_CPU))
 
 
 def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +198,16 @@ def test_the_budget_that_is_used_up(kind: str, budget: tuple[str, str, int, int]
     assert found[0].startswith(observed)
     assert found[1].startswith(fix)
     assert bool(found[0]) is bool(observed)
+
+
+@pytest.mark.parametrize("kind", ["", "killed"])
+def test_who_was_killed_at_a_limit_of_cpu_time_that_our_own_worker_has_is_told_so(kind: str) -> None:
+    place = StartPlace(unit=None, budgets=(("cpu-time", "", 0, 10),))
+    (sign,) = signs_at_death(kind, place, None, is_ours=True)
+    assert "limit of 10 s of CPU time" in sign.observed
+    assert ("LimitCPU=" in sign.fix, sign.is_cure) == (True, True)
+    assert not list(signs_at_death(kind, place, None, is_ours=False))
+    assert not list(signs_at_death("disk-failed", place, None, is_ours=True))
 
 
 def test_who_was_killed_while_the_kernel_killed_for_memory_is_told_so() -> None:

@@ -246,6 +246,46 @@ async def test_a_node_whose_files_could_only_be_read_in_the_unit_of_keeperless_a
     assert (await rolled(cluster, scene)).blocked is not None, "they may end, and have to start"
 
 
+async def test_a_node_that_would_inherit_a_limit_of_cpu_time_runs_on() -> None:
+    """LimitCPU= of a unit, for CPUQuota=: each node would be killed after so many seconds, one after the other."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    machine = cluster.nodes[node.id].machine
+    machine.place = {"budgets": [["cpu-time", "", 0, 600]]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert "inherits its limit of 600 s of CPU time" in (outcome.blocked or "")
+    assert "LimitCPU=" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+    machine.place = {}
+    assert (await rolled(cluster, scene)).blocked is None
+
+
+@pytest.mark.parametrize(
+    ("signs", "why"),
+    [
+        ({"stuck_threads": 4, "stuck_in": ["percpu_rwsem_wait"]}, "their file system is frozen"),
+        ({"frozen": "/k.service"}, "its control group /k.service is frozen"),
+    ],
+)
+async def test_no_broker_is_stopped_while_another_one_stands_still(signs: dict[str, object], why: str) -> None:
+    """Its disk hangs since a second: it is in sync still, and its gauges are answered from memory."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    other = next(broker for broker in cluster.spec.brokers if broker.id != node.id)
+    cluster.nodes[other.id].machine.signs = dict(signs)
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert f"{cluster.spec.node_name(other.id)} stands still: " in (outcome.blocked or "")
+    assert why in (outcome.blocked or "")
+    assert "Nothing was stopped" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+    cluster.nodes[other.id].machine.signs = {"debugger": "10.0.0.1:5005"}
+    assert (await rolled(cluster, scene)).blocked is None, "who is only watched gets on"
+
+
 async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
     """A rotation of logs has given it to somebody else since."""
     scene = await scene_of_a_roll()

@@ -76,6 +76,24 @@ def without_code(unit: StartUnit) -> Finding | None:
     return _of_sandbox(unit, f"what it starts inherits {NO_CODE} of {unit.name}, under which no JVM starts", "nodes that start")
 
 
+def short_lived(place: StartPlace) -> Finding | None:
+    """Where the kernel ends what is started there once it has used so many seconds of CPU (setrlimit(2)): by SIGKILL, without a
+    word anywhere."""
+    seconds = next((most for kind, _, _, most in place.budgets if kind == "cpu-time"), None)
+    if seconds is None:
+        return None
+    return Finding(
+        code=CODE,
+        object="limits of keeperless-activities",
+        observed=f"what it starts inherits its limit of {seconds} s of CPU time (RLIMIT_CPU): once a node has used as much, "
+        "the kernel kills it",
+        expected="no limit of CPU time for nodes",
+        fix="Take that limit away where keeperless-activities is started: LimitCPU= of its unit (who meant a share of the CPU "
+        "wants CPUQuota=), `ulimit -t`, cpu in /etc/security/limits.d; then restart keeperless-activities. Of nodes that it "
+        "has started already: `prlimit --pid PID --cpu=unlimited:unlimited`.",
+    )
+
+
 def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
     """Of the unit: who accepts that nodes end with keeperless-activities has not accepted that they cannot start."""
     return Finding(code=CODE, object=unit.name, observed=observed, expected=expected, fix=out_of_the_sandbox(unit))
@@ -116,8 +134,8 @@ CHECKS = (
         "do not outlive it",
         source="the control group of what is run on the node, `systemctl show --property=KillMode`; of a user's unit whether "
         "that user lingers, of a session KillUserProcesses of logind. Before each stop also whether the node's directories can "
-        "be written from inside that unit: what is started there inherits its sandbox. Files to which a start appends are "
-        "opened as it does, which changes nothing of them",
+        "be written from inside that unit: what is started there inherits its sandbox, and its limit of CPU time. Files to "
+        "which a start appends are opened as it does, which changes nothing of them",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

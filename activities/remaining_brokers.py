@@ -1,0 +1,41 @@
+"""Whether the brokers that stay while others restart get on: who stands still in the kernel is in sync for half a minute still.
+
+An in-sync set is as old as replica.lag.time.max.ms (30 s), and gauges are answered from memory: a broker whose disk hangs looks
+well by both, and with another one's stop no partition of theirs could be written any more (promise 5).
+"""
+
+from collections.abc import Collection
+
+from activities.node_survey import CannotLook, watch_process
+from activities.ports.nodes import NodeDrivers
+from activities.together import all_of
+from domain.cluster import BrokerSpec, ClusterSpec
+from domain.errors import Transient
+from domain.vital_signs import of_standstill
+
+AT_MOST = 12
+"""Brokers that are looked at before one stop: each takes a second of one core, all at the same time."""
+
+
+async def why_others_stand_still(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
+    """`stopped`: brokers that are to be. `None` where no other one is seen to stand still; a machine that cannot be asked says
+    nothing, for its node is looked at in all other ways."""
+    others = [broker for broker in spec.brokers if broker.id not in stopped][:AT_MOST]
+    whys = await all_of(*(_why(spec, broker, drivers) for broker in others)) if others else []
+    return next((why for why in whys if why is not None), None)
+
+
+async def _why(spec: ClusterSpec, broker: BrokerSpec, drivers: NodeDrivers) -> str | None:
+    driver = drivers.driver(broker)
+    try:
+        process = await driver.process()
+        if not process.is_running or process.identity is None:
+            return None
+        signs = await watch_process(driver, broker, int(process.pid))
+    except (CannotLook, Transient):
+        return None
+    alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
+    found = next(of_standstill(alone), None)
+    if found is None:
+        return None
+    return f"{spec.node_name(broker.id)} stands still: {found.observed}. Nothing was stopped: {found.fix}"
