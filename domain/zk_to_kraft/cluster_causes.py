@@ -213,7 +213,10 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
         )
     yield from _unreached_controllers(looked)
     yield from _fenced_again(looked)
-    if situation.registration is Registration.DIFFERS and not looked.absent_brokers | looked.left_behind:
+    strangers = _strangers(looked)
+    yield from (_stranger(looked, broker_id) for broker_id in strangers)
+    are_ours_well = not looked.absent_brokers | looked.left_behind
+    if situation.registration is Registration.DIFFERS and are_ours_well and not strangers:
         yield from _registrations(looked)
 
 
@@ -310,6 +313,30 @@ def _fenced_again(looked: Looked) -> Iterator[Cause]:
             expected=FENCED.expected,
             fix=FENCED.fix,
         )
+
+
+def _strangers(looked: Looked) -> list[int]:
+    """Brokers that Kafka lists and nobody has told us of; of those in ZooKeeper `copy_causes` tells."""
+    kafka, zookeeper = looked.observation.kafka, looked.observation.zookeeper
+    if kafka is None or zookeeper is None:
+        return []
+    return sorted({*kafka.broker_ids} - {*zookeeper.broker_ids} - {broker.id for broker in looked.spec.brokers})
+
+
+def _stranger(looked: Looked, broker_id: int) -> Cause:
+    return cause(
+        looked,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        f"broker {broker_id}",
+        WaitReason.COPY_NOT_COMPLETE,
+        observed="it has registered with the controllers, the other brokers list it, and the cluster's specification does not "
+        "have it: it is in KRaft mode, and a way back would lose what is placed on it",
+        expected="no broker but those of the cluster's specification",
+        fix="Find who has started it (a scale-out, an autoscaler, a template that was copied), and keep that away until the "
+        "migration has ended. If replicas are on it (kafka-topics.sh --describe), reassign them to the others first "
+        "(kafka-reassign-partitions.sh). Then stop it, in order, and let the controllers forget it: kafka-cluster.sh "
+        f"unregister --id {broker_id}. Restart none of the others.",
+    )
 
 
 def _registrations(looked: Looked) -> Iterator[Cause]:

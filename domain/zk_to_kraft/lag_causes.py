@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
+from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_word, some
+from domain.vital_signs import of_standstill
+from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader, said_by_zookeepers_controller
 from domain.zk_to_kraft.log_lines import Found, found_in
@@ -44,8 +46,8 @@ OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID})
 
 def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
     """One entry for each set of brokers at which replicas lag. Those that are led by a broker that nobody reaches (`unheard`),
-    or lag at one that is not there, are explained by it."""
-    for missing, faults in _lagging(looked, unheard).items():
+    that is silent or stands still, or lag at one that is not there, are explained by it."""
+    for missing, faults in _lagging(looked, {*unheard, *_standing(looked)}).items():
         leaders = tuple(sorted({fault.leader for fault in faults if fault.leader is not None}))
         names = [looked.broker_name(broker_id) for broker_id in missing]
         partitions = [fault.partition for fault in faults]
@@ -89,6 +91,13 @@ def _why_leaderless(looked: Looked, brokers: Sequence[int]) -> tuple[str, str, s
             name = looked.broker_name(broker_id)
             return name, f". The log of {name} says: {said.quote}", _fix(looked, broker_id, said)
     return "", complaints(looked, *brokers), ELECT
+
+
+def _standing(looked: Looked) -> set[int]:
+    """Brokers that do not answer, or are seen to stand still: each is an entry of its own."""
+    silent = looked.ids(Role.BROKER, UNKNOWN_MODES)
+    standing = {name for name, signs in looked.hints.signs.items() if next(of_standstill(signs), None) is not None}
+    return {broker.id for broker in looked.spec.brokers if broker.id in silent or looked.name(broker.id) in standing}
 
 
 def _lagging(looked: Looked, unheard: Collection[int]) -> dict[tuple[int, ...], list[PartitionFault]]:

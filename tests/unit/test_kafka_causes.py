@@ -13,6 +13,7 @@ from domain.zk_to_kraft.causes import Asked, Hints, Looked, Serving
 from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     CONNECT,
+    LEADER,
     Point,
     cluster_spec,
     observation,
@@ -20,6 +21,7 @@ from tests.unit.conftest import (
     stopped,
     with_file,
     with_kafka,
+    with_metrics,
     with_part,
     with_zookeeper,
 )
@@ -71,6 +73,30 @@ def test_a_state_that_somebody_has_written_past_the_controller_is_told_with_the_
     assert ("zkCli.sh delete /controller" in entry.fix, "restart" in entry.fix.lower()) == (True, False)
     (entry,) = entries(lagging(BEFORE, ("orders-2", (2,), 1)), logs={owner.broker_id: (REWRITTEN,)})
     assert "zkCli.sh" not in entry.fix, "of another partition, and over perhaps"
+
+
+def test_a_broker_that_only_the_controllers_know_is_named_and_no_session_is_waited_for() -> None:
+    """As of a scale-out from a KRaft template, in the middle of it."""
+    seen = with_metrics(with_kafka(DUAL, broker_ids=(1, 2, 3, 4)), LEADER, active_broker_count=4)
+    (entry,) = entries(seen)
+    assert (entry.code, entry.object) == ("brokers-not-registered", "broker 4")
+    assert "kafka-cluster.sh unregister --id 4" in entry.fix
+    (entry,) = entries(with_metrics(DUAL, LEADER, active_broker_count=4))
+    assert "session" in entry.fix, "who is not listed may just have ended"
+
+
+def test_who_follows_a_leader_that_stands_still_is_not_to_be_restarted() -> None:
+    seen = lagging(DUAL, ("orders-1", (3,), 2), ("orders-2", (3,), 2))
+    hints = {"signs": {"broker-2": signs_of(stuck_threads=4, stuck_in=("percpu_rwsem_wait",))}}
+    (entry,) = entries(seen, **hints)
+    assert (entry.object, "their file system is frozen" in entry.observed) == ("broker-2", True)
+    assert "fsfreeze -u" in entry.fix
+    (entry,) = entries(seen)
+    assert entry.object == "broker-3"
+    silent_too = with_part(seen, 2, metrics=None)
+    part = Unanswered(what="metrics of broker-2", why="timed out")
+    silent_too = silent_too.model_copy(update={"unanswered": (*silent_too.unanswered, part)})
+    assert [entry.object for entry in entries(silent_too)] == ["broker-2"]
 
 
 # --- no answer -------------------------------------------------------------------------------------------------------
