@@ -29,6 +29,8 @@ then, too."""
 MOST_PRESSURE = 0.4
 MIB = 1024**2
 MOST_WAITS = 3
+MANY_CONNECTED = 50
+"""Connections at one port from which on it is told who has most: far fewer than any limit that somebody would set."""
 MANY_UNREAD = 3
 """Connections. Of who waits for an answer Kafka reads no second request meanwhile."""
 MANY_ASKERS = 3
@@ -50,7 +52,8 @@ class VitalSigns(ObservedPart):
     have; `tracked`: the same of connections that the machine's firewall keeps track of. `read_only`: directories of its
     data that nothing can be written into. `frozen`: the control group that let it not run, at one moment at the least.
     `tracer`: the process that traces it, with its command. `unaccepted`: its ports at which connections wait to be
-    accepted, how many, and from which host most come. `elsewhere`: of a server of ZooKeeper that nobody finds at its port,
+    accepted, how many, and from which host most come; `connected`: at these how many it has taken, and how many of them one
+    has, and who. `elsewhere`: of a server of ZooKeeper that nobody finds at its port,
     its process, and the addresses at which it listens instead. `disks`: by directory of its data the disk that it lies on, the
     share of the time in which that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the
     share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
@@ -81,6 +84,7 @@ class VitalSigns(ObservedPart):
     frozen: str | None
     tracer: str | None
     unaccepted: tuple[tuple[int, int, str], ...]
+    connected: tuple[tuple[int, int, int, str], ...]
     elsewhere: tuple[int, tuple[str, ...]] | None
     disks: tuple[tuple[str, str, float, float], ...]
     disk_pressure: float | None
@@ -188,13 +192,30 @@ def _of_unaccepted(signs: VitalSigns) -> Iterator[Sign]:
             "PID` prints them into its log): a lock, a plug-in, a library that keeps its JVM from collecting garbage. Where it "
             "does not even answer that, only an end of its process helps.",
         )
+    connected = {port: (count, has, who) for port, count, has, who in signs.connected if count >= MANY_CONNECTED}
     for port, count, host in () if stands else signs.unaccepted:
         most = f", most of them from {host}" if host else ""
+        if port in connected:
+            yield _of_connected(port, count, *connected[port])
+            continue
         yield Sign(
             f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
             f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
             "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
         )
+
+
+def _of_connected(port: int, waiting: int, taken: int, has: int, who: str) -> Sign:
+    """It may have as many as it takes: a broker at its limit accepts nobody, and says nothing of it (ConnectionQuotas)."""
+    return Sign(
+        f"{waiting} connections wait at its port {port}, and it accepts them too slowly, or not at all; it has {taken} there, "
+        f"of which {who} has {has}",
+        f"If {who} is one that leaks connections, end it, or what it does. Where {taken} is what that listener may have "
+        "(max.connections in the broker's file, in /config/brokers, or with the listener's name before it; of a server of "
+        "ZooKeeper maxCnxns), it takes the next one only when one goes: raise that limit, a restart helps for a moment only. "
+        f"Else find who makes those that wait (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of "
+        "clients; keep it away.",
+    )
 
 
 def _of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:

@@ -13,6 +13,7 @@ from activities.on_node.kernel import (
     LISTENING,
     address,
     inodes_of,
+    names,
     owner,
     port_of,
     process_named,
@@ -63,6 +64,29 @@ def accepts_not(lines: list[list[str]], inodes: set[str]) -> dict[int, tuple[int
         if fields[3] in UNACCEPTED and fields[9] == "0" and port_of(fields[1]) in many:
             peers[port_of(fields[1])][address(fields[2]).rpartition(":")[0]] += 1
     return {port: (count, next((host for host, _ in peers[port].most_common(1)), "")) for port, count in many.items()}
+
+
+def most_connected(process: str, ports: list[int]) -> list[list[object]]:
+    """By port how many connections it has taken there, and who has most of them, with how many: a host, or a process of this
+    machine."""
+    lines, inodes = (tcp_lines(process), inodes_of(process)) if ports else ([], set())
+    taken = [fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes]
+    found: list[list[object]] = []
+    for port in ports:
+        own = [(address(fields[1]), address(fields[2])) for fields in taken if port_of(fields[1]) == port]
+        for host, count in Counter(peer.rpartition(":")[0] for _, peer in own).most_common(1):
+            ends = {(peer, here) for here, peer in own if peer.rpartition(":")[0] == host}
+            theirs = {one[9] for one in lines if (address(one[1]), address(one[2])) in ends} - {"0"}
+            pid, has = most_of(theirs)
+            found.append([port, len(own), has, f"process {process_named(pid)}"] if pid else [port, len(own), count, host])
+    return found
+
+
+def most_of(inodes: set[str]) -> tuple[str, int]:
+    """The process that has most of these sockets, and how many."""
+    counts = {pid: len(inodes_of(f"/proc/{pid}") & inodes) for pid in names("/proc") if pid.isdigit()} if inodes else {}
+    pid = max(counts, key=lambda one: counts[one], default="")
+    return (pid, counts[pid]) if counts.get(pid) else ("", 0)
 
 
 def askers(process: str, port: int) -> list[tuple[str, int]]:

@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from activities.on_node.connections import accepts_not, askers, debugger, drops, risen, undelivered, unread
+from activities.on_node.connections import accepts_not, askers, debugger, drops, most_connected, risen, undelivered, unread
 from activities.on_node.kernel import (
     LISTENING,
     address,
@@ -112,6 +112,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
         "tracer": tracer(process),
         "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
+        "connected": most_connected(process, unaccepted),
         "elsewhere": None,
         "disks": [[path, one[0], *pace(one, since[path], seconds)] for path, one in devices.items() if path in since],
         "disk_pressure": io,

@@ -40,6 +40,7 @@ HEALTHY: dict[str, object] = {
     "frozen": None,
     "tracer": None,
     "unaccepted": [],
+    "connected": [],
     "elsewhere": None,
     "disks": [["/data", "sdb", 0.1, 2.0]],
     "disk_pressure": 0.0,

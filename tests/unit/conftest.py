@@ -350,6 +350,7 @@ def signs_of(**changes: object) -> VitalSigns:
         frozen=None,
         tracer=None,
         unaccepted=(),
+        connected=(),
         elsewhere=None,
         disks=(),
         disk_pressure=None,

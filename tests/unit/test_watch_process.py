@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from activities.on_node import connections, kernel, program, watch_process
-from domain.vital_signs import VitalSigns, bad_signs, of_askers
+from domain.vital_signs import MANY_CONNECTED, VitalSigns, bad_signs, of_askers
 from tests.unit.conftest import signs_of
 
 PROGRAM = program("watch_process")
@@ -305,6 +305,27 @@ def test_connections_that_nobody_accepts(started: list["subprocess.Popen[str]"])
     assert told(found) == [
         f"7 connections wait at its port {port}, and it accepts them too slowly, or not at all, most of them from 127.0.0.1"
     ]
+
+
+def test_who_has_most_of_the_connections_at_a_port_that_takes_no_more(started: list["subprocess.Popen[str]"]) -> None:
+    """As of a broker at max.connections, which logs nothing: who leaks them is at the other end of those that it has."""
+    program = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0), backlog=100); print('begun', flush=True)\n"
+        f"kept = [s.accept() for _ in range({MANY_CONNECTED + 10})]"
+    )
+    pid = start(started, f"{program}\nwhile True: time.sleep(0.01)")
+    port = next(c.laddr.port for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN)
+    leak = f"import socket, time; kept = [socket.create_connection(('127.0.0.1', {port})) for _ in range({MANY_CONNECTED + 6})]"
+    leaking = start(started, f"{leak}\nprint('begun', flush=True)\nwhile True: time.sleep(0.01)")
+    with ExitStack() as stack:
+        for _ in range(4 + 7):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        found = watch(pid)
+    ((where, taken, has, who),) = found["connected"]
+    assert (where, taken, has) == (port, MANY_CONNECTED + 10, MANY_CONNECTED + 6)
+    assert who.startswith(f"process {leaking} ")
+    (observed,) = told(found)
+    assert f"it has {MANY_CONNECTED + 10} there, of which process {leaking} (" in observed
 
 
 def test_a_port_at_which_nobody_listens() -> None:
