@@ -175,3 +175,13 @@ def test_a_controller_that_is_connected_again_is_over_it() -> None:
     assert said_by_controller(at(unreached, connected.format(2, 2)), 2) is None
     assert said_by_controller(at(unreached, connected.format(1, 1)), 2) is not None
     assert said_by_controller(at(connected.format(2, 2), unreached), 2) is not None
+
+
+@pytest.mark.parametrize(("since", "is_told"), [("03:00:20", True), ("03:01:10", False)])
+def test_a_way_that_is_open_again_is_no_reason(since: str, is_told: bool) -> None:
+    """Who does not get through says so every second."""
+    later = f"[2026-11-20 {since},000] INFO [Broker id=2] Transitioned partition orders-9 (state.change.logger)"
+    told = said_by_follower([*at(UNREACHABLE), later], ["orders-3"], [1])
+    assert (told is not None) is is_told
+    to_controller = f"WARN {TO_CONTROLLER}Connection to node 3001 (/127.0.0.1:1) could not be established."
+    assert (said_by_leader([*at(to_controller), later], ["orders-3"]) is not None) is is_told
