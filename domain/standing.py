@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, RUN_GONE, STEP_FAILING
 from domain.clocks import is_over
-from domain.decisions import StepAction, WaitReason
+from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
 
@@ -106,16 +106,24 @@ def of_waiting(
         )
 
 
+LAST_RESORT = (
+    "Only where nobody can bring ZooKeeper back, which its own entries tell more of: first mend its servers, the gate finalize "
+    "comes back then. This one gives up the way back for good. "
+)
+
+
 def _approval(record: MigrationRecord, waiting: Waiting) -> Blocker:
     gate = record.progress.gate
     name = gate.name if gate is not None else ", ".join(waiting.objects)
     evidence = gate.evidence_hash if gate is not None else ""
+    first = LAST_RESORT if name == GateName.FINALIZE_WITHOUT_RETURN else ""
     return blocker(
         APPROVAL,
         f"gate {name}",
         observed=f"nobody has decided, on the evidence {evidence[:12]}…",
         expected="a person approves or rejects",
-        fix=f"POST /migrations/{record.id}/approvals with gate {name}, a decision, a reason and evidence_hash {evidence}.",
+        fix=f"{first}POST /migrations/{record.id}/approvals with gate {name}, a decision, a reason and evidence_hash "
+        f"{evidence}.",
         since=gate.since if gate is not None else waiting.since,
     )
 

@@ -42,7 +42,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
 
     While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
     """
-    causes = list(_unique(without_those_of_a_lost_tree(looked, _searches(looked))))
+    causes = _without_counts(looked, list(_unique(without_those_of_a_lost_tree(looked, _searches(looked)))))
     for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))
         if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:
@@ -53,6 +53,14 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
     found = with_signs(looked, list(_unique(causes)))
     reasons = {str(reason) for entry in found for reason in entry.explains}
     return tuple(entry.blocker for entry in found), frozenset(reasons)
+
+
+def _without_counts(looked: Looked, causes: list[Cause]) -> list[Cause]:
+    """How many brokers a controller counts says nothing more where one of them is named, with why it is not registered."""
+    controllers = {looked.name(controller.id) for controller in looked.spec.controllers}
+    of_registration = [found for found in causes if found.blocker.code == WaitReason.BROKERS_NOT_REGISTERED]
+    counts = [found for found in of_registration if found.blocker.object in controllers]
+    return causes if len(counts) == len(of_registration) else [found for found in causes if found not in counts]
 
 
 def _searches(looked: Looked) -> Iterator[Cause]:

@@ -620,8 +620,8 @@ def test_a_controller_without_its_flag_is_an_alarm_until_the_end() -> None:
 def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     line = "[2026-11-20 03:00:00,1] INFO Unable to register broker 2 because the controller returned error UNSUPPORTED_VERSION"
     seen = with_metrics(DUAL, LEADER, migrating_broker_count=2, active_broker_count=2)
-    entry = next(e for e in found(seen, hints=Hints(logs={2: (line,)})) if e.object == "broker-2")
-    assert entry.code == "brokers-not-registered"
+    (entry,) = found(seen, hints=Hints(logs={2: (line,)}))
+    assert (entry.code, entry.object) == ("brokers-not-registered", "broker-2")
     assert "inter.broker.protocol.version" in entry.fix
 
 

@@ -123,6 +123,15 @@ def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
     (entry,) = of_waiting(record, None, (), NOW)
     assert (entry.code, entry.object) == ("approval", "gate finalize")
     assert "e" * 64 in entry.fix
+    assert entry.fix.startswith("POST ")
+
+
+def test_the_gate_that_gives_up_the_way_back_is_no_ordinary_one() -> None:
+    """Whoever reads it at night is told first to bring ZooKeeper back."""
+    gate = OpenGate(name=GateName.FINALIZE_WITHOUT_RETURN, evidence_hash="e" * 64, since=AN_HOUR_AGO, evidence={})
+    record = a_migration(waiting=waiting("approval", objects=("finalize-without-return",), for_people=True), gate=gate)
+    (entry,) = of_waiting(record, None, (), NOW)
+    assert entry.fix.startswith("Only where nobody can bring ZooKeeper back")
 
 
 @pytest.mark.parametrize(
