@@ -7,6 +7,7 @@ from domain.observed import ObservedPart
 SENDS = frozenset({"write", "writev", "pwrite", "sendto", "sendmsg"})
 SHOWN_THREADS = 3
 UNNAMED_PIPE = "pipe:"
+TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 class Wait(ObservedPart):
@@ -36,6 +37,10 @@ def _for(wait: Wait, where: str) -> str:
     match wait.kind:
         case "lock":
             return f"for a lock on {where}"
+        case "path" if wait.what.startswith(TERMINALS) and wait.call in SENDS:
+            return (
+                f"until terminal {where} takes what they print, which somebody has stopped (Ctrl-S): Ctrl-Q there, or close it"
+            )
         case "path":
             return f"in {wait.call} of {where}, which does not come back"
         case "pipe" if wait.call in SENDS:

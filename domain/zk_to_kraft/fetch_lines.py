@@ -8,11 +8,9 @@ marked as failed is fetched again only once a fetcher is added for it, which a n
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from itertools import pairwise
 
-from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, of_this_process
-from domain.zk_to_kraft.log_times import times_of
+from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, lately, of_this_process
 from domain.zk_to_kraft.refusals import exactly
 from domain.zk_to_kraft.running_lines import (
     BROKER_UNREACHED,
@@ -43,7 +41,6 @@ CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) f
 """What a controller says to end BROKER_UNREACHED (RequestSendThread)."""
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
-TRIED_AGAIN = timedelta(seconds=30)
 UNREACHED = (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
 """The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
@@ -60,7 +57,7 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     if stopped:
         return stopped[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
-    found = answers or _last_of(_lately(lines), UNREACHED, says=_fetchers_from(leaders))
+    found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     return None if found is None else _with_reason(found)
 
 
@@ -71,7 +68,7 @@ def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found |
     if refused := _refused(lines, partitions):
         return refused
     found = next(iter(found_in(lines, (LOG_DIR_FAILED, CHANNEL_DIED, ISR_REFUSED, ISR_INELIGIBLE))), None) or _last_of(
-        _lately(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line
+        lately(lines), UNREACHED, says=lambda line: TELLS_CONTROLLER in line
     )
     return None if found is None else _with_reason(found)
 
@@ -91,16 +88,6 @@ def said_by_zookeepers_controller(lines: Sequence[str], partitions: Collection[s
     """Of the broker that is the controller: it goes by the version of a partition's state that it knows, until another one
     reads the state anew (KafkaController.processAlterPartition, INVALID_UPDATE_VERSION)."""
     return _last_of(of_this_process(lines), (STATE_REWRITTEN,), partitions)
-
-
-def _lately(lines: Sequence[str]) -> tuple[str, ...]:
-    """Who does not get through tries again every second: what was said before that is over."""
-    told = current(lines)
-    times = times_of(told)
-    newest = times[-1] if times else None
-    return tuple(
-        line for line, at in zip(told, times, strict=True) if at is None or newest is None or newest - at <= TRIED_AGAIN
-    )
 
 
 def _refused(lines: Sequence[str], partitions: Collection[str]) -> Found | None:

@@ -17,6 +17,7 @@ STALE = timedelta(seconds=150)
 """What repeats, repeats within a minute (the driver's poll backs off to 60 s): an older line tells of something that is
 over.
 """
+TRIED_AGAIN = timedelta(seconds=30)
 START_OF_PROCESS = re.compile(r"Registered .?kafka:type=kafka\.Log4jController.? MBean")
 """The first line of every start of Kafka 3.9. What stands before it was said by a process that is gone."""
 ENDED = re.compile(r"\bINFO .*\b(?:shut down completed|Completed shutdown)\b")
@@ -78,10 +79,19 @@ def of_this_process(lines: Sequence[str]) -> Sequence[str]:
 
 def current(lines: Sequence[str]) -> tuple[str, ...]:
     """The same without those that are stale."""
-    own = of_this_process(lines)
-    times = times_of(own)
+    return _newer_than(STALE, of_this_process(lines))
+
+
+def lately(lines: Sequence[str]) -> tuple[str, ...]:
+    """The same of what is tried again every few seconds: a connection, a registration. What was said before that is over."""
+    return _newer_than(TRIED_AGAIN, of_this_process(lines))
+
+
+def _newer_than(age: timedelta, lines: Sequence[str]) -> tuple[str, ...]:
+    """By the newest line, on its clock."""
+    times = times_of(lines)
     newest = times[-1] if times else None
-    return tuple(line for line, at in zip(own, times, strict=True) if at is None or newest is None or newest - at <= STALE)
+    return tuple(line for line, at in zip(lines, times, strict=True) if at is None or newest is None or newest - at <= age)
 
 
 def found_in(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:

@@ -35,7 +35,7 @@ from domain.zk_to_kraft.deaths import (
     ending_of_started,
 )
 from domain.zk_to_kraft.guards import may_finalize_by_itself
-from domain.zk_to_kraft.log_lines import THEN_START, Found, current, found_in
+from domain.zk_to_kraft.log_lines import THEN_START, Found, current, found_in, lately
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.refusals import refusals_in
@@ -279,7 +279,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     if looked.situation.registration is not Registration.DIFFERS or node.mode not in REGISTERING or _are_all_counted(looked):
         return
     controllers = {str(c.id) for c in looked.spec.controllers}
-    refusals = refusals_in(since_registered(looked.hints.logs.get(node.id, ())))
+    refusals = refusals_in(lately(since_registered(looked.hints.logs.get(node.id, ()))))
     for found in [f for f in refusals if f.told is not PEER_UNREACHABLE or controllers.intersection(f.named)][:1]:
         yield cause(
             looked,

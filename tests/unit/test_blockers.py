@@ -625,6 +625,15 @@ def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     assert "inter.broker.protocol.version" in entry.fix
 
 
+def test_a_way_to_the_controllers_that_is_open_again_is_no_reason() -> None:
+    """Another broker is not registered: who has got through for half a minute is not blamed for it."""
+    said = f"{SAID} WARN [NodeToControllerChannelManager] Connection to node 3001 (/127.0.0.1:9093) could not be established."
+    later = "[2026-11-20 03:01:00,000] INFO [Broker id=2] Transitioned partition orders-9 (state.change.logger)"
+    seen = with_metrics(DUAL, LEADER, active_broker_count=2, migrating_broker_count=2)
+    assert [entry.object for entry in found(seen, hints=Hints(logs={2: (STARTED, said)}))] == ["broker-2"]
+    assert "broker-2" not in {entry.object for entry in found(seen, hints=Hints(logs={2: (STARTED, said, later)}))}
+
+
 def test_what_a_broker_said_of_a_peer_is_no_reason_while_all_that_serve_are_counted() -> None:
     """One has died, and its own lines of a controller that was restarted earlier are nobody else's."""
     said = f"{SAID} WARN [NodeToControllerChannelManager] Connection to node 3001 (/127.0.0.1:9093) could not be established."

@@ -291,3 +291,12 @@ def test_a_file_on_which_another_has_a_lease_is_told_with_who_that_is(begin: Beg
     assert any(keeper.startswith(named) for keeper in seen["kept_by"])
     assert f"{path}, which does not come back: process {named}" in words[0]
     assert words[0].endswith("has a lease on it")
+
+
+def test_a_terminal_that_somebody_has_stopped_is_told_as_one() -> None:
+    wait = Wait(call="write", kind="path", what="/dev/pts/3", by="", threads=("main",))
+    assert wait_in_words(wait, {}) == (
+        "its thread main waits until terminal /dev/pts/3 takes what they print, which somebody has stopped (Ctrl-S): Ctrl-Q "
+        "there, or close it"
+    )
+    assert "does not come back" in wait_in_words(wait.model_copy(update={"what": "/data/x.log"}), {})
