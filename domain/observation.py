@@ -36,6 +36,11 @@ OBSERVED_PROPERTIES = frozenset(
         "log.dir",
         "metadata.log.dir",
         "queued.max.request.bytes",
+        "zookeeper.connection.timeout.ms",
+        "zookeeper.session.timeout.ms",
+        "broker.session.timeout.ms",
+        "initial.broker.registration.timeout.ms",
+        "request.timeout.ms",
     }
 )
 

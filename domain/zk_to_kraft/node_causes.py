@@ -1,5 +1,6 @@
 """Causes that lie with one node: dead, silent, not ready, its file, its flag, its errors, its registration."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -149,7 +150,7 @@ def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = _turned_away(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
-    observed = f"{process}. {ending.observed}{words}"
+    observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     fix = f"{fix}{THEN_START}" if fix else f"{ending.fix}{ending.further}"
@@ -157,6 +158,16 @@ def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
     signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
     return Cause(signed(found.blocker, list(signs)), found.explains)
+
+
+TIMED_OUT = re.compile(r"(?<![\d.])(\d{1,9}) ?(?:ms|millis(?:econds)?)\b")
+
+
+def _of_its_own_file(looked: Looked, view: NodeView, said: str) -> str:
+    """Which of its settings a time is that its last words name, as a further sentence: it may be too short."""
+    times = set(TIMED_OUT.findall(said))
+    found = [f"{key}={value}" for key, value in looked.properties(view.id).items() if key.endswith(".ms") and value in times]
+    return f". Its file has {some(found)}" if found else ""
 
 
 OF_THE_ENSEMBLE = frozenset({"zookeeper-unreachable", TURNED_AWAY.name})

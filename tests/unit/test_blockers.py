@@ -625,6 +625,15 @@ def test_a_broker_that_serves_and_is_refused_says_so_in_its_log() -> None:
     assert "inter.broker.protocol.version" in entry.fix
 
 
+def test_a_time_that_its_last_words_name_is_told_with_the_setting_that_it_is() -> None:
+    """Seconds where milliseconds are meant."""
+    file = "broker.id=2\nzookeeper.connection.timeout.ms=18\nzookeeper.session.timeout.ms=18000\nport=18\n"
+    said = f"{SAID} ERROR Timed out after waiting for 18ms for FeatureCache to be updated. (kafka.server.KafkaServer)"
+    entry = next(e for e in found(dead(with_file(DUAL, 2, file), 2, STARTED, said)) if e.code == "node-down")
+    assert "Its file has zookeeper.connection.timeout.ms=18" in entry.observed
+    assert "18000" not in entry.observed
+
+
 def test_a_way_to_the_controllers_that_is_open_again_is_no_reason() -> None:
     """Another broker is not registered: who has got through for half a minute is not blamed for it."""
     said = f"{SAID} WARN [NodeToControllerChannelManager] Connection to node 3001 (/127.0.0.1:9093) could not be established."
