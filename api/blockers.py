@@ -57,6 +57,8 @@ LIMITED = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
 """Queues of work that takes long, of which a worker does only so much at once."""
 MOST_RUNS = 20
 """That are asked for what is in work of them."""
+AS_NEW = timedelta(seconds=5)
+"""What was begun no longer than that before a look may have come while that was at it."""
 PAGE = 1000
 """Events read at a time."""
 
@@ -100,7 +102,8 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     known = [*_known(record, seen, run, events, commands, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
-    found = found or [*(seen.late if seen is not None else ())]
+    if not found and seen is not None:
+        found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
         found = [*standing.of_machines(machines, looker.by, now), *found]
@@ -111,6 +114,20 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
             found += [changed] if changed is not None else []
             unlooked += [why_not] if why_not else []
     return _answer(record, seen, _once(found), unlooked)
+
+
+async def _awaited_since(
+    wiring: Wiring, record: MigrationRecord, seen: BlockersSeen, events: Sequence[Event], now: datetime
+) -> list[Blocker]:
+    """Of a look that found nothing: what the migration has begun to wait for since, or so shortly before that it knows more."""
+    try:
+        newest = await wiring.ledger.migration(record.id) or record
+    except LedgerUnavailable:  # which is an entry of its own the next time
+        newest = record
+    waiting = newest.progress.waiting
+    if waiting is None or waiting.since < seen.observed_at - AS_NEW:
+        return []
+    return [*standing.of_waiting(newest, None, events, now)]
 
 
 def _answer(

@@ -124,7 +124,11 @@ def _said_by_them(
     for broker_id in _zookeepers_controller(looked):
         said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
         if said is not None:
-            return "", f"{looked.broker_name(broker_id)} is the controller, and its log says: {said.quote}", said.told.fix
+            return (
+                "",
+                f"{looked.broker_name(broker_id)} is the controller, and cannot write down their in-sync sets: {said.quote}",
+                said.told.fix,
+            )
     for broker_id in missing:
         said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
         if said is not None:

@@ -281,9 +281,7 @@ ISR_REFUSED = Told(
 )
 STATE_REWRITTEN = Told(
     "partition-state-rewritten",
-    re.compile(
-        r"Failed to update ISR to LeaderAndIsr\(.{0,2000}?partitionEpoch=(\d+)\) for partition (\S{1,260}-\d+), bad ZK version"
-    ),
+    re.compile(r"for partition (\S{1,260}-\d+), bad ZK version"),
     "nobody but the controller writes states of partitions in ZooKeeper",
     "Somebody has written that partition's state by hand, or a tool has (/brokers/topics/TOPIC/partitions/NUMBER/state): since "
     "then the controller takes down nobody who is in sync there, and nothing is wrong with the followers. Let another broker "

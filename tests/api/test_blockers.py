@@ -75,7 +75,7 @@ async def find_blockers(request: BlockersRequest) -> BlockersSeen:
         raise ValueError("secret=hunter2")
     if request.policy.stable_samples == 9:
         await asyncio.Event().wait()
-    found = () if "broker-2" in request.in_hand or request.policy.stable_samples == 6 else (DOWN,)
+    found = () if "broker-2" in request.in_hand or request.policy.stable_samples in {5, 6} else (DOWN,)
     return BlockersSeen(
         observed_at=NOW,
         phase="SOAK",
@@ -121,6 +121,17 @@ async def blockers(api: Any, migration_id: str) -> dict[str, Any]:
 
 def keys(answer: dict[str, Any]) -> list[tuple[str, str]]:
     return [(item["code"], item["object"]) for item in answer["items"]]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize(("since", "told"), [(NOW, [("node-down", "broker-2")]), (NOW - timedelta(minutes=1), [])])
+async def test_a_wait_that_is_as_new_as_a_look_that_found_nothing_is_told(
+    since: datetime, told: list[tuple[str, str]], api: Any
+) -> None:
+    """The node has died while it was looked at; what is over is no entry, though the migration has not gone on yet."""
+    migration_id = await migrating(api, stable_samples=5)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN.model_copy(update={"since": since}))
+    assert keys(await blockers(api, migration_id)) == told
 
 
 @pytest.mark.usefixtures("watcher", "worker")

@@ -69,7 +69,7 @@ def test_a_state_that_somebody_has_written_past_the_controller_is_told_with_the_
     assert owner is not None
     seen = lagging(BEFORE, ("orders-1", (2,), 1), ("orders-2", (2,), 1))
     (entry,) = entries(seen, logs={owner.broker_id: (REWRITTEN,)})
-    assert "is the controller, and its log says: Failed to update ISR" in entry.observed
+    assert "cannot write down their in-sync sets: for partition orders-1, bad ZK version" in entry.observed
     assert ("zkCli.sh delete /controller" in entry.fix, "restart" in entry.fix.lower()) == (True, False)
     (entry,) = entries(lagging(BEFORE, ("orders-2", (2,), 1)), logs={owner.broker_id: (REWRITTEN,)})
     assert "zkCli.sh" not in entry.fix, "of another partition, and over perhaps"
