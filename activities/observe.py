@@ -119,6 +119,7 @@ def _unanswered(what: str, error: KeeperlessError) -> Unanswered:
         broker_id=apart.broker_id if apart is not None else None,
         address=apart.address if apart is not None else None,
         obstacle=error.obstacle if isinstance(error, Transient) else None,
+        listed=tuple(sorted(apart.listed)) if apart is not None else (),
     )
 
 

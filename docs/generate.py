@@ -285,9 +285,9 @@ A file of a node on which another program has a lease (fcntl(2): Samba's oplocks
 give it back within a second, is told with that program, and holds up nobody: whoever else opens it, the node too, waits for up
 to `fs.lease-break-time`. Files that hang for another reason are unknown after five seconds, and the rest is looked at.
 
-Where connections wait to be taken at a port, it is told how many it has taken there, and who has most of them: a listener at its
-limit (`max.connections`) takes nobody, and says nothing of it. What SQLite's ledger is in is looked at too: where somebody has
-deleted its files under our programs nothing more is written, and what brings all back is told.
+Where connections wait to be taken at a port, it is told how many it has taken there, and who has most of them: a listener
+at its limit (`max.connections`) takes nobody, and says nothing of it. What SQLite's ledger is in is looked at too: where
+somebody has deleted its files under our programs nothing more is written, and what brings all back is told.
 
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.

@@ -55,11 +55,21 @@ class NotLetIn(Transient):
 
 
 class BrokerApart(Transient):
-    """One broker keeps what was asked from being known. `address`: where it is said to listen, and nobody does; else `None`."""
+    """One broker keeps what was asked from being known. `address`: where it is said to listen, and nobody does; else `None`.
+    `listed`: where it lists others than another one, all that either does.
+    """
 
-    def __init__(self, message: str, broker_id: int, address: str | None = None, *, obstacle: Obstacle | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        broker_id: int,
+        address: str | None = None,
+        *,
+        obstacle: Obstacle | None = None,
+        listed: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__(message, obstacle=obstacle)
-        self.broker_id, self.address = broker_id, address
+        self.broker_id, self.address, self.listed = broker_id, address, listed
 
 
 class OtherLedger(Transient):

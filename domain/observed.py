@@ -20,7 +20,8 @@ class Unanswered(ObservedPart):
 
     `is_refused`: it never will, before somebody corrects what we were given. `broker_id`, `address`: the one broker because of
     which it did not, and where nobody listens though that broker is said to. `obstacle`: why, where that is known.
-    `is_cut_short`: it had less time than a migration's own looks give it.
+    `is_cut_short`: it had less time than a migration's own looks give it. `listed`: brokers that one or the other lists, where
+    they do not agree.
     """
 
     what: str
@@ -30,6 +31,7 @@ class Unanswered(ObservedPart):
     address: str | None = None
     obstacle: Obstacle | None = None
     is_cut_short: bool = False
+    listed: tuple[int, ...] = ()
 
     @property
     def in_words(self) -> str:

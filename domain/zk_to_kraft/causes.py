@@ -257,6 +257,16 @@ def _is_rolled(view: NodeView) -> bool:
     return mark is not None and not mark.is_proven and process is not None and process.is_running
 
 
+def strangers(looked: Looked) -> list[int]:
+    """Brokers that Kafka lists, or one broker of it, and nobody has told us of; of those in ZooKeeper `copy_causes` tells."""
+    kafka, zookeeper = looked.observation.kafka, looked.observation.zookeeper
+    told = [part.listed for part in looked.observation.unanswered if part.what == "kafka"]
+    listed = {*kafka.broker_ids} if kafka is not None else {broker_id for ids in told for broker_id in ids}
+    if zookeeper is None:
+        return []
+    return sorted(listed - {*zookeeper.broker_ids} - {broker.id for broker in looked.spec.brokers})
+
+
 MOST_COMPLAINTS = 2
 """Logs of which the last complaint is quoted."""
 

@@ -7,7 +7,18 @@ from datetime import timedelta
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.zk_to_kraft.address_causes import unresolved_cause
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Cause, Looked, Serving, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.causes import (
+    DOWN_MODES,
+    UNKNOWN_MODES,
+    Cause,
+    Looked,
+    Serving,
+    cause,
+    complaints,
+    leaders_word,
+    some,
+    strangers,
+)
 from domain.zk_to_kraft.log_lines import current, first_of
 from domain.zk_to_kraft.member_causes import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -213,10 +224,10 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
         )
     yield from _unreached_controllers(looked)
     yield from _fenced_again(looked)
-    strangers = _strangers(looked)
-    yield from (_stranger(looked, broker_id) for broker_id in strangers)
+    unknown = strangers(looked)
+    yield from (_stranger(looked, broker_id) for broker_id in unknown)
     are_ours_well = not looked.absent_brokers | looked.left_behind
-    if situation.registration is Registration.DIFFERS and are_ours_well and not strangers:
+    if situation.registration is Registration.DIFFERS and are_ours_well and not unknown:
         yield from _registrations(looked)
 
 
@@ -259,7 +270,9 @@ UNREGISTERED = (
 )
 STILL_REGISTERED = (
     "It counts a broker that does not serve so any more: one that has just ended, or was started with another file, counts "
-    "until its session is over (broker.session.timeout.ms, 9 s). Look again then; whoever is fenced for longer: see its log."
+    "until its session is over (broker.session.timeout.ms, 9 s). Look again then; whoever is fenced for longer: see its log. "
+    "One that the cluster's specification does not have, and that was stopped, stays among the fenced until kafka-cluster.sh "
+    "unregister --id ID."
 )
 
 
@@ -313,14 +326,6 @@ def _fenced_again(looked: Looked) -> Iterator[Cause]:
             expected=FENCED.expected,
             fix=FENCED.fix,
         )
-
-
-def _strangers(looked: Looked) -> list[int]:
-    """Brokers that Kafka lists and nobody has told us of; of those in ZooKeeper `copy_causes` tells."""
-    kafka, zookeeper = looked.observation.kafka, looked.observation.zookeeper
-    if kafka is None or zookeeper is None:
-        return []
-    return sorted({*kafka.broker_ids} - {*zookeeper.broker_ids} - {broker.id for broker in looked.spec.brokers})
 
 
 def _stranger(looked: Looked, broker_id: int) -> Cause:

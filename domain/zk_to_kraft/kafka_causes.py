@@ -6,7 +6,7 @@ from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observed import Unanswered
 from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours, lacking_cause, unresolved_cause
-from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, leaders_word, some, strangers
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
 from domain.zk_to_kraft.modes import BrokerMode
@@ -127,7 +127,8 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
     elif looked.left_behind or missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
     elif told.broker_id is not None and told.obstacle is None:
-        yield from () if _are_two_in_charge(looked) else (_disagreement(looked, told, told.broker_id),)
+        is_told = _are_two_in_charge(looked) or strangers(looked)
+        yield from () if is_told else (_disagreement(looked, told, told.broker_id),)
     else:
         yield _late(looked, told)
 

@@ -119,6 +119,7 @@ def test_every_listed_broker_must_list_the_same(
     with pytest.raises(BrokerApart, match="broker 2 lists brokers") as raised:
         kafka_admin.ensure_agreement(spec, client, listed)
     assert (raised.value.broker_id, raised.value.address) == (2, None)
+    assert raised.value.listed == {1, 2}
 
 
 def test_a_broker_that_is_listed_and_does_not_listen_is_told_with_its_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,8 @@ def test_a_broker_that_only_the_controllers_know_is_named_and_no_session_is_wait
     (entry,) = entries(seen)
     assert (entry.code, entry.object) == ("brokers-not-registered", "broker 4")
     assert "kafka-cluster.sh unregister --id 4" in entry.fix
+    apart = with_metrics(silent(DUAL, broker_id=2, listed=(1, 2, 3, 4)), LEADER, active_broker_count=4)
+    assert [entry.object for entry in entries(apart)] == ["broker 4"], "whoever lists it, and whoever does not yet"
     (entry,) = entries(with_metrics(DUAL, LEADER, active_broker_count=4))
     assert "session" in entry.fix, "who is not listed may just have ended"
 

@@ -176,4 +176,4 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
             raise BrokerApart(f"{who} at {address}: {words}", broker.node_id, obstacle=obstacle) from error
         if seen != expected:
             said = f"{who} lists brokers {sorted(seen[1])}, another one {sorted(expected[1])}; look again"
-            raise BrokerApart(said, broker.node_id)
+            raise BrokerApart(said, broker.node_id, listed=frozenset(seen[1] | expected[1]))
