@@ -340,7 +340,8 @@ def _stranger(looked: Looked, broker_id: int) -> Cause:
         fix="Find who has started it (a scale-out, an autoscaler, a template that was copied), and keep that away until the "
         "migration has ended. If replicas are on it (kafka-topics.sh --describe), reassign them to the others first "
         "(kafka-reassign-partitions.sh). Then stop it, in order, and let the controllers forget it: kafka-cluster.sh "
-        f"unregister --id {broker_id}. Restart none of the others.",
+        f"unregister --id {broker_id} (a hybrid broker says that the cluster does not support that: ask again, or one in KRaft "
+        "mode). Restart none of the others.",
     )
 
 
