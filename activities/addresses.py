@@ -48,21 +48,48 @@ def written_addresses(node: NodeSpec, view: NodeView) -> Addresses:
     return {name: _of_host(address, node.host) for name, address in found.items()}
 
 
-async def unheard_addresses(
-    addresses: Mapping[int, Addresses], listeners: Listeners, silent: list[str]
-) -> dict[int, tuple[str, ...]]:
-    """By broker id those that accept no connection from us, while another broker's listener of the same name does.
+KNOCKS = 8
+"""At one address at once, each from a port of its own. Where half of all ports are lost, all eight meet with the same fate less
+than once in a hundred looks."""
 
-    A listener that accepts us nowhere may be none for us: nothing is said of it.
-    """
+AT_ONCE = 200
+"""Of all knocks together: each takes a socket."""
+
+
+@dataclass(frozen=True)
+class Knocked:
+    """By broker id. `unheard`: addresses that accept no connection from us, while another broker's listener of the same name
+    does; one that accepts us nowhere may be none for us. `partly`: those that accept some, and how many of how many."""
+
+    unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    partly: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+
+
+async def knocked_at(addresses: Mapping[int, Addresses], listeners: Listeners, silent: list[str]) -> Knocked:
+    """All of them at once."""
     places = [(broker_id, name, address) for broker_id, known in addresses.items() for name, address in known.items()]
-    answers = await asyncio.gather(*(knock(listeners, address, silent) for _, _, address in places))
-    heard = {name for (_, name, _), answers_us in zip(places, answers, strict=True) if answers_us}
-    found: dict[int, tuple[str, ...]] = {}
-    for (broker_id, name, address), answers_us in zip(places, answers, strict=True):
-        if not answers_us and name in heard:
-            found[broker_id] = (*found.get(broker_id, ()), address)
-    return found
+    times = max(1, min(KNOCKS, AT_ONCE // max(1, len(places))))
+    counts = await asyncio.gather(*(_knocks(listeners, address, times, silent) for _, _, address in places))
+    heard = {name for (_, name, _), count in zip(places, counts, strict=True) if count}
+    unheard: dict[int, tuple[str, ...]] = {}
+    partly: dict[int, dict[str, tuple[int, int]]] = {}
+    for (broker_id, name, address), count in zip(places, counts, strict=True):
+        if 0 < count < times:
+            partly.setdefault(broker_id, {})[address] = (count, times)
+        elif not count and name in heard:
+            unheard[broker_id] = (*unheard.get(broker_id, ()), address)
+    return Knocked(unheard, partly)
+
+
+async def _knocks(listeners: Listeners, address: str, times: int, silent: list[str]) -> int:
+    """How many of them were answered. A name is looked up once."""
+    host, port = host_and_port(address)
+    numbers = (await listeners.look_up(host)).numbers
+    at = f"{numbers[0]}:{port}" if numbers else address
+    told: list[str] = []
+    answers = await asyncio.gather(*(knock(listeners, at, told) for _ in range(times)))
+    silent.extend(line.replace(at, address) for line in dict.fromkeys(told))
+    return sum(answers)
 
 
 async def knock(listeners: Listeners, address: str, silent: list[str]) -> bool:

@@ -5,6 +5,7 @@ Looks only, and within the time in which somebody waits for an answer: what does
 
 import asyncio
 from collections.abc import Iterable
+from contextvars import copy_context
 from dataclasses import replace
 
 from temporalio import activity
@@ -13,7 +14,7 @@ from activities.assessing import registered, ruling_of
 from activities.heartbeat import heartbeating
 from activities.hints import Hinting
 from activities.in_time import all_within
-from activities.observe import Ports, observe
+from activities.observe import Early, Ports, observe
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
@@ -27,7 +28,7 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
-from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked
+from domain.zk_to_kraft.causes import DOWN_MODES, Hints, Looked, Serving
 from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
 from domain.zk_to_kraft.owners import owned_by
@@ -40,6 +41,10 @@ PART_SECONDS = 5.0
 
 OBSERVATION_SECONDS = 5.5
 """For all of it, where one part follows another."""
+
+EARLY_SECONDS = 2.0
+"""After that what may explain it is looked up beside the look, where that has no answer yet: whoever stands still keeps it
+waiting until its end."""
 
 ALL_SECONDS = 9.5
 """For the whole answer: the look, what comes after it, and the hints. Who asks waits a second longer (`api.observing`)."""
@@ -67,19 +72,46 @@ class Blocking:
         if record is None:
             raise OtherLedger(f"migration {request.migration_id}", self._ports.ledger.place)
         ruling = await self._ruling(request, record)
-        observation, servers = await asyncio.gather(
-            self._observation(cluster, request.policy), self._hinting.ask_servers(cluster)
-        )
-        slow = _slow(request, record, observation, cluster.spec)
-        observation = _as_seen_before(observation, cluster.spec, slow)
+        servers = asyncio.create_task(self._hinting.ask_servers(cluster))
+        early: list[tuple[Observation, asyncio.Task[Hints]]] = []
+        context = copy_context()  # of all that is asked: the look's own deadline does not hold for the hints
+
+        def judged(seen: Observation) -> tuple[list[Unanswered], Observation]:
+            slow = _slow(request, record, seen, cluster.spec)
+            return slow, _as_seen_before(seen, cluster.spec, slow)
+
+        def begin(seen: Observation) -> None:
+            hinting = self._hints(request, record, cluster, judged(seen)[1], servers)
+            early.append((seen, asyncio.create_task(hinting, context=context)))
+
+        try:
+            seen = await self._observation(cluster, request.policy, Early(EARLY_SECONDS, begin))
+            slow, observation = judged(seen)
+            begun = [hints for before, hints in early if not _has_come_since(before, seen)]
+            hints = await (begun[0] if begun else self._hints(request, record, cluster, observation, servers))
+        finally:
+            tasks = [servers, *(hints for _, hints in early)]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         situation = situation_of(observation, cluster.spec, request.policy)
-        hints = await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, servers)
         awaited = [part for part in slow if part.what != "kafka" or _is_each_answering(hints, situation)]
         return _without(awaited, self._told(request, record, ruling, cluster, observation, hints))
 
-    async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
+    async def _observation(self, cluster: ClusterRecord, policy: MigrationPolicy, early: Early) -> Observation:
         with all_within(OBSERVATION_SECONDS):
-            return await observe(cluster, self._ports, policy, POISON_SECONDS, PART_SECONDS)
+            return await observe(cluster, self._ports, policy, POISON_SECONDS, PART_SECONDS, early)
+
+    async def _hints(
+        self,
+        request: BlockersRequest,
+        record: MigrationRecord,
+        cluster: ClusterRecord,
+        observation: Observation,
+        servers: "asyncio.Task[dict[str, Serving]]",
+    ) -> Hints:
+        situation = situation_of(observation, cluster.spec, request.policy)
+        return await self._hinting.hints(record.id, cluster, observation, situation, request.in_hand, await servers)
 
     def _told(
         self,
@@ -158,6 +190,16 @@ def _slow(request: BlockersRequest, record: MigrationRecord, observation: Observ
         return []
     names = {*OF_PARTS, *(part_name(spec.node_name(node.id)) for node in spec.nodes)}
     return [part for part in observation.unanswered if part.is_cut_short and part.what in names]
+
+
+def _has_come_since(before: Observation, after: Observation) -> bool:
+    """Whether something has answered late after all: what may explain the rest is to be chosen by that, too."""
+
+    def answered(seen: Observation) -> list[object]:
+        parts = [(view.process, view.disk, view.metrics) for view in seen.nodes]
+        return [part is not None for part in (seen.zookeeper, seen.kafka, *(one for three in parts for one in three))]
+
+    return answered(before) != answered(after) or any(view.is_unowned for view in after.nodes)
 
 
 def _is_each_answering(hints: Hints, situation: Situation) -> bool:

@@ -1,4 +1,5 @@
-"""Who of the brokers answers by itself, where Kafka as a whole gives no answer: one of them may keep all the rest from it.
+"""Who of the brokers answers by itself, where Kafka as a whole gives no answer or replicas lag: one of them may keep all the
+rest from it, and another one may answer in its place.
 
 For people only, and only then: each is asked once, for next to nothing.
 """
@@ -42,7 +43,7 @@ async def ask_brokers(
     async def ask(broker_id: int, address: str) -> None:
         async with free:
             try:
-                await kafka.ask_broker(cluster, address, ASK_SECONDS)
+                await kafka.ask_broker(cluster, broker_id, address, ASK_SECONDS)
             except Transient as error:
                 found[broker_id] = Asked(address, str(error), error.obstacle)
             else:

@@ -21,7 +21,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from temporalio import activity
 
@@ -33,16 +34,20 @@ from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
 from activities.perch import Perch
 from activities.ports.nodes import NodeDriver
-from domain.canaries import WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
+from domain.canaries import LIFT_QUOTA, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction
-from domain.errors import Permanent, Transient, Unsafe
+from domain.errors import Obstacle, Permanent, Transient, Unsafe, obstacle_of
 from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.canary_leftovers import told_left
 
 AUTHORIZER = "authorizer.class.name"
+
+
+REMOVAL_TIME = timedelta(minutes=2)
+"""At the most, for the last removal of an attempt: the margin of its limit holds it (`workflows.calls`)."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +157,8 @@ async def _try_at(perch: Perch) -> Tried:
         return await _remove_at(perch)
     failures = [failure for failure in [await _attempt(Canary.REMOVAL, remove, perch)] if failure is not None]
     if policy.canaries and not failures:
-        failures = [
-            failure for failure in [await _first_failure(perch), await _attempt(Canary.REMOVAL, remove, perch)] if failure
-        ]
+        tried = [await _first_failure(perch), await _attempt(Canary.REMOVAL, remove, _afresh(perch))]
+        failures = [failure for failure in tried if failure is not None]
     why = "\n".join(failure.why for failure in failures)
     if not all(failure.is_refusal for failure in failures):
         return Tried(blocked=f"{why}\n{WAY_ON}")
@@ -163,6 +167,12 @@ async def _try_at(perch: Perch) -> Tried:
     left = told_left(await left_of(perch), perch.spec)
     go_on = f"Mend that, and resume: the next broker is tried. Or resume as it is: broker {perch.broker} is not tried again."
     return Tried(left=left, hold_because="\n".join((why, *left, go_on)))
+
+
+def _afresh(perch: Perch) -> Perch:
+    """With time of its own: what has failed may have used up all that there was."""
+    seconds = min(perch.request.policy.restart_deadline, REMOVAL_TIME).total_seconds()
+    return replace(perch, deadline=time.monotonic() + seconds)
 
 
 async def _first_failure(perch: Perch) -> Failure | None:
@@ -187,6 +197,7 @@ async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], 
     try:
         await attempt(perch)
     except (Transient, Permanent) as error:
-        why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {WHAT_TO_DO[canary]}"
+        fix = LIFT_QUOTA if obstacle_of(error) is Obstacle.QUOTA else WHAT_TO_DO[canary]
+        why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {fix}"
         return Failure(why, isinstance(error, Permanent))
     return None

@@ -11,7 +11,7 @@ from activities.ports.zookeeper import DeleteZnode, ZooKeeperTree
 from activities.zookeeper_survey import GROUPS, USERS
 from activities.zookeeper_view import TOPICS
 from domain.canaries import Leftovers, pause_topic_of
-from domain.errors import KeeperlessError, Permanent, Transient
+from domain.errors import KeeperlessError, Obstacle, Permanent, Transient, obstacle_of
 
 FOLDERS = (TOPICS, "/admin/delete_topics", "/config/topics", GROUPS, USERS)
 """Where ZooKeeper keeps what canaries make."""
@@ -26,8 +26,10 @@ async def remove(perch: Perch) -> None:
         except (Transient, Permanent) as error:
             failed.append(error)
     if failed:
-        kind = Permanent if all(isinstance(error, Permanent) for error in failed) else Transient
-        raise kind("; ".join(dict.fromkeys(map(str, failed))))
+        told = "; ".join(dict.fromkeys(map(str, failed)))
+        if all(isinstance(error, Permanent) for error in failed):
+            raise Permanent(told)
+        raise Transient(told, obstacle=Obstacle.QUOTA if Obstacle.QUOTA in map(obstacle_of, failed) else None)
     await perch.until(lambda: _is_gone_at_broker(perch), f"the end of {perch.name}, as this broker says")
     tree = perch.tree
     if tree is not None:

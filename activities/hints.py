@@ -9,34 +9,38 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from activities.addresses import Given, given_addresses, knock, names_of, unheard_addresses, written_addresses
+from activities.addresses import Given, Knocked, given_addresses, knock, knocked_at, names_of, written_addresses
 from activities.brokers_asked import ask_brokers, is_kafka_mute
 from activities.busy_clients import busy_clients
 from activities.forgotten_topics import forgotten_topics
 from activities.in_time import all_within, in_time
 from activities.machine_hints import MachineHints, MachinesSeen
 from activities.member_files import member_files
-from activities.member_trees import ALL_SECONDS, differing_trees
+from activities.member_trees import ALL_SECONDS, differing_trees, torn_trees
 from activities.observe import Ports
 from activities.poison import unreadable_znodes
 from activities.port_hints import holders
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
+from activities.refused_writes import LOG_LINES
 from activities.sessions import session
-from activities.suspects import stray_configs
+from activities.suspects import strays_in_log
 from activities.thread_hints import thread_hints
-from activities.throttles import throttles
+from activities.throttles import connection_limits, throttles
 from activities.unwritten import crowded, unwritten
 from activities.zookeeper_view import assigned_to, missing_paths
-from domain.cluster import ClusterSpec, ZooKeeperMemberSpec, host_and_port, servers_in
+from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
+from domain.decisions import NodeStage
+from domain.errors import Obstacle
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
-from domain.observation import Observation, Suspect
+from domain.observation import LogDir, Observation, Process, StorageState, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Asked, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
+from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -45,9 +49,12 @@ from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registra
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
 
-Reached = tuple[Addresses, Addresses, dict[int, Asked]]
-"""At which of their addresses nobody reaches brokers that run, which of them somebody has set in ZooKeeper, and what each
-broker answers."""
+Reached = tuple[Knocked, Addresses, dict[int, Asked]]
+"""At which of their addresses brokers that run are not reached, or not always, which of them somebody has set in ZooKeeper, and
+what each broker answers."""
+
+Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]
+"""Znodes with throttles of replication, and limits of connections."""
 
 Outputs = dict[int, NodeOutput]
 ServerLogs = dict[str, tuple[str, ...]]
@@ -57,12 +64,10 @@ NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
 NO_TREES: Trees = {}
+NO_BRAKES: Brakes = ((), ())
 
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
-
-LOG_LINES = 2000
-"""Of a log: more than a controller prints in the minute after which what it waits for is repeated."""
 
 ACTIVE = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL})
 """Controllers one of which should lead."""
@@ -101,15 +106,17 @@ class Hinting:
         with all_within(HINTS_SECONDS):
             watched = worth_watching(cluster.spec, observation, situation, in_hand)
             down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
+            unowned = [view.id for view in observation.nodes if view.is_unowned]
             theirs = (migration_id, cluster, observation)
+            readable = worth_reading(cluster.spec, observation, situation, in_hand)
             logged = asyncio.gather(
-                self._said(cluster, worth_reading(cluster.spec, observation, situation, in_hand), down, servers, silent),
+                self._said(cluster, readable, down, unowned, servers, silent),
                 self._of_metadata(cluster, observation, situation, servers, silent),
             )
-            knocked = asyncio.gather(
+            reached = asyncio.gather(
                 self._machines.of_nodes(*theirs, watched, down, silent),
                 self._machines.of_ours(migration_id, observation, silent),
-                self._machines.of_servers(*theirs, servers, silent),
+                self._machines.of_servers(*theirs, servers, silent, are_awaited=is_awaited(cluster.spec, situation, in_hand)),
                 self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
                 self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
                 names_of(cluster.spec, self._listeners),
@@ -118,10 +125,10 @@ class Hinting:
                 member_files(self._members, cluster.spec.zookeeper, servers, silent),
                 thread_hints(self._ports, cluster, observation, worth_asking(cluster.spec, situation, in_hand), silent),
             )
-            (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, knocked, inside)
-        outputs, server_logs, taken = said
+            (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, reached, inside)
+        outputs, server_logs, taken, begun = said
         seen, ours, of_servers, metadata, deaf, names = seen_there
-        shut, (unheard, set_dynamically, asked), seen_of_deaf = deaf
+        shut, (knocked, set_dynamically, asked), seen_of_deaf = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
@@ -134,12 +141,14 @@ class Hinting:
             shut=shut,
             unresolved={name: found.why_not for name, found in names.items() if found.why_not is not None},
             numbers={name: found.numbers for name, found in names.items()},
-            unheard=unheard,
+            unheard=knocked.unheard,
+            partly=knocked.partly,
             set_dynamically=set_dynamically,
             asked=asked,
             signs=machines.signs,
             places=machines.places,
             holders=taken,
+            begun=begun,
             own_signs=own_signs,
             changes=machines.changes | besides,
             threads=threads,
@@ -151,16 +160,21 @@ class Hinting:
         cluster: ClusterRecord,
         nodes: Iterable[int],
         down: Iterable[int],
+        unowned: Iterable[int],
         servers: Mapping[str, Serving],
         silent: list[str],
-    ) -> tuple[Outputs, ServerLogs, Holders]:
-        """The logs, and who has the ports that by these could not be bound."""
+    ) -> tuple[Outputs, ServerLogs, Holders, frozenset[int]]:
+        """The logs, who has the ports that by these could not be bound, and who has begun meanwhile."""
         outputs, server_logs = await asyncio.gather(
             self._outputs(cluster, nodes, silent), self._server_logs(cluster, servers, silent)
         )
-        logs = {node_id: output.lines for node_id, output in outputs.items()}
-        taken = await holders(self._ports, self._members, cluster.spec, down, logs, servers, server_logs, silent)
-        return outputs, server_logs, taken
+        logs, down = {node_id: output.lines for node_id, output in outputs.items()}, list(down)
+        taken, processes = await asyncio.gather(
+            holders(self._ports, self._members, cluster.spec, down, unowned, logs, servers, server_logs, silent),
+            asyncio.gather(*(self._process(cluster, cluster.spec.node(node_id), silent) for node_id in down)),
+        )
+        begun = frozenset(i for i, process in zip(down, processes, strict=True) if process is not None and process.is_running)
+        return outputs, server_logs, taken, begun
 
     async def _of_metadata(
         self,
@@ -172,16 +186,17 @@ class Hinting:
     ) -> Hints:
         """What is in ZooKeeper and in the quorum's log, or is not."""
         theirs = (cluster, observation, situation)
-        well = [address for address, serving in servers.items() if serving is Serving.YES]
+        well = [address for address, serving in servers.items() if serving in {Serving.YES, Serving.ALONE}]
         trees = partial(differing_trees, lambda address: self._servers.tree(*host_and_port(address)), well)
         asked = asyncio.gather(
             in_time("assignments in ZooKeeper", partial(self._assigned, *theirs), silent, NOTHING_ASSIGNED),
-            in_time("configs in the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),
+            in_time("what ZooKeeper cannot hold of the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),
             in_time("znodes that the copy reads", partial(self._unreadable, *theirs), silent, NO_SUSPECT),
             in_time("the trees of ZooKeeper's members", trees, silent, NO_TREES, ALL_SECONDS),
+            in_time("the sides of ZooKeeper's members", partial(self._torn, observation, well), silent, NO_TREES, ALL_SECONDS),
         )
         further = asyncio.gather(
-            in_time("replication throttles", partial(self._throttles, cluster, observation), silent, NOTHING),
+            in_time("throttles, and limits of connections", partial(self._brakes, cluster, observation), silent, NO_BRAKES),
             in_time("topics in ZooKeeper", partial(self._forgotten, *theirs), silent, NOTHING),
             in_time("what Kafka keeps in ZooKeeper", partial(self._missing, *theirs), silent, NOTHING),
             in_time("what ZooKeeper lacks", partial(self._unwritten, *theirs), silent, None),
@@ -189,20 +204,28 @@ class Hinting:
             in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
         )
         found, more = await asyncio.gather(asked, further)
-        assigned, strays, unreadable, differing = found
-        throttled, forgotten, missing, lacking, large, busiest = more
+        assigned, strays, unreadable, differing, torn = found
+        (throttled, limits), forgotten, missing, lacking, large, busiest = more
         return Hints(
             assigned=assigned,
             strays=strays,
             unreadable=unreadable,
             trees=differing,
+            torn=torn,
             throttles=throttled,
+            limits=limits,
             forgotten=forgotten,
             missing=missing,
             unwritten=lacking,
             crowded=large,
             busiest=busiest,
         )
+
+    async def _torn(self, observation: Observation, well: list[str]) -> Trees:
+        """Where the look has found them so."""
+        if not any(part.obstacle is Obstacle.TORN for part in observation.unanswered):
+            return NO_TREES
+        return await torn_trees(lambda address: self._servers.tree(*host_and_port(address)), well)
 
     async def _deaf(
         self,
@@ -217,8 +240,9 @@ class Hinting:
         shut, reached = await asyncio.gather(
             self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
         )
-        deaf = {*reached[0], *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
-        deaf.update([broker_id for broker_id, asked in reached[2].items() if asked.why][:MOST_LAGGING])
+        knocked, _, asked = reached
+        deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
+        deaf.update([broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING])
         watched = [i for i in deaf if i not in but and is_watchable(observation, i)]
         seen = await self._machines.of_nodes(migration_id, cluster, observation, watched, (), silent)
         return shut, reached, seen
@@ -231,12 +255,13 @@ class Hinting:
             return None
         return await self._machines.of_metadata(migration_id, cluster, silent)
 
-    async def _throttles(self, cluster: ClusterRecord, observation: Observation) -> tuple[str, ...]:
-        """What keeps replicas from catching up, where some have to."""
-        if observation.zookeeper is None or observation.kafka is None or not observation.kafka.under_replicated:
-            return ()
+    async def _brakes(self, cluster: ClusterRecord, observation: Observation) -> Brakes:
+        """What keeps replicas from catching up, where some have to, and connections from being taken."""
+        kafka = observation.kafka
+        if observation.zookeeper is None or (kafka is not None and not kafka.under_replicated):
+            return NO_BRAKES
         async with session(self._ports.zookeepers, cluster) as tree:
-            return await throttles(tree)
+            return await throttles(tree), await connection_limits(tree)
 
     async def _shut(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
@@ -246,7 +271,19 @@ class Hinting:
         asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
         asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
         answers = await asyncio.gather(*(knock(self._listeners, address, silent) for address in asked))
-        return frozenset(address for address, answers_us in zip(asked, answers, strict=True) if not answers_us)
+        shut = {address for address, answers_us in zip(asked, answers, strict=True) if not answers_us}
+        deaf = [c for c in cluster.spec.controllers if c.id in running and f"{c.host}:{c.port}" in shut]
+        gone = await asyncio.gather(*(self._has_gone(cluster, controller, silent) for controller in deaf))
+        return frozenset(shut) - {f"{c.host}:{c.port}" for c, has_gone in zip(deaf, gone, strict=True) if has_gone}
+
+    async def _has_gone(self, cluster: ClusterRecord, node: NodeSpec, silent: list[str]) -> bool:
+        """Whether its process has ended since it was looked at, as where a step of ours has just stopped it."""
+        process = await self._process(cluster, node, silent)
+        return process is not None and not process.is_running
+
+    async def _process(self, cluster: ClusterRecord, node: NodeSpec, silent: list[str]) -> Process | None:
+        ask = self._ports.drivers.driver(node).process
+        return await in_time(f"process of {cluster.spec.node_name(node.id)}", ask, silent, None)
 
     async def _addresses(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
@@ -254,7 +291,7 @@ class Hinting:
         """Where Kafka is silent or replicas lag."""
         kafka = observation.kafka
         if kafka is not None and not kafka.under_replicated:
-            return {}, {}, {}
+            return Knocked(), {}, {}
         running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
         given = Given()
         if observation.zookeeper is not None:
@@ -266,12 +303,12 @@ class Hinting:
             for broker_id in running
         }
         set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        is_mute = is_kafka_mute(observation)
-        unheard, asked = await asyncio.gather(
-            unheard_addresses(addresses, self._listeners, silent),
-            ask_brokers(self._ports.kafka, cluster, addresses if is_mute else {}, silent),
+        lagging = _lagging(cluster.spec, observation, frozenset())
+        to_ask = {i: known for i, known in addresses.items() if i in lagging or is_kafka_mute(observation)}
+        knocked, asked = await asyncio.gather(
+            knocked_at(addresses, self._listeners, silent), ask_brokers(self._ports.kafka, cluster, to_ask, silent)
         )
-        return unheard, set_there, asked
+        return knocked, set_there, asked
 
     async def _given(self, cluster: ClusterRecord, broker_ids: list[int]) -> Given:
         async with session(self._ports.zookeepers, cluster) as tree:
@@ -353,7 +390,7 @@ class Hinting:
         """What a failover would choke on, before there is one."""
         if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
             return ()
-        return await stray_configs(observation, cluster, self._ports.drivers)
+        return await strays_in_log(observation, cluster, self._ports.drivers)
 
 
 def _is_behind(situation: Situation) -> bool:
@@ -386,6 +423,12 @@ def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situa
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
 
 
+def is_awaited(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> bool:
+    """Whether a broker is down that needs ZooKeeper to come up, and nobody is about to start it."""
+    down = (broker for broker in situation.brokers if broker.mode is BrokerMode.DOWN and broker.stage is not NodeStage.KRAFT)
+    return any(spec.node_name(broker.id) not in in_hand for broker in down)
+
+
 def worth_asking(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> list[int]:
     """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer."""
     waiting = {*UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
@@ -410,18 +453,26 @@ def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation)
         node.id for node in observation.nodes if node.metrics and node.metrics.zookeeper_session not in {None, "CONNECTED"}
     ]
     wanted += [node.id for node in observation.nodes if node.metrics and node.metrics.metadata_error_count]
+    lost = (node.id for node in observation.nodes if node.disk and any(map(_is_lost, node.disk.log_dirs)))
+    wanted += [node_id for node_id in lost if is_watchable(observation, node_id)]
     if situation.registration is Registration.DIFFERS:
         wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
     is_leaderless = situation.claim is Claim.NOBODY and situation.quorum in OF_ZOOKEEPER
     if observation.kafka is None or is_leaderless:
         wanted += [node.id for node in situation.brokers][:MOST_LAGGING]
-    return [*wanted, *_lagging(spec, observation)]
+    down = frozenset(node.id for node in situation.nodes if node.mode in DOWN_MODES)
+    return [*wanted, *_lagging(spec, observation, down)]
 
 
-def _lagging(spec: ClusterSpec, observation: Observation) -> list[int]:
+def _is_lost(found: LogDir) -> bool:
+    return found.state is not StorageState.OURS and not found.is_fenced
+
+
+def _lagging(spec: ClusterSpec, observation: Observation, down: frozenset[int]) -> list[int]:
     """Brokers at which replicas lag, or of which one should lead, and leaders, those first in which most partitions meet; and
-    who writes down in ZooKeeper who is in sync."""
-    faults = observation.kafka.under_replicated if observation.kafka is not None else ()
+    who writes down in ZooKeeper who is in sync. Where only who is down lags, nobody else has a part in it."""
+    kafka = observation.kafka
+    faults = [] if kafka is None else [one for one in kafka.under_replicated if not one.missing or set(one.missing) - down]
     known = {b.id for b in spec.brokers}
     followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
     wanted = observation.kafka.last_in_sync.values() if observation.kafka is not None else ()

@@ -1,8 +1,11 @@
 """What a Java program said last, without the frames of its stack traces: the cause stands at their head, and they are long."""
 
+from datetime import UTC, datetime, timedelta
+
 from activities.ports.nodes import Completed, NodeDriver
 from domain.zk_to_kraft.deaths import words_of
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
+from domain.zk_to_kraft.log_lines import said_by_new
 from domain.zk_to_kraft.said import without_frames
 
 LINES_READ = 400
@@ -11,9 +14,13 @@ LINES_TOLD = 12
 MOST_TOLD = 500
 
 
-async def last_words(driver: NodeDriver) -> tuple[str, ...]:
-    """Of a node's output the errors that it ended with; where there are none, its last lines."""
-    return words_of(in_kafkas_layout(await driver.output_tail(LINES_READ)))[-LINES_TOLD:]
+async def last_words(driver: NodeDriver, age: timedelta | None = None) -> tuple[str, ...]:
+    """Of a node's output the errors that it ended with; where there are none, its last lines. `age`: how long ago its last
+    process was started: what the one before it has said is not that one's, as far as the two can be told apart.
+    """
+    lines = in_kafkas_layout(await driver.output_tail(LINES_READ))
+    own = said_by_new(lines, age, datetime.now(UTC)) if age is not None else None
+    return words_of(lines if own is None else own)[-LINES_TOLD:]
 
 
 def why_failed(done: Completed) -> str:

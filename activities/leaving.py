@@ -3,9 +3,11 @@
      1. over already?                                     (then only 11)
      2. read the logs up to the offset in /migration and the partition states, raise versions of states that lag behind what
         brokers know from the quorum (else they would not obey): what takes time, before the window
-     3. look again: the fence holds, fresh decisions are this very step, no stranger answers, ZooKeeper would let us do 9
+     3. look again: the fence holds, fresh decisions are this very step, no stranger answers, ZooKeeper would let us do 9, and
+        whoever is elected can read what he has to
                                                           (else: blocked, nothing touched)
      4. drain: the offset in /migration is the log's end, seen at rest twice                   (else: 8 mends it)
+        and no controller has said that ZooKeeper refused it a change, which goes by no offset (else: blocked, or accepted)
      5. fence every controller                            (nobody can start one any more, whoever tries)
      6. SIGKILL: first those without the flag, then all   (from here on the cluster has no controller: 0.15 s in all)
      7. dead: no process, no stranger at their ports
@@ -48,6 +50,7 @@ from activities.observe import Ports
 from activities.pace import USUAL, Gap, Pace
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.refused_writes import refused_by, told
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.strangers import answering, complaint, still_answering
 from activities.succession import Blocked, Succession
@@ -56,7 +59,8 @@ from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
 from domain.observation import MigrationGauge
 from domain.policy import FLUSHES
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.losses import METADATA_CHANGES
+from domain.zk_to_kraft.failed_writes import in_words
+from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
 
 T = TypeVar("T")
 
@@ -162,7 +166,9 @@ class Window:
         looked_at = seconds_since_boot()
         await self._look()
         await self._succession.ensure_allowed()
+        self._ensure_consent()
         await self._wait_for_rest()
+        await self._ensure_written()
         if seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK:
             await self._look()
 
@@ -186,6 +192,19 @@ class Window:
         if strangers:
             raise Blocked(complaint(strangers))
 
+    async def _ensure_written(self) -> None:
+        """What a controller could not write to ZooKeeper, no offset tells: it goes past it. Who leads after one that is dead
+        has written it. Of what ZooKeeper cannot hold somebody has been asked already.
+        """
+        if self._logs.state is not MigrationGauge.MIGRATION:
+            return
+        for member in self._members:
+            found = None if await is_dead(member) else await refused_by(member.driver, self._logs.never_written_at)
+            if found is not None and not self._is_loss_accepted:
+                raise Blocked(f"{told(found, member.name)} Or ask for the rollback with the loss {METADATA_CHANGES} accepted.")
+            if found is not None:
+                self.story.append(f"accepted as lost: what {member.name} could not write to ZooKeeper ({in_words(found)})")
+
     async def _wait_for_rest(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
         if not (await self._succession.look()).is_krafts or self._logs.state is not MigrationGauge.MIGRATION:
@@ -193,7 +212,7 @@ class Window:
         if await self._drain.comes_to_rest(self._request.policy.drain_deadline.total_seconds()):
             return
         self.story.append("ZooKeeper did not have everything in time: the controllers have to write the rest afterwards")
-        stray = self._logs.stray_configs
+        stray = self._logs.strays
         if stray and not self._is_loss_accepted:
             raise Blocked(
                 f"ZooKeeper lacks changes, and no other controller could write them while there is {stray}: delete it"
@@ -243,10 +262,23 @@ class Window:
         if self._logs.state is not MigrationGauge.MIGRATION:
             return ()
         if not rule.is_zookeepers:
+            self._ensure_consent()
             return self._logs.changes
         if rule.offset is not None and self._logs.changes:
             self.story.append(f"ZooKeeper's controller ruled already, without {', '.join(self._logs.changes)}")
         return ()
+
+    def _ensure_consent(self) -> None:
+        """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""
+        lost = self._logs.never_written
+        if lost and not self._accepts(NEVER_WRITTEN):
+            raise Blocked(
+                f"ZooKeeper has never got {lost}: its name cannot be a znode's. Remove it (kafka-acls.sh --remove), or accept "
+                f"the loss {NEVER_WRITTEN} by its name, in another rollback."
+            )
+        told = f"accepted as lost: ZooKeeper has never got {lost}"
+        if lost and told not in self.story:
+            self.story.append(told)
 
     def _ensure_readable(self) -> None:
         for name, why in self._logs.unreadable.items():
@@ -275,7 +307,7 @@ class Window:
     async def _why_no_flush(self, rule: Rule) -> str | None:
         if rule.offset is None:
             return "the quorum never began to write there"
-        stray = self._logs.stray_configs
+        stray = self._logs.strays
         if stray:
             return f"no controller can write it while there is {stray}"
         if self._flushes >= (1 if self._is_loss_accepted else FLUSHES):
@@ -330,4 +362,7 @@ class Window:
 
     @property
     def _is_loss_accepted(self) -> bool:
-        return self._request.revert is not None and METADATA_CHANGES in self._request.revert.accepted_losses
+        return self._accepts(METADATA_CHANGES)
+
+    def _accepts(self, loss: str) -> bool:
+        return self._request.revert is not None and loss in self._request.revert.accepted_losses

@@ -94,15 +94,23 @@ class MachineHints:
         observation: Observation,
         servers: Mapping[str, Serving],
         silent: list[str],
+        *,
+        are_awaited: bool,
     ) -> MachinesSeen:
-        """The same of servers of the ensemble that do not serve, and of all, where nobody gets a session."""
+        """The same of servers of the ensemble that do not serve, and of all, where nobody gets a session. `are_awaited`: what
+        has changed at all of them as well, for by that a broker may not come up."""
         is_shut = observation.zookeeper is None
         known = servers_of(cluster.spec)
-        wanted = {name: m for name, m in known.items() if is_shut or servers.get(name.split()[1]) is not Serving.YES}
+        wanted = {
+            name: member
+            for name, member in known.items()
+            if is_shut or are_awaited or servers.get(name.split()[1]) is not Serving.YES
+        }
 
         async def look(name: str, member: ZooKeeperMemberSpec) -> MachinesSeen:
             address, watch = name.split()[1], None
-            if servers.get(address) is not Serving.UNREACHED:
+            is_well = servers.get(address) is Serving.YES and not is_shut
+            if servers.get(address) is not Serving.UNREACHED and not is_well:
                 refuses = servers.get(address) is Serving.REFUSED
                 at, machine = host_and_port(address)[1], self._members.machine(member)
                 watch = partial(watch_server, machine, at, data_of(member), is_shut=refuses)

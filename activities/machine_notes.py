@@ -22,7 +22,16 @@ from activities.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.machine_notes import OURS, SERVER_FILE, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place
+from domain.machine_notes import (
+    OURS,
+    SERVER_FILE,
+    ZOOKEEPER,
+    MachineChanges,
+    MachineNote,
+    changes_between,
+    is_same_place,
+    kernel_lines,
+)
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
 
@@ -181,8 +190,7 @@ async def _told(machine: NodeDriver | MemberMachine, request: Mapping[str, objec
 
 
 def _between(before: MachineNote, told: Mapping[str, Any]) -> MachineChanges:
-    kernel = [(float(seconds), str(line)) for seconds, line in told["kernel"]] if told["kernel"] is not None else None
-    return changes_between(before, told["facts"], kernel, datetime.now(UTC))
+    return changes_between(before, told["facts"], kernel_lines(told), datetime.now(UTC))
 
 
 def request_of(node: NodeSpec, identity: str | None) -> dict[str, object]:

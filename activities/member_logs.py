@@ -8,7 +8,7 @@ from activities.fence import Member, each
 from activities.quorum_log import Reading, open_log, read_on, read_tail
 from activities.storage import storage_of
 from domain.errors import Unsafe
-from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER, LogFacts
+from domain.metadata_log import LogFacts
 from domain.observation import MigrationGauge
 from domain.partition_epochs import PartitionEpochs
 
@@ -92,12 +92,23 @@ class MemberLogs:
         return max((tail.facts.change_names for tail in self._tails.values()), key=len, default=())
 
     @property
-    def stray_configs(self) -> str:
-        """Configs that would keep a new leader from writing to ZooKeeper, by name; empty: none. The longest log tells."""
-        longest = max(self._facts, key=lambda facts: facts.end, default=LogFacts())
-        return ", ".join(
-            f"{UNKNOWN_TO_ZOOKEEPER[kind]} config {key} of {name}" for kind, name, key in sorted(longest.stray_configs)
-        )
+    def strays(self) -> str:
+        """What would keep a new leader from writing to ZooKeeper, by name; empty: nothing. The longest log tells."""
+        return ", ".join(stray.what for stray in self._longest.strays)
+
+    @property
+    def never_written(self) -> str:
+        """Of these, what ZooKeeper has never got, and a way back is without; empty: nothing."""
+        return ", ".join(stray.what for stray in self._longest.strays if stray.is_acl)
+
+    @property
+    def never_written_at(self) -> list[int]:
+        """Where those are in the log."""
+        return [stray.offset for stray in self._longest.strays if stray.is_acl]
+
+    @property
+    def _longest(self) -> LogFacts:
+        return max(self._facts, key=lambda facts: facts.end, default=LogFacts())
 
 
 NOTHING = MigrationGauge.NONE

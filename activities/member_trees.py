@@ -9,10 +9,11 @@ from activities.ports.zookeeper import ZooKeepers
 from activities.together import all_of
 from domain.cluster import ClusterSpec, NodeSpec, Role, servers_in
 from domain.decisions import NodeStage
-from domain.errors import KeeperlessError
+from domain.errors import KeeperlessError, Obstacle, Transient
 from domain.observation import MigrationGauge
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.member_trees import MemberTree, Trees, are_alike, counts_of, equally_far, is_seen_before, tree_in
+from domain.zk_to_kraft.torn_ensemble import ARE_TWO, are_torn, is_doubtful, sides_of
 
 Ask = Callable[[str], Awaitable[MemberTree | None]]
 """By `host:port`."""
@@ -31,7 +32,7 @@ async def differing_trees(ask: Ask, addresses: Sequence[str]) -> Trees:
     for _ in range(LOOKS if len(addresses) > 1 else 0):
         if earlier:
             await asyncio.sleep(PAUSE_SECONDS)
-        told = await _told(ask, addresses)
+        told = {address: tree for address, tree in (await _told(ask, addresses)).items() if not tree.is_alone}
         if are_alike(told):
             return {}
         trees = equally_far(told)
@@ -39,6 +40,24 @@ async def differing_trees(ask: Ask, addresses: Sequence[str]) -> Trees:
             return trees
         earlier.append(trees)
     return {}
+
+
+async def torn_trees(ask: Ask, addresses: Sequence[str]) -> Trees:
+    """What all say where they are two ensembles, seen so twice; empty where they are one, or nobody can tell."""
+    first = await _told(ask, addresses)
+    if not is_doubtful(first):
+        return {}
+    await asyncio.sleep(PAUSE_SECONDS)
+    then = await _told(ask, addresses)
+    return then if are_torn(first, then) else {}
+
+
+async def ensure_not_torn(cluster: ClusterRecord, zookeepers: ZooKeepers) -> None:
+    """`Transient` where a session shows one tree of two."""
+    trees = await torn_trees(partial(_tree_of, zookeepers), servers_in(cluster.spec.zookeeper.connect))
+    if trees:
+        sides = " against ".join(side.in_words for side in sides_of(trees))
+        raise Transient(f"{ARE_TWO}: {sides}", obstacle=Obstacle.TORN)
 
 
 async def _told(ask: Ask, addresses: Sequence[str]) -> Trees:

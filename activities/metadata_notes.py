@@ -1,5 +1,5 @@
 """What people set in ZooKeeper, by way of Kafka or not: dynamic configs, quotas, credentials, ACLs, orders to the controller,
-and topics' ids.
+and topics' ids; and which lists of names have grown long.
 
 To be kept when all is well, and held against later, for people only. In dual write the quorum writes the same there.
 """
@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
-from activities.zookeeper_view import TOPICS, json_object
+from activities.zookeeper_view import NOTIFICATIONS, TOPICS, bytes_of_names, json_object
+from domain.canaries import is_reserved
 from domain.drift.normalise import is_secret_broker_config, is_secret_config
 
 ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
@@ -21,6 +22,9 @@ MOST_ZNODES = 5000
 """Of a kind: where there are more it is left out whole, for it would take longer than anybody waits."""
 MOST_CHARACTERS = 200
 IDS_SECONDS = 1.0
+LONG_LIST_BYTES = 400_000
+"""A tenth of the packet that a client of ZooKeeper takes (4 MB; jute.maxbuffer). Who asks for a longer list loses its session
+with the answer, and its log has only how long that was."""
 HIDDEN = "(not shown)"
 
 
@@ -33,18 +37,30 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
     ]
     kinds = await _children(tree, ACL_ROOTS)
     facts = {
+        "list": await _long_lists(tree, [*NOTIFICATIONS, TOPICS, TOPIC_CONFIGS, *QUOTAS, *kinds, f"{ORDERS}/{DELETIONS}"]),
         "config": await _configs(tree, entities),
         "topic": await _configs(tree, await _children(tree, [TOPIC_CONFIGS])),
         "acl": await _rules(tree, await _children(tree, kinds)),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
-        "deletion": dict.fromkeys(await tree.children(f"{ORDERS}/{DELETIONS}") or (), "there"),
+        "deletion": dict.fromkeys(await _names(tree, f"{ORDERS}/{DELETIONS}"), "there"),
         "topic id": await _ids_in_time(tree),
     }
     return {kind: found for kind, found in facts.items() if found is not None}
 
 
 async def _children(tree: ZooKeeperTree, parents: Iterable[str]) -> list[str]:
-    return [f"{parent}/{name}" for parent in parents for name in await tree.children(parent) or ()]
+    return [f"{parent}/{name}" for parent in parents for name in await _names(tree, parent)]
+
+
+async def _names(tree: ZooKeeperTree, parent: str) -> list[str]:
+    """But for those of our own canaries: they come and go."""
+    return [name for name in await tree.children(parent) or () if not is_reserved(name)]
+
+
+async def _long_lists(tree: ZooKeeperTree, parents: Iterable[str]) -> dict[str, str]:
+    lists = {parent: await tree.children(parent) or () for parent in parents}
+    sizes = {parent: bytes_of_names(names) for parent, names in lists.items()}
+    return {parent: f"{len(lists[parent]):,} names, {size:,} bytes" for parent, size in sizes.items() if size > LONG_LIST_BYTES}
 
 
 async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:

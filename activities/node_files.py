@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from activities.ports.nodes import FileContent, NodeDriver
+from domain.cluster import NodeSpec
 from domain.errors import Unsafe
 from domain.observation import OBSERVED_PROPERTIES, LogDir, NodeDisk, PauseMark, PropertiesFile, RollMark, StorageState
 from domain.properties import ENCODING, parse
@@ -190,3 +191,9 @@ def _with_owner(log_dir: LogDir, meta: dict[str, str], cluster_id: str, node_id:
     owner = (meta.get("cluster.id"), int(found_id) if found_id.lstrip("-").isdigit() else None)
     state = StorageState.OURS if owner == (cluster_id, node_id) else StorageState.FOREIGN
     return log_dir.model_copy(update={"state": state, "cluster_id": owner[0], "node_id": owner[1]})
+
+
+async def properties_of(driver: NodeDriver, node: NodeSpec) -> dict[str, str]:
+    """Of its file as it lies there now; empty where there is none."""
+    file = await driver.read_file(node.properties_file)
+    return parse(file.content.decode(ENCODING)) if file is not None else {}

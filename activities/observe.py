@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -12,6 +12,7 @@ from typing import TypeVar
 from activities.configuration_hook import is_paused
 from activities.in_time import time_for
 from activities.last_words import last_words
+from activities.member_trees import ensure_not_torn
 from activities.node_files import look_at_disk
 from activities.ports.kafka import ClusterMetrics, KafkaAdmin
 from activities.ports.nodes import NodeDriver, NodeDrivers
@@ -22,7 +23,7 @@ from activities.standbys import with_standbys
 from activities.suspects import POISON_SECONDS, with_suspects
 from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec, Role, shown
-from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient
+from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
 from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
 from domain.observed import NO_ANSWER
 from domain.policy import MigrationPolicy
@@ -55,58 +56,97 @@ class Ports:
     artefacts: ArtefactStore
 
 
+@dataclass(frozen=True)
+class Early:
+    """Where something has not answered after `seconds`, what has by then is given to `tell`, once. The rest is waited for
+    meanwhile."""
+
+    seconds: float
+    tell: Callable[[Observation], None]
+
+
+@dataclass
+class _Answers:
+    """Of one look so far: what has given none, what has given none yet, and what is known of each node."""
+
+    unanswered: list[Unanswered] = field(default_factory=list)
+    awaited: set[str] = field(default_factory=set)
+    nodes: dict[int, NodeView] = field(default_factory=dict)
+
+    def node(self, node_id: int) -> NodeView:
+        return self.nodes.get(node_id, NodeView(id=node_id))
+
+    def learn(self, node_id: int, **known: object) -> None:
+        self.nodes[node_id] = self.node(node_id).model_copy(update=known)
+
+
 async def observe(
     cluster: ClusterRecord,
     ports: Ports,
     policy: MigrationPolicy = DEFAULT_POLICY,
     poison_seconds: float = POISON_SECONDS,
     part_seconds: float | None = None,
+    early: Early | None = None,
 ) -> Observation:
     """Look once at ZooKeeper, at Kafka and at every node, each within its own time limit. Where something is wrong, say why.
 
     The policy says what counts as wrong: how far dual write may be behind, how long a copy may be without a controller.
     `poison_seconds`: how long to look for what kills a copy, where one does; 0 for who does not need to know.
     `part_seconds`: how long to wait for ZooKeeper, for Kafka and for each node's files, where somebody waits for the whole;
-    `None`: as long as each has time. What is searched after that has what is left of all (`activities.in_time`).
+    `None`: as long as each has time. What is searched after that has what is left of all (`activities.in_time`). `early`: who
+    is told before, where something is late.
     """
-    started_at = datetime.now(UTC)
-    unanswered: list[Unanswered] = []
-    zookeeper, kafka, *nodes = await asyncio.gather(
-        _answer("zookeeper", partial(_look_at_zookeeper, cluster, ports), unanswered, part_seconds),
-        _answer("kafka", partial(ports.kafka.view, cluster), unanswered, part_seconds),
-        *(_look_at_node(cluster, node, ports, unanswered, part_seconds) for node in cluster.spec.nodes),
-    )
-    observation = Observation(
-        cluster=cluster.spec.name,
-        spec_revision=cluster.revision,
-        started_at=started_at,
-        ended_at=datetime.now(UTC),
-        zookeeper=zookeeper,
-        kafka=kafka,
-        nodes=tuple(nodes),
-        unanswered=tuple(sorted(unanswered, key=lambda part: part.what)),
-    )
-    observation = await with_standbys(observation, cluster.spec, ports.metrics)
+    started_at, answers = datetime.now(UTC), _Answers()
+    zookeeper = asyncio.create_task(_answer("zookeeper", partial(_look_at_zookeeper, cluster, ports), answers, part_seconds))
+    kafka = asyncio.create_task(_answer("kafka", partial(ports.kafka.view, cluster), answers, part_seconds))
+
+    def seen(*late: Unanswered) -> Observation:
+        return Observation(
+            cluster=cluster.spec.name,
+            spec_revision=cluster.revision,
+            started_at=started_at,
+            ended_at=datetime.now(UTC),
+            zookeeper=zookeeper.result() if zookeeper.done() else None,
+            kafka=kafka.result() if kafka.done() else None,
+            nodes=tuple(answers.node(node.id) for node in cluster.spec.nodes),
+            unanswered=tuple(sorted([*answers.unanswered, *late], key=lambda part: part.what)),
+        )
+
+    def tell(early: Early) -> None:
+        why = f"{NO_ANSWER} {early.seconds:.2g} s"
+        early.tell(seen(*(Unanswered(what=what, why=why, is_cut_short=True) for what in answers.awaited)))
+
+    telling = asyncio.get_running_loop().call_later(early.seconds, tell, early) if early is not None else None
+    try:
+        nodes = (_look_at_node(cluster, node, ports, answers, part_seconds) for node in cluster.spec.nodes)
+        await asyncio.gather(zookeeper, kafka, *nodes)
+    finally:
+        if telling is not None:
+            telling.cancel()
+    observation = await with_standbys(seen(), cluster.spec, ports.metrics)
     return await with_suspects(observation, cluster, ports.drivers, ports.zookeepers, ports.metrics, policy, poison_seconds)
 
 
 async def _answer(
     what: str,
     ask: Callable[[], Awaitable[T]],
-    unanswered: list[Unanswered],
+    answers: _Answers,
     seconds: float | None = None,
     patience: float = math.inf,
 ) -> T | None:
     """The answer, or `None` with the reason noted. Only errors that a port promises: anything else is a bug and raises.
     `patience`: what it has without `seconds`."""
     limit = time_for(patience if seconds is None else seconds)
+    answers.awaited.add(what)
     try:
         async with asyncio.timeout(None if limit == math.inf else limit):
             return await ask()
     except KeeperlessError as error:
-        unanswered.append(_unanswered(what, error))
+        answers.unanswered.append(_unanswered(what, error))
     except TimeoutError:
-        unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=limit < patience))
+        answers.unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=limit < patience))
+    finally:
+        answers.awaited.discard(what)
     return None
 
 
@@ -118,7 +158,7 @@ def _unanswered(what: str, error: KeeperlessError) -> Unanswered:
         is_refused=isinstance(error, Permanent | NotLetIn),
         broker_id=apart.broker_id if apart is not None else None,
         address=apart.address if apart is not None else None,
-        obstacle=error.obstacle if isinstance(error, Transient) else None,
+        obstacle=obstacle_of(error),
         listed=tuple(sorted(apart.listed)) if apart is not None else (),
     )
 
@@ -136,57 +176,59 @@ async def installed_jars(driver: NodeDriver, kafka_home: str) -> set[str]:
 
 
 async def _look_at_zookeeper(cluster: ClusterRecord, ports: Ports) -> ZooKeeperView:
-    async with session(ports.zookeepers, cluster) as tree:
-        return await view_of(tree)
+    """Of two ensembles a session shows one, and the next look's the other."""
+
+    async def read() -> ZooKeeperView:
+        async with session(ports.zookeepers, cluster) as tree:
+            return await view_of(tree)
+
+    torn, view = await asyncio.gather(ensure_not_torn(cluster, ports.zookeepers), read(), return_exceptions=True)
+    if isinstance(torn, BaseException):
+        raise torn
+    if isinstance(view, BaseException):
+        raise view
+    return view
 
 
-async def _look_at_node(
-    cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered], seconds: float | None
-) -> NodeView:
+async def _look_at_node(cluster: ClusterRecord, node: NodeSpec, ports: Ports, answers: _Answers, seconds: float | None) -> None:
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    view, disk, paused = await asyncio.gather(
-        _look_at_process(cluster, node, ports, unanswered, seconds),
-        _answer(
-            f"files of {name}",
-            partial(look_at_disk, driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id),
-            unanswered,
-            seconds,
-            NODE_SECONDS,
-        ),
-        _answer(part_name(name), partial(_is_configuration_paused, driver, node), unanswered, seconds),
-    )
-    return view.model_copy(update={"disk": disk, "is_configuration_paused": paused})
+    disk = partial(look_at_disk, driver, node.properties_file, node.log_dirs, cluster.spec.cluster_id, node.id)
+    paused = partial(_is_configuration_paused, driver, node)
+
+    async def look_at_files() -> None:
+        answers.learn(node.id, disk=await _answer(f"files of {name}", disk, answers, seconds, NODE_SECONDS))
+
+    async def look_at_configuration() -> None:
+        answers.learn(node.id, is_configuration_paused=await _answer(part_name(name), paused, answers, seconds))
+
+    await asyncio.gather(_look_at_process(cluster, node, ports, answers, seconds), look_at_files(), look_at_configuration())
 
 
 async def _look_at_process(
-    cluster: ClusterRecord, node: NodeSpec, ports: Ports, unanswered: list[Unanswered], seconds: float | None
-) -> NodeView:
-    """Without its files."""
+    cluster: ClusterRecord, node: NodeSpec, ports: Ports, answers: _Answers, seconds: float | None
+) -> None:
+    """All that is not in its files."""
     name = cluster.spec.node_name(node.id)
     driver = ports.drivers.driver(node)
-    process = await _answer(f"process of {name}", driver.process, unanswered, seconds, NODE_SECONDS)
-    view = NodeView(id=node.id, process=process)
-    if process is None:
-        return view
-    if not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
+    process = await _answer(f"process of {name}", driver.process, answers, seconds, NODE_SECONDS)
+    answers.learn(node.id, process=process)
+    if process is not None and not process.is_running and await _is_serving(ports, node, cluster.spec.role(node.id)):
         # It may have started since.
-        process = await _answer(f"process of {name}", driver.process, unanswered, seconds, NODE_SECONDS)
-        is_unowned = process is not None and not process.is_running
-        view = view.model_copy(update={"process": process, "is_unowned": is_unowned})
-        if process is None or is_unowned:
-            return view
+        process = await _answer(f"process of {name}", driver.process, answers, seconds, NODE_SECONDS)
+        answers.learn(node.id, process=process, is_unowned=process is not None and not process.is_running)
+    if process is None or answers.node(node.id).is_unowned:
+        return
     if process.is_running:
-        metrics = await _answer(f"metrics of {name}", partial(_gauges, ports, node), unanswered)
+        metrics = await _answer(f"metrics of {name}", partial(_gauges, ports, node), answers)
+        answers.learn(node.id, metrics=metrics)
         if metrics is not None and metrics.kafka_version is None:
             listed = partial(_installed_version, driver, node.kafka_home)
-            version = await _answer(f"installation of {name}", listed, unanswered, seconds, INSTALLATION_SECONDS)
-            metrics = metrics.model_copy(update={"kafka_version": version})
-        return view.model_copy(update={"metrics": metrics})
-    if process.last_identity is None:
-        return view
-    lines = await _answer(f"output of {name}", partial(last_words, driver), unanswered, seconds, NODE_SECONDS)
-    return view.model_copy(update={"last_output": lines or ()})
+            version = await _answer(f"installation of {name}", listed, answers, seconds, INSTALLATION_SECONDS)
+            answers.learn(node.id, metrics=metrics.model_copy(update={"kafka_version": version}))
+    elif process.last_identity is not None:
+        lines = await _answer(f"output of {name}", partial(last_words, driver), answers, seconds, NODE_SECONDS)
+        answers.learn(node.id, last_output=lines or ())
 
 
 async def _is_serving(ports: Ports, node: NodeSpec, role: Role) -> bool:

@@ -93,7 +93,12 @@ class Planning:
         return plan_of(observation, cluster.spec, files, asked, sha256_of(content))
 
     async def _look(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
-        """As thorough as the look at which a migration starts."""
+        """As thorough as the look at which a migration starts. Where something does not answer, a second one: Java is late with
+        the first answer after its start, and that alone blocks no plan."""
+        first = await self._look_once(cluster, policy)
+        return await self._look_once(cluster, policy) if first.unanswered else first
+
+    async def _look_once(self, cluster: ClusterRecord, policy: MigrationPolicy) -> Observation:
         observation = await observe(cluster, self._ports, policy)
         is_start = is_survey_needed(observation, cluster.spec, policy, NOTHING_RULED)
         return await with_survey(observation, cluster, policy, self._ports) if is_start else observation

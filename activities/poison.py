@@ -22,7 +22,7 @@ IP_CONFIGS = "/config/ips"
 QUOTAS = (USER_CONFIGS, "/config/clients", IP_CONFIGS)
 ACL_STORES = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 TOKENS = "/delegation_token/tokens"
-PRODUCER_IDS = "/latest_producer_id_block"
+PRODUCER_IDS, FEATURE = "/latest_producer_id_block", "/feature"
 DEFAULT_ENTITY = "<default>"
 
 SLASH = "the resource's name has a slash"
@@ -54,6 +54,11 @@ async def _unreadable(tree: ZooKeeperTree, topics: dict[str, bytes]) -> list[Sus
         *await _acls(tree),
         *await _read(tree, await _below(tree, TOKENS), forms.token),
     ]
+
+
+async def unelectable(tree: ZooKeeperTree) -> list[Suspect]:
+    """Without which nobody becomes the controller in ZooKeeper mode, though the copy does not read it."""
+    return await _read(tree, [FEATURE], forms.feature)
 
 
 def _first(found: Sequence[Suspect], most: int = MOST_NAMED) -> tuple[Suspect, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from functools import partial
+from urllib.parse import urlsplit
 
 from activities.in_time import in_time
 from activities.node_survey import port_holders
@@ -22,13 +23,19 @@ async def holders(
     members: ZooKeeperMembers,
     spec: ClusterSpec,
     down: Iterable[int],
+    unowned: Iterable[int],
     logs: Mapping[int, tuple[str, ...]],
     servers: Mapping[str, Serving],
     server_logs: Mapping[str, tuple[str, ...]],
     silent: list[str],
 ) -> dict[str, tuple[PortHolder, ...]]:
-    """By name, of nodes that are `down`, and of members that accept no connection."""
+    """By name, of nodes that are `down`, and of members that accept no connection; and who answers for those that nobody owns
+    (`unowned`) at their metrics endpoints."""
     wanted: Wanted = {}
+    for node_id in unowned:
+        node = spec.node(node_id)
+        if (port := urlsplit(node.metrics.url).port) is not None:
+            wanted[spec.node_name(node_id)] = ports.drivers.driver(node), (port,)
     for node_id in down:
         if taken := ports_not_bound(logs.get(node_id, ())):
             wanted[spec.node_name(node_id)] = ports.drivers.driver(spec.node(node_id)), taken

@@ -5,6 +5,7 @@ ledger: from then on its steps go through while that is down.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from temporalio import activity
 
@@ -13,18 +14,27 @@ from activities.heartbeat import heartbeating
 from activities.node_files import original_path, sha256_of
 from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
+from activities.poison import unelectable
+from activities.refused_writes import refused_write, told
+from activities.sessions import session
+from activities.suspects import strays_in_log
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Revert
 from domain.drift.report import CheckName, DriftReport
 from domain.errors import KeeperlessError
-from domain.observation import Observation
+from domain.observation import Observation, Suspect
 from domain.properties import ENCODING
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
+from domain.zk_to_kraft.failed_writes import offsets_of
 from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
 from domain.zk_to_kraft.runbook import runbook_of
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.situation import quorum_leader, situation_of
+
+LOG_SECONDS = 8.0
+"""For what the quorum's log has and ZooKeeper cannot hold. Some megabytes are read in a second."""
+LOG = "the quorum's log"
 
 
 class Previewing:
@@ -40,7 +50,10 @@ class Previewing:
             cluster = await registered(request.cluster, self._ports)
             observation = await observe(cluster, self._ports)
             files = await read_files(cluster, observation, self._ports)
-            return preview_of(observation, cluster.spec, request.policy, files, await self._newest_reports(cluster))
+            suspects, (strays, unread) = await self._unelectable(cluster), await self._strays(observation, cluster)
+            reports, (refused, untold) = await self._newest_reports(cluster), await self._refused(observation, cluster, strays)
+            seen = preview_of(observation, cluster.spec, request.policy, files, reports, suspects, strays, refused)
+            return seen.model_copy(update={"unknown": (*seen.unknown, *unread, *untold)})
 
     @activity.defn(name=ActivityName.RUNBOOK)
     async def write_runbook(self, request: PreviewRequest) -> Runbook:
@@ -87,7 +100,9 @@ class Previewing:
         if why_not:
             return RollbackAnswer(refused_because=why_not)
         files = await read_files(cluster, observation, self._ports)
-        preview = preview_of(observation, cluster.spec, request.policy, files, await self._newest_reports(cluster))
+        reports, (strays, _) = await self._newest_reports(cluster), await self._strays(observation, cluster)
+        refused, _ = await self._refused(observation, cluster, strays)
+        preview = preview_of(observation, cluster.spec, request.policy, files, reports, strays=strays, refused=refused)
         why_not = why_not_accepted(command, preview)
         if why_not:
             return RollbackAnswer(refused_because=why_not)
@@ -95,6 +110,40 @@ class Previewing:
         because = command.reason or request.because
         order = RevertOrder(command_id=command.id, because=because, accepted_losses=tuple(losses), cluster=cluster)
         return RollbackAnswer(order=order)
+
+    async def _unelectable(self, cluster: ClusterRecord) -> Sequence[Suspect]:
+        """Nothing where ZooKeeper does not answer: then there is no way back either, and the preview says so."""
+        try:
+            async with session(self._ports.zookeepers, cluster) as tree:
+                return await unelectable(tree)
+        except KeeperlessError as error:
+            activity.logger.warning("what an election reads could not be read: %s", error)
+            return ()
+
+    async def _strays(self, observation: Observation, cluster: ClusterRecord) -> tuple[Sequence[Suspect], tuple[str, ...]]:
+        """And what could not be read for it, or not in time. The way back is open then too: its window reads the logs, and
+        blocks where they have what nobody has accepted as lost."""
+        if quorum_leader(observation, cluster.spec) is None:
+            return (), ()
+        try:
+            async with asyncio.timeout(LOG_SECONDS):
+                return await strays_in_log(observation, cluster, self._ports.drivers), ()
+        except (KeeperlessError, TimeoutError) as error:
+            activity.logger.warning("the quorum's log could not be read: %r", error)
+            return (), (LOG,)
+
+    async def _refused(
+        self, observation: Observation, cluster: ClusterRecord, strays: Sequence[Suspect]
+    ) -> tuple[str, tuple[str, ...]]:
+        """What was not written to ZooKeeper; and what could not be read for it. The window asks once more."""
+        leader = quorum_leader(observation, cluster.spec)
+        name = cluster.spec.node_name(leader.id) if leader is not None else ""
+        try:
+            found = await refused_write(observation, cluster, self._ports.drivers, offsets_of(strays))
+        except KeeperlessError as error:
+            activity.logger.warning("the log of %s could not be read: %r", name, error)
+            return "", (f"the log of {name}",)
+        return (told(found, name) if found is not None else ""), ()
 
     async def _newest_reports(self, cluster: ClusterRecord) -> list[DriftReport]:
         return await self._ports.ledger.newest_reports(cluster.spec.name, CheckName.METADATA)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from temporalio import activity
 
@@ -25,14 +26,21 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.proof import dead_besides, why_not_proven
 from domain.zk_to_kraft.roll_waves import is_leadership_returned
 
+NOTHING_PRINTED = (
+    "It seems to have printed nothing: its start command has ended before Kafka began. See the end of its output; else run "
+    "that command by hand, as the user of keeperless-activities."
+)
+
 
 @dataclass(frozen=True)
 class Rolled:
-    """A node of which a new process runs because of this roll, unless `did_restart` says no."""
+    """A node of which a new process runs because of this roll, unless `did_restart` says no. `started_at`: when this attempt
+    began to start it, by the monotonic clock; `None` where another one did."""
 
     target: Target
     marked: Marked
     did_restart: bool
+    started_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) ->
     deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
     while time.monotonic() < deadline:
         seen = await observe(cluster, ports)
-        if ended := [one.target for one in rolled if _has_ended(seen, one.target.node.id)]:
+        if ended := [one for one in rolled if _has_ended(seen, one.target.node.id)]:
             return await _beside_ended(rolled, ended)
         if dead := dead_besides(seen, cluster.spec, request.policy, node_ids, request.step.stage):
             return Proof({one.target.node.id: _beside_dead(one.target, dead) for one in rolled})
@@ -75,9 +83,9 @@ def _has_ended(seen: Observation, node_id: int) -> bool:
     return process is not None and not process.is_running
 
 
-async def _beside_ended(rolled: Sequence[Rolled], ended: Sequence[Target]) -> Proof:
-    names = ", ".join(target.name for target in ended)
-    epitaphs = {target.node.id: await _epitaph(target) for target in ended}
+async def _beside_ended(rolled: Sequence[Rolled], ended: Sequence[Rolled]) -> Proof:
+    names = ", ".join(one.target.name for one in ended)
+    epitaphs = {one.target.node.id: await _epitaph(one) for one in ended}
     beside = {one.target.node.id: _beside_dead(one.target, names) for one in rolled}
     return Proof({**beside, **epitaphs})
 
@@ -86,9 +94,11 @@ def _beside_dead(target: Target, dead: str) -> str:
     return f"{target.name} was restarted and cannot be proven well: {WAIT_MEANS[WaitReason.NODE_DOWN]} ({dead})"
 
 
-async def _epitaph(target: Target) -> str:
-    lines = await last_words(target.driver)
-    return f"{target.name} does not run after its restart. It printed last:\n" + "\n".join(lines)
+async def _epitaph(one: Rolled) -> str:
+    age = timedelta(seconds=time.monotonic() - one.started_at) if one.started_at is not None else None
+    lines = await last_words(one.target.driver, age)
+    said = "It printed last:\n" + "\n".join(lines) if lines else NOTHING_PRINTED
+    return f"{one.target.name} does not run after its restart. {said}"
 
 
 async def _write_proof(request: StepRequest, one: Rolled, seen: Observation, ports: Ports) -> None:

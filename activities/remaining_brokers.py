@@ -4,25 +4,40 @@ An in-sync set is as old as replica.lag.time.max.ms (30 s), and gauges are answe
 well by both, and with another one's stop no partition of theirs could be written any more (promise 5).
 """
 
+import asyncio
 from collections.abc import Collection
 
 from activities.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
-from activities.together import all_of
 from domain.cluster import BrokerSpec, ClusterSpec
-from domain.errors import Transient
+from domain.errors import KeeperlessError
 from domain.vital_signs import of_standstill
 
-AT_MOST = 12
-"""Brokers that are looked at before one stop: each takes a second of one core, all at the same time."""
+AT_ONCE = 12
+"""Brokers that are looked at, each for a second."""
+PATIENCE = 6.0
+"""Seconds for all: who is not heard by then has nothing said of him, and the look before the stop grows old meanwhile."""
 
 
 async def why_others_stand_still(spec: ClusterSpec, stopped: Collection[int], drivers: NodeDrivers) -> str | None:
     """`stopped`: brokers that are to be. `None` where no other one is seen to stand still; a machine that cannot be asked says
     nothing, for its node is looked at in all other ways."""
-    others = [broker for broker in spec.brokers if broker.id not in stopped][:AT_MOST]
-    whys = await all_of(*(_why(spec, broker, drivers) for broker in others)) if others else []
-    return next((why for why in whys if why is not None), None)
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def why(broker: BrokerSpec) -> str | None:
+        async with free:
+            return await _why(spec, broker, drivers)
+
+    others = [broker for broker in spec.brokers if broker.id not in stopped]
+    asked = [asyncio.ensure_future(why(broker)) for broker in others]
+    if not asked:
+        return None
+    try:
+        done, _ = await asyncio.wait(asked, timeout=PATIENCE)
+    finally:
+        for one in asked:
+            one.cancel()
+    return next((found for one in asked if one in done and (found := one.result()) is not None), None)
 
 
 async def _why(spec: ClusterSpec, broker: BrokerSpec, drivers: NodeDrivers) -> str | None:
@@ -32,7 +47,7 @@ async def _why(spec: ClusterSpec, broker: BrokerSpec, drivers: NodeDrivers) -> s
         if not process.is_running or process.identity is None:
             return None
         signs = await watch_process(driver, broker, int(process.pid))
-    except (CannotLook, Transient):
+    except (CannotLook, KeeperlessError):
         return None
     alone = signs.model_copy(update={"tracer": None, "debugger": None})  # who may only watch
     found = next(of_standstill(alone), None)

@@ -28,7 +28,7 @@ async def why_no_quorum_would_stay(spec: ClusterSpec, stopped: Collection[int], 
     if not others or not reached or 2 * (len(others) - len(shut)) > len(spec.controllers):
         return None
     return (
-        f"{_places(spec, shut)}: nobody accepts a connection there within a second. Without {names} no majority of the "
+        f"{_places(spec, shut)}: nobody accepts a connection there within two seconds. Without {names} no majority of the "
         "controllers could vote and be followed. Nothing was stopped. Open that way: a firewall, an IPsec policy, the "
         "listener's address"
     )

@@ -57,6 +57,7 @@ from activities.remaining_quorum import why_no_quorum_would_stay
 from activities.startable import why_not_startable
 from activities.stops import does_not_stop
 from activities.together import all_of
+from activities.unapplied import why_not_in_force
 from domain.cluster import NodeSpec, Role
 from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step
@@ -134,14 +135,22 @@ class Rolling:
         return await self._restart(request, target, marked, None)
 
     async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
-        """What no look tells. All at the same time: the look grows old meanwhile."""
+        """What no look tells."""
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
-        whys = await all_of(
-            why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports),
-            self._why_no_quorum(request, targets),
-            self._why_others_stand_still(targets),
-        )
-        return next((why for why in whys if why is not None), None)
+        why = await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
+        why = why or await self._why_not_in_force(request, targets)
+        if why is not None:
+            return why
+        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_stand_still(targets))
+        return next((one for one in whys if one is not None), None)
+
+    async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """What is edited on the way back, or before it, is named as a loss: nobody has to put it into force first."""
+        if request.revert is not None:
+            return None
+        cluster, policy = targets[0].cluster, request.policy
+        brokers = [target.node for target in targets if cluster.spec.role(target.node.id) is Role.BROKER]
+        return await why_not_in_force(cluster, brokers, request.step.stage, policy, self._ports)
 
     async def _why_others_stand_still(self, targets: list[Target]) -> str | None:
         """Of brokers that run: who is down can only win."""
@@ -229,8 +238,9 @@ class Rolling:
             await self._ensure_not_superseded_for_sure(request)
             process = await target.driver.process()
         if not process.is_running and process.last_identity == mark.before_identity:
+            started_at = time.monotonic()
             await target.driver.start()
-            return Rolled(target, marked, did_restart=True)
+            return Rolled(target, marked, did_restart=True, started_at=started_at)
         return Rolled(target, marked, did_restart=process.identity != mark.before_identity)
 
     async def _stop(self, request: StepRequest, target: Target, identity: str) -> None:

@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 
 from activities.forgotten_topics import forgotten_topics
+from activities.inter_broker import why_others_not_found
+from activities.node_files import properties_of
 from activities.node_survey import CannotLook, start_place
 from activities.observe import Ports, installed_jars
+from activities.on_node.look_at_start import FILTERED
 from activities.on_node.watch_process import ends_by
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
@@ -18,12 +21,11 @@ from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
 from domain.observation import Process
 from domain.policy import MigrationPolicy
-from domain.properties import ENCODING, parse
 from domain.records import ClusterRecord
 from domain.vital_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
-from domain.zk_to_kraft.checks.outliving import ending_with, short_lived, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
 
 SCRIPT, FIRST_LINE = b"#!", 256
@@ -49,10 +51,12 @@ async def why_not_startable(
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_stoppable(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_not_outlived(cluster, node, policy, ports) for node in running))
-        if stage is not NodeStage.KRAFT and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
+        whys += await all_of(*(_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen))
+        if brokers := [node for node in running if cluster.spec.role(node.id) is Role.BROKER]:
+            whys.append(await why_others_not_found(cluster, brokers, ports))
+        if stage is not NodeStage.KRAFT and brokers:
             whys.append(await _why_not_of_cluster(cluster, names, ports))
-        if stage is NodeStage.MIGRATION and any(cluster.spec.role(node.id) is Role.BROKER for node in running):
+        if stage is NodeStage.MIGRATION and brokers:
             whys.append(await _why_topics_would_go(cluster, names, ports))
     except KeeperlessError as error:
         return f"{names}: whether it could start again is not known: {error}"
@@ -150,11 +154,7 @@ async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Proces
 
 async def _why_not_stoppable(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:
     """What was started with SIGTERM ignored would be waited for without an end."""
-    try:
-        status = await ports.drivers.driver(node).read_part(f"/proc/{process.pid}/status", 0, PROC_BYTES) or b""
-    except KeeperlessError:
-        return None
-    others = ends_by(status.decode(errors="replace"))
+    others = ends_by(await _status(node, process, ports))
     if others is None:
         return None
     return (
@@ -166,9 +166,7 @@ async def _why_not_stoppable(cluster: ClusterRecord, node: NodeSpec, process: Pr
 
 async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
     """What a roll makes of another node's file would have that one's directories, with this one's id."""
-    file = await ports.drivers.driver(node).read_file(node.properties_file)
-    properties = parse(file.content.decode(ENCODING)) if file is not None else {}
-    what = whose_else(cluster.spec, node, properties)
+    what = whose_else(cluster.spec, node, await properties_of(ports.drivers.driver(node), node))
     if what is None:
         return None
     return (
@@ -177,7 +175,9 @@ async def _why_not_its_own_file(cluster: ClusterRecord, node: NodeSpec, ports: P
     )
 
 
-async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: MigrationPolicy, ports: Ports) -> str | None:
+async def _why_not_outlived(
+    cluster: ClusterRecord, node: NodeSpec, process: Process, policy: MigrationPolicy, ports: Ports
+) -> str | None:
     """Where that cannot be told, the preflight has asked people about it."""
     try:
         place = await start_place(ports.drivers.driver(node), node)
@@ -186,12 +186,24 @@ async def _why_not_outlived(cluster: ClusterRecord, node: NodeSpec, policy: Migr
     unit, name = place.unit, cluster.spec.node_name(node.id)
     found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
     found.append(short_lived(place))
+    if (inherited := filtered(place)) is not None:
+        status = await _status(node, process, ports)
+        found.append(inherited if status and not FILTERED.search(status) else None)
     if (shut := shut_out(place.unopened, name)) is not None:
         return f"{name}: {shut.observed}. {UNTIL} {shut.fix}"
     refused = blockers_in([one for one in found if one is not None], policy)
     if not refused:
         return None
     return f"{name}: {refused[0].observed}. Nothing was stopped: {refused[0].fix}"
+
+
+async def _status(node: NodeSpec, process: Process, ports: Ports) -> str:
+    """What the kernel says of it (proc(5)); empty where nobody knows."""
+    try:
+        status = await ports.drivers.driver(node).read_part(f"/proc/{process.pid}/status", 0, PROC_BYTES)
+    except KeeperlessError:
+        return ""
+    return (status or b"").decode(errors="replace")
 
 
 async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:

@@ -11,12 +11,14 @@ from activities.epochs import Rule, rule_of
 from activities.fence import Member, each, is_dead, is_fenced, kill
 from activities.pace import Gap, Pace
 from activities.partition_states import PartitionStates
+from activities.poison import unelectable
 from activities.ports.zookeeper import DeleteZnode, SetZnode, ZooKeeperTree
 from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.errors import Permanent, Transient
 from domain.partition_epochs import PartitionEpochs
 from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.failed_elections import MEND_FEATURE
 
 
 class Blocked(Exception):
@@ -64,8 +66,14 @@ class Succession:
         await self._states.follow(epochs)
 
     async def ensure_allowed(self) -> None:
-        """A permission that is missing must not be learnt once the controllers are dead."""
+        """What keeps the hand-over, or whoever is elected after it, from succeeding must not be learnt once the controllers are
+        dead."""
         rule = await self.look()
+        for suspect in await unelectable(self._tree):
+            raise Blocked(
+                f"whoever is elected in ZooKeeper could not become the controller, so nothing was touched: {suspect.what} "
+                f"cannot be read: {suspect.why}. {MEND_FEATURE}"
+            )
         try:
             await self._tree.rehearse([*_changes(rule, rule.known_epoch), *self._states.sample])
         except Permanent as error:

@@ -6,7 +6,7 @@ checks that need it say `unverifiable`.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from activities.listener_look import security_of, settings_of_node, stores_of
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
 from activities.observe import Ports
 from activities.sessions import session
+from activities.unapplied import unapplied_edits
 from activities.zookeeper_survey import survey_servers, survey_zookeeper
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.errors import KeeperlessError, Permanent
@@ -25,7 +26,8 @@ from domain.observation import Observation, Process
 from domain.observed import Unanswered
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.survey import ListenerSecurity, LoginTried, NodeSurvey, Registration, Survey, ZooKeeperSurvey
+from domain.survey import ListenerSecurity, LoginTried, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
+from domain.zk_to_kraft.checks.unapplied import PART
 
 T = TypeVar("T")
 
@@ -53,13 +55,16 @@ async def with_survey(observation: Observation, cluster: ClusterRecord, policy: 
     """The observation with the survey that it lacks, and with whatever of that did not answer. `policy`: what it has made."""
     gaps = Gaps()
     servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
-    found, log_dirs, canaries = await asyncio.gather(
+    running = [b.id for b in cluster.spec.brokers if _is_running(observation.node(b.id).process)]
+    found, log_dirs, canaries, runs = await asyncio.gather(
         gaps.part("survey of zookeeper", partial(_zookeeper, cluster, ports)),
         gaps.part("log directories", partial(ports.kafka.log_dirs, cluster)),
         gaps.part("canaries", partial(refused_canaries, cluster, policy, ports)),
+        gaps.part(PART, partial(ports.kafka.started_with, cluster, running)),
     )
     zookeeper, topic_ids = found if found is not None else (None, {})
-    nodes = await _nodes(observation, cluster, ports, zookeeper.registrations if zookeeper else (), topic_ids, gaps)
+    registrations = zookeeper.registrations if zookeeper else ()
+    nodes = await _nodes(observation, cluster, ports, registrations, topic_ids, runs or {}, gaps)
     survey = Survey(
         nodes=nodes,
         zookeeper=zookeeper,
@@ -87,6 +92,7 @@ async def _nodes(
     ports: Ports,
     registrations: tuple[Registration, ...],
     topic_ids: dict[str, str],
+    runs: Mapping[int, StartedWith],
     gaps: Gaps,
 ) -> tuple[NodeSurvey, ...]:
     """All settings first: controllers are asked about what they will take over from the first broker."""
@@ -99,10 +105,11 @@ async def _nodes(
     async def survey(node: NodeSpec) -> NodeSurvey:
         own = files[node.id] or Files()
         request = request_of(spec, node, registrations, first.properties, own.properties)
-        pid = _pid(observation.node(node.id).process)
-        ask = partial(look_at_node, drivers[node.id], node, pid, request, topic_ids)
+        process = observation.node(node.id).process
+        ask = partial(look_at_node, drivers[node.id], node, _pid(process), request, topic_ids)
         look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
-        return own.survey(node.id, key).model_copy(update={"look": look})
+        edits = await unapplied_edits(spec, node, process, own.properties, runs.get(node.id), drivers[node.id])
+        return own.survey(node.id, key).model_copy(update={"look": look, "unapplied": edits})
 
     own = {node_id: (file or Files()).properties for node_id, file in files.items()}
     asked = {n.id: settings_of_node(n, drivers[n.id], first.properties, own[n.id]) for n in spec.nodes}
@@ -128,6 +135,10 @@ async def _logins(
     ids = [controller.id for controller in spec.controllers]
     tries = (gaps.part(f"logins from {spec.node_name(n)}", partial(try_logins, asked[n], registrations)) for n in ids)
     return dict(zip(ids, await asyncio.gather(*tries), strict=True))
+
+
+def _is_running(process: Process | None) -> bool:
+    return process is not None and process.is_running
 
 
 def _pid(process: Process | None) -> int | None:

@@ -19,7 +19,6 @@ from activities.sessions import session
 from activities.storage import storage_of
 from activities.zookeeper_view import TOPICS, claim_and_offset
 from domain.errors import KeeperlessError, Transient
-from domain.metadata_log import UNKNOWN_TO_ZOOKEEPER
 from domain.observation import Observation, Suspect, Unanswered
 from domain.observed import NO_ANSWER
 from domain.policy import MigrationPolicy
@@ -27,6 +26,13 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, quorum_leader, situation_of
 
 WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
+
+WHY_NO_ZNODE = (
+    "its name cannot be a znode's: KRaft takes such an ACL, and it never gets to ZooKeeper (KAFKA-13983). Brokers in ZooKeeper "
+    "or migration mode do not have it, a way back is without it, and the next active controller fails on it without end. "
+    "Remove it with kafka-acls.sh --remove, through a broker, or have it made for another name; restart no active controller "
+    "before that. After finalisation it may be made again"
+)
 
 WHY_HALF_WRITTEN = (
     "a controller died while it wrote this topic: a new leader sets a state that is not there, fails, and tries without end. "
@@ -58,7 +64,7 @@ async def with_suspects(
                 observation = await _with_offset_of_now(observation, cluster, zookeepers, metrics)
                 situation = situation_of(observation, cluster.spec, policy)
             if situation.dual_write is DualWrite.DEAD:
-                hazards = (*await stray_configs(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
+                hazards = (*await strays_in_log(observation, cluster, drivers), *await _half_written(cluster, zookeepers))
                 return observation.model_copy(update={"failover_hazards": hazards})
             if situation.is_copy_failed and poison_seconds:
                 return observation.model_copy(update={"poisoned_znodes": await _poisoned(cluster, zookeepers, poison_seconds)})
@@ -102,8 +108,8 @@ async def _with_offset_of_now(
     return observation.model_copy(update={"nodes": tuple(nodes), "zookeeper": zookeeper})
 
 
-async def stray_configs(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:
-    """Configs in the leader's log that ZooKeeper cannot hold, each by its name."""
+async def strays_in_log(observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers) -> tuple[Suspect, ...]:
+    """What is in the leader's log, and ZooKeeper cannot hold, each by its name."""
     leader = quorum_leader(observation, cluster.spec)
     if leader is None:
         raise Transient("no controller is active, so that nobody's log can be asked for hazards")
@@ -115,9 +121,12 @@ async def stray_configs(observation: Observation, cluster: ClusterRecord, driver
     reading = await open_log(driver, directory)
     if reading is None:
         raise Transient(f"{directory}: there is no log, although {cluster.spec.node_name(leader.id)} is active")
-    found = sorted((await read_on(driver, reading)).facts.stray_configs)
+    strays = (await read_on(driver, reading)).facts.strays
     return tuple(
-        Suspect(what=f"{UNKNOWN_TO_ZOOKEEPER[kind]} config {key} of {name}", why=WHY_HARMFUL) for kind, name, key in found
+        Suspect(what=s.what, why=WHY_NO_ZNODE, is_lost_change=True, offset=s.offset)
+        if s.is_acl
+        else Suspect(what=s.what, why=WHY_HARMFUL)
+        for s in strays
     )
 
 

@@ -1,9 +1,12 @@
-"""Replication throttles, which hold back replicas that have to catch up. Looked for where some lag, for people only."""
+"""Throttles of replication, and limits of connections, that somebody has set in ZooKeeper: they hold back who has to catch up,
+and who asks. Looked for where replicas lag or Kafka is silent, for people only."""
 
-import json
+from collections.abc import Mapping
 
-from activities.poison import BROKER_CONFIGS
+from activities.poison import BROKER_CONFIGS, IP_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
+from activities.zookeeper_view import json_object
+from domain.zk_to_kraft.connection_limits import ConnectionLimit, limits_in
 
 RATE = ".replication.throttled.rate"
 """The end of a broker's two keys. Without a rate the lists of throttled replicas, which topics have, hold nothing back."""
@@ -11,16 +14,24 @@ RATE = ".replication.throttled.rate"
 
 async def throttles(tree: ZooKeeperTree) -> tuple[str, ...]:
     """The znodes of the brokers that have one."""
-    paths = [f"{BROKER_CONFIGS}/{name}" for name in await tree.children(BROKER_CONFIGS) or ()]
-    znodes = await tree.get_many(paths)
-    return tuple(path for path, znode in zip(paths, znodes, strict=True) if znode is not None and _has_rate(znode))
+    found = await _configs(tree, BROKER_CONFIGS)
+    return tuple(path for path, config in found.items() if any(key.endswith(RATE) for key in config))
 
 
-def _has_rate(znode: Znode) -> bool:
+async def connection_limits(tree: ZooKeeperTree) -> tuple[ConnectionLimit, ...]:
+    """Of addresses (KIP-612), and of brokers and their listeners."""
+    found = {**await _configs(tree, IP_CONFIGS), **await _configs(tree, BROKER_CONFIGS)}
+    return tuple(limit for path, config in found.items() for limit in limits_in(path, config))
+
+
+async def _configs(tree: ZooKeeperTree, parent: str) -> dict[str, Mapping[str, str]]:
+    """By path."""
+    paths = [f"{parent}/{name}" for name in await tree.children(parent) or ()]
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    return {path: _config(znode) for path, znode in found if znode is not None}
+
+
+def _config(znode: Znode) -> Mapping[str, str]:
     """What cannot be parsed is not ours to judge here: Kafka does not read it either."""
-    try:
-        content = json.loads(znode.data)
-    except ValueError:
-        return False
-    config = content.get("config") if isinstance(content, dict) else None
-    return isinstance(config, dict) and any(key.endswith(RATE) for key in config)
+    config = (json_object(znode) or {}).get("config")
+    return config if isinstance(config, dict) else {}

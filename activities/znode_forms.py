@@ -52,6 +52,7 @@ PASSWORD_BYTES = ("salt", "encryptedPassword")
 LATEST_TOKEN_VERSION = 3
 UUID_BYTES = 16
 RECOVERY_STATES = (0, 1)
+FEATURE_VERSIONS, FEATURE_STATES = (1, 2), (0, 1)
 
 
 class Unreadable(ValueError):
@@ -196,6 +197,15 @@ def producer_ids(data: bytes) -> None:
     first, last = (_decimal(_text(content, key), key, LONG) for key in ("block_start", "block_end"))
     if not 0 <= last - first + 1 < INT[0]:
         raise Unreadable("block_end does not follow block_start")
+
+
+def feature(data: bytes) -> None:
+    """`/feature`, which the copy leaves out and every broker reads that is elected (kafka.zk.FeatureZNode)."""
+    content = object_in(data)
+    if content.get("version") not in FEATURE_VERSIONS or content.get("status") not in FEATURE_STATES:
+        raise Unreadable("it needs a version, 1 or 2, and a status, 0 or 1")
+    if not isinstance(content.get("features"), dict):
+        raise Unreadable("features is no object")
 
 
 def is_name_escaped_well(name: str) -> bool:

@@ -12,10 +12,11 @@ from activities.poison import (
     TOKENS,
     TOPIC_CONFIGS,
     poisoned_znodes,
+    unelectable,
 )
 from activities.ports.zookeeper import Access, DeleteZnode, SetZnode, Znode, ZnodeChange, ZooKeepers, ZooKeeperTree
 from activities.present_ensemble import lines_of_srvr
-from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, TOPICS
+from activities.zookeeper_view import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, NOTIFICATIONS, TOPICS, bytes_of_names
 from domain.canaries import Leftovers, is_reserved
 from domain.cluster import servers_in
 from domain.errors import Permanent, Transient
@@ -47,8 +48,6 @@ WRITTEN_IN_DUAL_WRITE = (
 """Where a controller creates, sets or deletes (kafka.zk.KafkaZkClient, kafka.zk.migration)."""
 THROTTLED = re.compile(r"\.replication\.throttled\.")
 SESSION = re.compile(r"^\s*/?(?P<client>\S+?)\[\d+\]\(.*\bsid=(?P<id>0x[0-9a-fA-F]+)", re.MULTILINE)
-NAME_OVERHEAD = 4
-"""Bytes that each name of a list has for its length (jute)."""
 
 
 class Remembered:
@@ -98,14 +97,14 @@ class Remembered:
     def longest(self) -> tuple[str, int]:
         """The parent whose children's names take most bytes in an answer."""
         lists = self._children.items()
-        sizes = {path: sum(NAME_OVERHEAD + len(name.encode()) for name in names or ()) for path, names in lists}
+        sizes = {path: bytes_of_names(names or ()) for path, names in lists}
         return max(sizes.items(), key=lambda each: each[1], default=("/", 0))
 
 
 async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[str, str]]:
     """The survey, and the id of each topic, which is held against what lies on the brokers' disks."""
     remembered = Remembered(tree)
-    suspects = await poisoned_znodes(remembered)
+    suspects = (*await poisoned_znodes(remembered), *await unelectable(remembered))
     topics = await _objects(remembered, TOPICS)
     configs = await _objects(remembered, TOPIC_CONFIGS)
     brokers = await _objects(remembered, BROKER_CONFIGS)
@@ -113,6 +112,7 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
     acls = await asyncio.gather(*(_grandchildren(remembered, store) for store in ACL_STORES))
     prefixed = await _grandchildren(remembered, PREFIXED)
     left = await _left(remembered, topics)
+    await asyncio.gather(*(remembered.children(path) for path in NOTIFICATIONS))
     (largest, size), (longest, length) = remembered.largest, remembered.longest
     survey = ZooKeeperSurvey(
         registrations=tuple(await _registrations(remembered)),

@@ -13,6 +13,7 @@ from activities.ports.zookeeper import Znode, ZooKeeperTree
 from domain.errors import Transient
 from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 
+NAME_OVERHEAD = 4
 CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
@@ -22,6 +23,16 @@ PREFERRED_ELECTION = "/admin/preferred_replica_election"
 BROKER_IDS = "/brokers/ids"
 DELETE_TOPICS = "/admin/delete_topics"
 TOPICS = "/brokers/topics"
+NOTIFICATIONS = (
+    "/kafka-acl-changes",
+    "/kafka-acl-extended-changes",
+    "/config/changes",
+    "/isr_change_notification",
+    "/log_dir_event_notification",
+    "/delegation_token/token_changes",
+)
+"""Below them one znode for each change that brokers are to hear of (ZkData.scala). A broker in ZooKeeper mode asks for all of
+them, and the controller of ZooKeeper, or every broker, deletes them after a while; where none is left nobody does."""
 KEPT_PATHS = (
     "/brokers/ids",
     TOPICS,
@@ -92,6 +103,11 @@ def json_object(znode: Znode) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def bytes_of_names(names: Iterable[str]) -> int:
+    """Of an answer that lists them: each has its length before it (jute)."""
+    return sum(NAME_OVERHEAD + len(name.encode()) for name in names)
 
 
 def _integer(value: object) -> int | None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi_offline import FastAPIOffline
 
 from api.description import describe_outputs
 from api.edge import Edge
@@ -28,7 +29,7 @@ def create_app(
 ) -> FastAPI:
     """The API. `is_closing`: whether the server wants to stop, which ends event streams."""
     wiring = Wiring.of(settings, temporal or Temporal.from_environment())
-    app = FastAPI(
+    app = FastAPIOffline(
         title="Keeperless",
         summary="Runs the dangerous migrations of an Apache Kafka cluster as durable workflows.",
         version=CONTRACT_VERSION,

@@ -21,7 +21,7 @@ from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, in_work, run_seen
 from api.pollers import GONE, QUESTION, Poller, machines_of, pid_here, pollers_of, refusal, signs_of
-from api.programs import signs_of_program
+from api.programs import Apart, apart_from, signs_of_program
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
 from api.wiring import Wiring
@@ -30,6 +30,7 @@ from domain.blocker import Blocker, blocker
 from domain.blocker_codes import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
+    MACHINE,
     MOST_OBSERVED,
     OBSERVATION_FAILED,
     PROGRAM_OF,
@@ -43,6 +44,7 @@ from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
 from domain.vital_signs import Sign, signed
+from ledger.database import place_of
 from ledger.errors import LedgerUnavailable
 
 Row = TypeVar("Row", Event, Command)
@@ -53,6 +55,7 @@ ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
 NO_TROUBLE = frozenset({APPROVAL, SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
+APART_SECONDS = 2.0
 LIMITED = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
 """Queues of work that takes long, of which a worker does only so much at once."""
 MOST_RUNS = 20
@@ -91,19 +94,22 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
-    (looked, looker), (run, unled), unwritable, machines = await asyncio.gather(
+    (looked, looker), (run, unled), unwritable, machines, apart = await asyncio.gather(
         _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
         _machines(wiring),
+        _apart(wiring, until),
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
     asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
     known = [*_known(record, seen, run, events, commands, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
+    own += [_with_another_ledger(one, wiring, now) for one in apart]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
+        found = found or await _refused_just_now(wiring, record, events, now, until)
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
         found = [*standing.of_machines(machines, looker.by, now), *found]
@@ -128,6 +134,25 @@ async def _awaited_since(
     if waiting is None or waiting.since < seen.observed_at - AS_NEW:
         return []
     return [*standing.of_waiting(newest, None, events, now)]
+
+
+async def _refused_just_now(
+    wiring: Wiring, record: MigrationRecord, events: Sequence[Event], now: datetime, until: float
+) -> list[Blocker]:
+    """By what was written down since the look began, too, as far as there is time for it."""
+    if record.progress.waiting is not None:
+        return []
+    newer: list[Event] = []
+    async with _in_time(until):
+        newer, _ = await _read(partial(_events, wiring, record.id, events[-1].seq if events else 0), now)
+    return [*standing.of_any_refusal([*events, *newer], datetime.now(UTC))]
+
+
+async def _apart(wiring: Wiring, until: float) -> list[Apart]:
+    """None, where that is not known soon."""
+    async with _in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
+        return await apart_from(wiring.temporal, wiring.settings.ledger_url)
+    return []
 
 
 def _answer(
@@ -162,7 +187,7 @@ def _known(
     yield from pending_tasks.of_clock_here(ahead, now)
     yield from pending_tasks.of_clock(events, record.progress.waiting, run.tasks, now)
     if record.progress.waiting is None:
-        yield from standing.of_steps(events)
+        yield from standing.of_steps(events, now)
 
 
 def _once(found: Sequence[Blocker]) -> list[Blocker]:
@@ -186,9 +211,10 @@ async def _read(read: Callable[[], Awaitable[list[Row]]], now: datetime) -> tupl
         return [], _of_ledger(error, "it can be read", now)
 
 
-async def _events(wiring: Wiring, migration_id: str) -> list[Event]:
+async def _events(wiring: Wiring, migration_id: str, after: int = 0) -> list[Event]:
+    """Those with a number above `after`."""
     found: list[Event] = []
-    while page := await wiring.ledger.events(migration_id, found[-1].seq if found else 0, PAGE):
+    while page := await wiring.ledger.events(migration_id, found[-1].seq if found else after, PAGE):
         found += page
         if len(page) < PAGE:
             break
@@ -296,15 +322,29 @@ def _of_ledger(error: LedgerUnavailable, expected: str, now: datetime) -> Blocke
     return blocker(LEDGER_UNAVAILABLE, "the ledger", observed=str(error), expected=expected, fix=error.fix, since=now)
 
 
+def _with_another_ledger(one: Apart, wiring: Wiring, now: datetime) -> Blocker:
+    return blocker(
+        MACHINE,
+        f"{one.program}, process {one.pid}",
+        observed=f"it takes tasks from the Temporal that the API uses, and its ledger is {one.ledger}; that of the API is "
+        f"{place_of(wiring.settings.ledger_url)}: part of what is asked fails there, or goes by what that one does not know",
+        expected="one ledger for all programs that share a namespace of Temporal's",
+        fix=f"Stop that one now, in order: kill {one.pid}. Its tasks come to the others by themselves. Start it with the "
+        "KEEPERLESS_LEDGER_URL of the API. Where it belongs to another installation of Keeperless, leave it its ledger, and "
+        "give it a namespace of Temporal's of its own (TEMPORAL_NAMESPACE).",
+        since=now,
+    )
+
+
 async def _missing(
     wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float, *, was_taken: bool = False
 ) -> Blocker:
     """With who was there last, and what keeps it from its work where that can be seen from here, and in time. `was_taken`: by
-    somebody, who is not to be started where he was heard of since."""
+    somebody, who is not to be started unless he is known to be gone."""
     absence = await _absence(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    tell = pending_tasks.unended if was_taken and absence.is_asking(now) else pending_tasks.no_worker
+    tell = pending_tasks.unended if was_taken and absence.may_live(now) else pending_tasks.no_worker
     entry = tell(queue, ". ".join([observed, *absence.words]), now)
     return signed(entry, absence.signs, MOST_OBSERVED)
 
@@ -322,6 +362,10 @@ class _Absence:
         """Whether somebody was heard of lately, as far as is known: a question for tasks lasts a minute."""
         poller = self.poller
         return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, now, QUESTION)
+
+    def may_live(self, now: datetime) -> bool:
+        """Nobody knows of him where Temporal did not say in time who asks."""
+        return self.is_asking(now) if self.poller is not None else GONE not in self.signs
 
     def asked_since(self, due: datetime, now: datetime) -> str:
         """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""

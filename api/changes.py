@@ -8,7 +8,7 @@ from activities.node_survey import CannotLook
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE
-from domain.machine_notes import LOOK_AT_CHANGES, OURS, changes_between, seen_from_beside
+from domain.machine_notes import LOOK_AT_CHANGES, OURS, changes_between, kernel_lines, seen_from_beside
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
 
@@ -28,8 +28,7 @@ async def changed_here(wiring: Wiring, record: MigrationRecord, now: datetime, u
     facts = seen_from_beside(before, told["facts"]) if before is not None and told is not None else {}
     if before is None or told is None or not facts:
         return None, ""
-    kernel = [(float(seconds), str(line)) for seconds, line in told["kernel"]]
-    changes = changes_between(before, facts, kernel, datetime.now(UTC))
+    changes = changes_between(before, facts, kernel_lines(told), datetime.now(UTC))
     if not changes.changes:
         return None, ""
     expected = f"nothing keeps {OURS} from its work"

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,11 +11,12 @@ from pathlib import Path
 
 from temporalio.envconfig import ClientConfigProfile
 
+from api.settings import STATE
 from api.temporal import Temporal
 from api.units import signs_of_units
 from api.worker_log import complaint_of
 from domain.vital_signs import Sign
-from ledger.database import is_one_place, place_of
+from ledger.database import are_two_places, is_one_place, place_of
 from ledger.errors import LedgerMisuse
 
 MODULE_OF = {
@@ -27,6 +29,9 @@ YOUNG = timedelta(seconds=10)
 AGAIN = timedelta(seconds=2.5)
 """After which it is looked once more where none runs for long: whether it is started anew all the time."""
 MOST_TOLD = 3
+GO_BY_A_LEDGER = ("keeperless-activities", "keeperless-checks")
+SCANNER = ThreadPoolExecutor(1, "programs")
+LEDGER_BELOW_HOME = STATE.relative_to(Path.home()) / "ledger.db"
 OTHER_SETTINGS = (
     "Start it with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE (or TEMPORAL_PROFILE and temporal.toml) as the API has them, mostly "
     "by the EnvironmentFile of its unit or the HOME of its user. Migrations go on by themselves."
@@ -66,6 +71,38 @@ async def signs_of_program(program: str, temporal: Temporal, ledger_url: str, kn
     return (*_restarts(program, before, after), *told, *units)
 
 
+@dataclass(frozen=True)
+class Apart:
+    """A program that takes tasks from the API's Temporal, and goes by another ledger. `ledger`: where that is, for people."""
+
+    program: str
+    pid: int
+    ledger: str
+
+
+async def apart_from(temporal: Temporal, ledger_url: str) -> list[Apart]:
+    """Of those on this machine: half of all that is asked goes to one of these, and comes back without what the API knows.
+
+    In a thread of its own: it stands as long as a process does that hangs in the kernel, and nobody else is to wait for it.
+    """
+    return await asyncio.get_running_loop().run_in_executor(SCANNER, _apart, temporal, ledger_url)
+
+
+def _apart(temporal: Temporal, ledger_url: str) -> list[Apart]:
+    found = []
+    for program in GO_BY_A_LEDGER:
+        for process in running(program):
+            given = process.environment
+            asks = _temporal_of(given) if given is not None else None
+            if given is None or asks is None or _place(asks) != _place(temporal):
+                continue
+            theirs = given.get("KEEPERLESS_LEDGER_URL") or _below_home(given)
+            with suppress(LedgerMisuse):
+                if theirs and are_two_places(theirs, ledger_url, process.pid):
+                    found.append(Apart(program, process.pid, place_of(theirs)))
+    return found
+
+
 def running(program: str) -> list[Process]:
     """The newest last."""
     with os.scandir("/proc") as entries:
@@ -94,7 +131,7 @@ def _is(words: Sequence[str], program: str) -> bool:
     """Python with our script, or our module: not who only names it, as an editor or `journalctl` does."""
     if not Path(words[0]).name.startswith("python"):
         return False
-    for option, value in zip(words[1:], [*words[2:], ""], strict=True):
+    for option, value in zip(words[1:], [*words[2:], ""], strict=False):
         if option == "-m":
             return value == MODULE_OF[program]
         if not option.startswith("-"):
@@ -159,8 +196,14 @@ def _place(temporal: Temporal) -> tuple[str, str]:
 
 def _other_ledger(environment: Mapping[str, str], program: str, ledger_url: str) -> Iterator[Sign]:
     theirs = environment.get("KEEPERLESS_LEDGER_URL", "")
-    if program == "keeperless-workflows" or not theirs:
+    if program not in GO_BY_A_LEDGER or not theirs:
         return
     with suppress(LedgerMisuse):
         if not is_one_place(theirs, ledger_url):
             yield Sign(f"Its ledger is {place_of(theirs)}, that of the API {place_of(ledger_url)}", OTHER_LEDGER)
+
+
+def _below_home(environment: Mapping[str, str]) -> str:
+    """What a program takes that was given none."""
+    home = environment.get("HOME")
+    return f"sqlite:///{Path(home) / LEDGER_BELOW_HOME}" if home else ""

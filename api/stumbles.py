@@ -32,9 +32,19 @@ BY_HAND_FIX = (
 )
 
 OTHER_CODE = "its worker runs another release's code than what began this run, and cannot continue it"
-OTHER_CODE_FIX = (
-    "Start keeperless-workflows of the release that began this run, and stop the other one. Or terminate the run, and take "
-    'over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed or led back.'
+TAKE_OVER = (
+    'terminate the run, and take over: POST /migrations with "hold": true finds out where the cluster is, and can be resumed '
+    "or led back."
+)
+OTHER_CODE_FIX = f"Start keeperless-workflows of the release that began this run, and stop the other one. Or {TAKE_OVER}"
+
+MACHINES = "workflow machines"
+"""What Temporal's core says where a history's events do not come in the order of the commands; a reset of the run ends in the
+same."""
+OUT_OF_STEP = "its history is not what the code of its worker gives, in that order"
+OUT_OF_STEP_FIX = (
+    "Do not reset it: that ends in the same. Start keeperless-workflows of the newest release, which may read it, and stop "
+    f"the other one. Or {TAKE_OVER}"
 )
 
 DEADLOCK = "_DeadlockError"
@@ -95,6 +105,8 @@ def words_of(failed: WorkflowTaskFailedEventAttributes) -> tuple[str, str]:
         return OTHER_CODE, OTHER_CODE_FIX
     if failed.cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_BAD_SEARCH_ATTRIBUTES:
         return failed.failure.message, SEARCH_ATTRIBUTES_FIX
+    if MACHINES in failed.failure.message:
+        return OUT_OF_STEP, OUT_OF_STEP_FIX
     if failed.failure.application_failure_info.type == DEADLOCK:
         return STARVED, STARVED_FIX
     return (

@@ -6,6 +6,7 @@ from datetime import datetime
 from temporalio.api.enums.v1 import ResourceExhaustedCause
 from temporalio.service import RPCStatusCode
 
+from api.full_volumes import full_volumes
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import TEMPORAL_UNAVAILABLE
@@ -74,6 +75,10 @@ DATABASE_LIMIT = (
     "Temporal asks its database as much as it may: find what makes it (its metrics, by operation), or have "
     "history.persistenceMaxQPS, frontend.persistenceMaxQPS and their kin raised, where the database bears it. Migrations go on "
     "by themselves."
+)
+NO_ROOM = (
+    "It runs, and cannot work, and there is no room on the volume of {}. Make room there, mostly of what somebody else has put "
+    "there; if that does not help, its own log has more. Nothing is lost meanwhile: migrations go on by themselves."
 )
 DATABASE_FULL = "The storage of Temporal's database is full: make room there. Migrations go on by themselves."
 OVERLOADED = (
@@ -166,5 +171,6 @@ async def _with_fix(temporal: Temporal, error: Fault) -> tuple[Fault, str]:
         return error, REFUSES
     unserved = await temporal.why_unserved()
     if unserved is None:
-        return error, WORKS_NOT
+        full = await full_volumes(temporal.address)
+        return error, NO_ROOM.format("; ".join(full)) if full else WORKS_NOT
     return unserved, next((fix for words, fix in OF_CONNECTING.items() if words.search(str(unserved))), NOT_REACHED)

@@ -262,17 +262,17 @@ where its volume is full. Lines may be in Kafka's layout, in another that begins
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
 without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a
-heap that is full, memory that is used up, open files near their limit, data that can only be read, a disk that is busy all
-the time and slow, who else asks a metrics endpoint that does not answer, a clock that is wrong; connections of which it
-reads nothing, or that it does not take, a debugger that is connected to its JVM, and packets that its network throws away,
-by the kernel's counters: for want of a route, by an IPsec policy without a state, with a wrong signature. What is found
-stands in the entry of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a
-step started it, whether the kernel has killed for memory since its note, and where memory or threads were lacking, what of
-them is used up. Nodes of one machine that were told to end within two seconds are one entry. A JVM that does not get on
-with its start or its end is asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by a file in its
-/tmp and SIGQUIT, which is sent once to a process, and only to a HotSpot that takes it. The file, `.attach_pid` with its
-number, stays where it does not listen in time: without it the JVM would print its threads into its log. OpenJ9, and who has
-`-XX:+DisableAttachMechanism`, is not asked.
+program that stops it and lets it go on (cpulimit), a heap that is full, or that somebody has it collect, memory that is used
+up, open files near their limit, data that can only be read, a disk that is busy all the time and slow, who else asks a metrics
+endpoint that does not answer, a clock that is wrong; connections of which it reads nothing, or that it does not take, a
+debugger that is connected to its JVM, and packets that its network throws away, by the kernel's counters: for want of a route,
+by an IPsec policy without a state, with a wrong signature. What is found stands in the entry of that node. Of one that is down
+it is said what it has inherited from the unit of systemd in which a step started it, whether the kernel has killed for memory
+since its note, and where memory or threads were lacking, what of them is used up. Nodes of one machine that were told to end
+within two seconds are one entry. A JVM that does not get on with its start or its end is asked where the threads stand that do
+that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process, and only to a
+HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen in time: without it the JVM
+would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
 
 Of a process in trouble, and of what it has begun, it is also said what its threads wait for all that second, by the call of the
 kernel that each is in: who does not answer at which address, or does not take what is sent; a service of the machine behind a
@@ -285,9 +285,16 @@ A file of a node on which another program has a lease (fcntl(2): Samba's oplocks
 give it back within a second, is told with that program, and holds up nobody: whoever else opens it, the node too, waits for up
 to `fs.lease-break-time`. Files that hang for another reason are unknown after five seconds, and the rest is looked at.
 
+Where Kafka is silent or replicas lag, up to eight connections at once are begun to each address of a broker, from ports of
+their own: where some get through and others do not, what is between shares connections out, and a part of it passes nothing.
+
+Where Temporal cannot work and runs on the API's machine, the volumes of what it has open are looked at, and those of the
+database that it asks there: one without room is told with a file on it.
+
 Where connections wait to be taken at a port, it is told how many it has taken there, and who has most of them: a listener
 at its limit (`max.connections`) takes nobody, and says nothing of it. What SQLite's ledger is in is looked at too: where
-somebody has deleted its files under our programs nothing more is written, and what brings all back is told.
+somebody has deleted its files under our programs nothing more is written, and what brings all back is told. A program of ours
+on the API's machine that takes tasks from the same Temporal and goes by another ledger is told in every answer.
 
 Where a step has had a node for over eight seconds and nothing that is run on its machine comes back, though its files can be
 read, that is told with what to try there by hand.

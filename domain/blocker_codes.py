@@ -7,7 +7,8 @@ TEMPORAL_UNAVAILABLE, OBSERVATION_FAILED, COMMAND_PENDING = "temporal-unavailabl
 LEDGER_UNAVAILABLE, PAUSED, MACHINE, SLOW_ACTIVITY = "ledger-unavailable", "paused", "machine", "slow-activity"
 CODES: dict[str, str] = {
     APPROVAL: "A gate is open: a person has to decide.",
-    STEP_FAILING: "A step, or one of our activities, is tried again and again. `observed` has its last error.",
+    STEP_FAILING: "A step, or one of our activities, is tried again and again; after one refusal only where nothing "
+    "else is found. `observed` has its last error.",
     SLOW_ACTIVITY: "One of our activities lives, and is at one and the same for long. `observed` says at what.",
     NO_WORKER: "Nobody takes what is asked on one of the task queues: a process of ours is missing, "
     "cannot reach Temporal, is not given it, or does not come to its end.",

@@ -50,6 +50,12 @@ WHAT_TO_DO: Mapping[Canary, str] = {
 }
 
 
+LIFT_QUOTA = (
+    "Lift that quota: it keeps this migration waiting with everything that it makes and removes. kafka-configs.sh --alter "
+    "--entity-type users --entity-default (or --entity-name USER; and --entity-type clients, where it is a client's) "
+    "--delete-config controller_mutation_rate."
+)
+
 WAY_ON = (
     "It is tried again until it succeeds. Or ask for a rollback, which does not wait for it. Or terminate this run in "
     "Temporal, and start a migration whose policy has neither canaries nor max_client_pause: it takes over, and tells what it "

@@ -91,8 +91,8 @@ class Standstill(Payload):
 class CarriedState(Payload):
     """What a run hands to the next one when it continues as new.
 
-    `waiting` and `gate`: as people saw them last, so that the age of a wait goes on. `untold`: events that the ledger has not
-    taken yet, on a way back that does not wait for it.
+    `refused_commands`: with why. `waiting` and `gate`: as people saw them last, so that the age of a wait goes on. `untold`:
+    events that the ledger has not taken yet, on a way back that does not wait for it.
     """
 
     generation: int
@@ -101,6 +101,7 @@ class CarriedState(Payload):
     restarts: dict[str, int] = Field(default_factory=dict)
     approvals: dict[GateName, str] = Field(default_factory=dict)
     applied_commands: tuple[str, ...] = ()
+    refused_commands: dict[str, str] = Field(default_factory=dict)
     is_held: bool = False
     held_because: str = ""
     is_settled: bool = False
@@ -374,3 +375,4 @@ class MigrationStatus(Payload):
     generation: int
     intent: Intent = Intent.FORWARD
     applied_commands: tuple[str, ...] = ()
+    refused_commands: dict[str, str] = Field(default_factory=dict)

@@ -108,11 +108,13 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.CONFIGURATION_RUNS: "Configuration management that was paused for this migration runs again, or does not say "
     "whether it does: it may write files back. Pause it there, and it goes on by itself; or ask for a rollback.",
     WaitReason.CONTROLLERS_NOT_READY: "The controller quorum is not ready for the migration yet.",
-    WaitReason.BROKERS_NOT_REGISTERED: "A hybrid broker has not registered with the controller quorum. "
-    "A wrong inter.broker.protocol.version is the usual cause: the broker's log names it.",
+    WaitReason.BROKERS_NOT_REGISTERED: "A broker has not registered with the controller quorum, or one "
+    "has that the cluster's specification does not have. For the former a wrong inter.broker.protocol.version is the usual "
+    "cause: its log names it. For the latter: reassign its replicas, stop it, unregister it.",
     WaitReason.PARTITIONS_NOT_IN_SYNC: "Replicas are catching up. No node restarts before all are in sync.",
     WaitReason.PARTITIONS_WOULD_STOP: "A restart would take partitions below min.insync.replicas. "
-    "Raise their replication factor, or lower min.insync.replicas.",
+    "Raise their replication factor, or lower min.insync.replicas where it is set: kafka-configs.sh --describe --all "
+    "--entity-type topics --entity-name NAME tells whether that is the topic, all brokers, or a file.",
     WaitReason.QUORUM_TOO_THIN: "Without this controller no majority would be caught up.",
     WaitReason.COPY_LEFT_OVER: "/migration tells of a copy that this quorum has not made, or cannot be read: with the last "
     "broker's registration metadata would be deleted from ZooKeeper. Stop the controllers, delete it, start them again.",

@@ -30,8 +30,12 @@ class Obstacle(StrEnum):
     """An answer: no."""
     ANOTHERS = "anothers"
     """An answer that whoever is asked would not give."""
+    TORN = "torn"
+    """Answers of two that should be one."""
     LATE = "late"
     """A connection, and no answer on it in time."""
+    QUOTA = "quota"
+    """A refusal for now: somebody limits how much is changed."""
 
 
 class KeeperlessError(Exception):
@@ -44,6 +48,11 @@ class Transient(KeeperlessError):
     def __init__(self, *words: object, obstacle: Obstacle | None = None) -> None:
         super().__init__(*words)
         self.obstacle = obstacle
+
+
+def obstacle_of(error: KeeperlessError) -> Obstacle | None:
+    """Where it is known: of what no other attempt mends it is not."""
+    return error.obstacle if isinstance(error, Transient) else None
 
 
 class Absent(Transient):
@@ -77,9 +86,9 @@ class OtherLedger(Transient):
 
     def __init__(self, what: str, place: str) -> None:
         super().__init__(
-            f"{what} is not in the ledger of this worker, {place}, though it is in that of whoever asks: they are two. Start "
-            "the worker with the KEEPERLESS_LEDGER_URL that the API has or, where it is another installation's, with a "
-            "TEMPORAL_NAMESPACE of that one's own; nothing is done until then"
+            f"{what} is not in the ledger of this worker, {place}, though it is in that of whoever asks: they are two. Stop "
+            "that worker, and start it with the KEEPERLESS_LEDGER_URL that the API has or, where it is another installation's, "
+            "with a TEMPORAL_NAMESPACE of that one's own"
         )
 
 

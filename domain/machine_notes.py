@@ -3,8 +3,10 @@
 A change is told where something does not work, and of the machine on which it does not. It need not be the cause.
 """
 
-from collections.abc import Container, Iterator, Mapping
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from domain.observed import ObservedPart
 
@@ -17,6 +19,10 @@ OURS = "keeperless-activities"
 ZOOKEEPER = "what is set in ZooKeeper"
 """In place of a node's name: no machine, but dynamic configs, quotas, ACLs and orders of the cluster."""
 
+PUT_BACK_BY_KAFKA = (
+    "Look at what has changed there first: what nobody meant, or what does not work, is to be put back as it was, with Kafka's "
+    "own tools (kafka-configs.sh, kafka-acls.sh): once KRaft controllers decide, a znode that is written by hand is drift."
+)
 LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 
 
@@ -70,6 +76,11 @@ SERVER_FILE = "configuration file of its process"
 MOST_TOLD = 6
 """Of changes, and of lines of the kernel's; of the former at most half of one kind."""
 
+CAUSE = re.compile(
+    r"\bcritical [\w -]{1,40} error\b|out of (data|metadata) space|Out of memory: |Hardware Error|hung_task|link is down", re.I
+)
+"""Of a kernel's lines: what others follow from."""
+
 SAID_WITHIN = timedelta(minutes=15)
 """What a kernel has said before that is another story."""
 
@@ -98,6 +109,7 @@ KINDS = {
     "machine": "{}",
     "service": "service {}",
     "program": "program {}",
+    "list": "long list of names below {}",
     "config": "{}",
     "acl": "ACLs of {}",
     "order": "order {}",
@@ -116,6 +128,9 @@ IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
 PASSING = "has begun"
+FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, inherited from whoever started it (Seccomp)"}
+UNFILTERED = "0"
+"""Of a process: who has got rid of one is kept from less than before."""
 
 SIDES = (", rights", ", options", ", file system")
 """Ends of names that say more of a thing: where the thing itself is new or gone, that is told."""
@@ -142,6 +157,11 @@ OF_A_MACHINE = frozenset(
 """The same for every process of a machine that is in the same network."""
 
 
+def kernel_lines(told: Mapping[str, Any]) -> list[tuple[float, str]] | None:
+    """Of what `note_machine` answers: lines, and the seconds since each; `None` where the kernel's log is not to be read."""
+    return [(float(seconds), str(line)) for seconds, line in told["kernel"]] if told["kernel"] is not None else None
+
+
 def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float, str]] | None, now: datetime) -> MachineChanges:
     """`kernel`: lines, and the seconds since each. A kind that one of both has not got could not be looked at."""
     told: list[str] = []
@@ -154,6 +174,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         if kind in ONLY_NEW:
             found_now = {name: value for name, value in found_now.items() if value != PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
+        if kind == "process":
+            was, found_now = _in_words(was | _unfiltered(found_now)), _in_words(found_now)
         found = list(_of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH))
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])
@@ -163,10 +185,17 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         where="there" if before.about == ZOOKEEPER else "on its machine",
         changes=tuple(told[:MOST_TOLD]),
         more=more + len(told[MOST_TOLD:]),
-        said=tuple(line for seconds, line in kernel or () if seconds <= recent)[-MOST_TOLD // 2 :],
+        said=_gravest([line for seconds, line in kernel or () if seconds <= recent]),
         killed=_killed(before.facts, facts),
         is_unheard=kernel is None,
     )
+
+
+def _gravest(lines: Sequence[str]) -> tuple[str, ...]:
+    """The newest, those first that name a cause."""
+    causes = [line for line in lines if CAUSE.search(line)][-(MOST_TOLD // 3) :]
+    others = [line for line in lines if line not in causes]
+    return (*causes, *others[-(MOST_TOLD // 2 - len(causes)) :])
 
 
 def _killed(before: Facts, now: Facts) -> str:
@@ -192,6 +221,14 @@ def is_same_place(before: Facts, facts: Facts) -> bool:
 def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
     """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
     return {kind: facts[kind] for kind in facts if kind in OF_A_MACHINE} if is_same_place(before.facts, facts) else {}
+
+
+def _unfiltered(process: Mapping[str, str]) -> dict[str, str]:
+    return {name: UNFILTERED for name in FILTERS if process.get(name) == UNFILTERED}
+
+
+def _in_words(process: Mapping[str, str]) -> dict[str, str]:
+    return {FILTERS.get(name, name): value for name, value in process.items()}
 
 
 def _are_mounts_of_one(before: Facts, now: Facts) -> bool:

@@ -42,9 +42,12 @@ class Unanswered(ObservedPart):
 class Suspect(ObservedPart):
     """A znode that Kafka's copy cannot read, or what a failover would choke on: what it is, and why.
 
-    `is_mended_by_window`: the revert window mends it by itself.
+    `is_mended_by_window`: the revert window mends it by itself. `is_lost_change`: ZooKeeper has not got it, and a way back is
+    without it; `offset`: that of its record in the quorum's log.
     """
 
     what: str
     why: str
     is_mended_by_window: bool = False
+    is_lost_change: bool = False
+    offset: int = -1

@@ -53,7 +53,8 @@ class RollbackPreview(Payload):
     """What a rollback would do, from what is seen now. `preview_hash` covers only what is material: what would be lost, what
     each file becomes, and the cluster's specification.
 
-    `controllerless_seconds`: expected time without any controller, as measured.
+    `controllerless_seconds`: expected time without any controller, as measured. `obstacles`: what it would stop at, or goes on
+    without, each with what mends it; no matter of consent.
     """
 
     cluster: str
@@ -65,6 +66,7 @@ class RollbackPreview(Payload):
     restarts: dict[str, int] = Field(default_factory=dict)
     controllerless_seconds: float = 0.0
     losses: tuple[Loss, ...] = ()
+    obstacles: tuple[str, ...] = ()
     files: tuple[FileRestoration, ...] = ()
     unknown: tuple[str, ...] = ()
     preview_hash: str = ""

@@ -59,6 +59,7 @@ class CommandKind(StrEnum):
 HOLDING = frozenset({CommandKind.HOLD, CommandKind.REJECT})
 """These count from the moment at which they are written."""
 
+DECIDING = frozenset({CommandKind.APPROVE, CommandKind.REJECT})
 LIFTING = frozenset({CommandKind.RESUME, CommandKind.ROLLBACK})
 """These count once the migration has applied them: before it knows that it is held, what it had decided is not wanted."""
 

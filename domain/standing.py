@@ -4,16 +4,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, RUN_GONE, STEP_FAILING
 from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
-from domain.records import HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
+from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
+
+REFUSED_BY = timedelta(seconds=20)
+"""What refuses a step has done so by then, as a rule: it is under way, and what it lacks is told as what its node lacks. Where
+the try before has taken longer, the next one may too."""
 
 MOVED = frozenset({"held", "resumed", "phase-entered"})
 """Events after which what was refused before is asked anew."""
@@ -92,7 +97,7 @@ def of_waiting(
     is_looked_at = explained is not None and not any(about.startswith(SURVEYED) for about in waiting.objects)
     is_known = is_looked_at and (waiting.reason not in OF_PEOPLE or waiting.reason in (explained or ()))
     if waiting.reason == APPROVAL:
-        yield _approval(record, waiting)
+        yield _approval(record, waiting, commands, now)
     elif waiting.reason == WaitReason.HELD:
         yield _held(waiting, blocked, _lifting(commands, waiting.since, now))
     elif not is_known:
@@ -112,20 +117,33 @@ LAST_RESORT = (
 )
 
 
-def _approval(record: MigrationRecord, waiting: Waiting) -> Blocker:
+def _approval(record: MigrationRecord, waiting: Waiting, commands: Sequence[Command], now: datetime) -> Blocker:
     gate = record.progress.gate
     name = gate.name if gate is not None else ", ".join(waiting.objects)
     evidence = gate.evidence_hash if gate is not None else ""
     first = LAST_RESORT if name == GateName.FINALIZE_WITHOUT_RETURN else ""
+    asked = [one for one in commands if one.kind in DECIDING and (one.gate, one.evidence_hash) == (name, evidence)]
+    if asked and _is_on_its_way(last := asked[-1], now):
+        observed = f"{last.by} has said {last.kind} at {last.at:%H:%M:%S} UTC, and the migration has told nothing since"
+        fix = "Do not decide again: it takes that, and goes on by itself. Where something else is named here, mend that."
+    else:
+        observed = f"nobody has decided, on the evidence {evidence[:12]}…"
+        body = f"gate {name}, a decision, a reason and evidence_hash {evidence}"
+        fix = f"{first}POST /migrations/{record.id}/approvals with {body}."
     return blocker(
         APPROVAL,
         f"gate {name}",
-        observed=f"nobody has decided, on the evidence {evidence[:12]}…",
+        observed=observed,
         expected="a person approves or rejects",
-        fix=f"{first}POST /migrations/{record.id}/approvals with gate {name}, a decision, a reason and evidence_hash "
-        f"{evidence}.",
+        fix=fix,
         since=gate.since if gate is not None else waiting.since,
     )
+
+
+def _is_on_its_way(command: Command, now: datetime) -> bool:
+    """It was not refused, and has not been with the migration for so long that it has done what it does."""
+    is_spent = command.delivered_at is not None and is_over(command.delivered_at, now, TAKEN_WITHIN)
+    return command.refused_because is None and not is_spent
 
 
 def _lifting(commands: Sequence[Command], since: datetime, now: datetime) -> Command | None:
@@ -135,8 +153,7 @@ def _lifting(commands: Sequence[Command], since: datetime, now: datetime) -> Com
     orders = [c for c in commands if c.kind in {*HOLDING, *LIFTING} and c.refused_because is None and c.at > since]
     if not orders or orders[-1].kind not in LIFTING:
         return None
-    delivered_at = orders[-1].delivered_at
-    return None if delivered_at is not None and is_over(delivered_at, now, TAKEN_WITHIN) else orders[-1]
+    return orders[-1] if _is_on_its_way(orders[-1], now) else None
 
 
 def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) -> Blocker:
@@ -161,33 +178,80 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
     )
 
 
-def of_steps(events: Sequence[Event]) -> Iterator[Blocker]:
+def of_steps(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
     """A step that a guard refuses again and again, or that cannot be proved: the run of equal refusals at the end.
 
-    One refusal is what guards are for. Where the migration waits since, the wait says why; where it has been held, or has gone
-    on, they are over.
+    Where another one is in hand, or this one for longer than guards take, it has gone on. Where the migration waits since, the
+    wait says why; where it has been held, or has gone on, they are over.
     """
-    steps = [event for event in events if event.kind in {"step-done", "step-blocked", *MOVED}]
-    refused: list[Event] = []
-    for event in reversed(steps):
-        if event.kind != "step-blocked" or (refused and not _is_same_step(event, refused[0])):
-            break
-        refused.append(event)
-    if len(refused) < REFUSALS:
-        return
-    data = refused[0].data
-    yield blocker(
+    tries = _refused_in_a_row(events)
+    if len(tries) >= REFUSALS:
+        yield from _not_got_on(tries, in_hand(events), now)
+
+
+def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
+    """The same from the first one on, which is what guards are for: to be told only where nothing else is found. A phase that
+    is entered right after it came of that very step, or of those before it."""
+    lasting = [e for e in events if e.kind != "phase-entered" or is_over(e.at, now, REFUSED_BY)]
+    if tries := _refused_in_a_row(lasting):
+        yield from _not_got_on(tries, in_hand(lasting), now)
+
+
+def _not_got_on(tries: Sequence[Sequence[Event]], again: InHand | None, now: datetime) -> Iterator[Blocker]:
+    if again is None:
+        yield _refused(tries, None)
+    elif not is_over(again.began_at, now, _refused_by(tries[0])) and _nodes(tries[0]).intersection(again.nodes):
+        yield _refused(tries, again.began_at)
+
+
+def _refused_by(parts: Sequence[Event]) -> timedelta:
+    """As long as the try before it, and half as long again: on a busy machine what is looked at first takes its time."""
+    took = max((float(part.data.get("seconds") or 0) for part in parts), default=0.0)
+    return max(REFUSED_BY, timedelta(seconds=1.5 * took))
+
+
+def _refused(tries: Sequence[Sequence[Event]], again: datetime | None) -> Blocker:
+    parts = tries[0]
+    nodes = ", ".join(sorted(_nodes(parts)))
+    whys = _whys(parts)
+    other = next((why for earlier in tries[1:] if (why := _whys(earlier)) != whys), "")
+    whys += f". Before that: {other}" if other else ""
+    times = f"refused {len(tries)} times; the last time: " if len(tries) > 1 else "refused once: "
+    now = "" if again is None else f"; it is tried again since {again:%H:%M:%S} UTC"
+    return blocker(
         STEP_FAILING,
-        f"{data.get('action')} of {data.get('node')}",
-        observed=f"refused {len(refused)} times; the last time: {data.get('why')}"[:MOST_OBSERVED],
+        f"{parts[0].data.get('action')} of {nodes}",
+        observed=f"{times}{whys[: MOST_OBSERVED - len(times) - len(now)]}{now}",
         expected="the step is taken, and proved",
         fix="It is tried again by itself, with ever longer pauses. Mend what the reason names.",
-        since=refused[-1].at,
+        since=tries[-1][-1].at,
     )
 
 
-def _is_same_step(one: Event, other: Event) -> bool:
-    return all(one.data.get(key) == other.data.get(key) for key in ("action", "node", "stage"))
+def _whys(parts: Sequence[Event]) -> str:
+    return "; ".join(dict.fromkeys(str(part.data.get("why")) for part in parts))
+
+
+def _refused_in_a_row(events: Sequence[Event]) -> list[list[Event]]:
+    """Tries of one step, the newest first, each with what became of its nodes: a wave has several."""
+    steps = [event for event in events if event.kind in {"step-done", "step-blocked", *MOVED}]
+    tries: list[list[Event]] = []
+    for _, group in groupby(reversed(steps), key=lambda event: event.data.get("step")):
+        parts = list(group)
+        if any(part.kind != "step-blocked" for part in parts) or (tries and not _is_same_step(parts, tries[0])):
+            break
+        tries.append(parts)
+    return tries
+
+
+def _is_same_step(one: Sequence[Event], other: Sequence[Event]) -> bool:
+    """Waves are made anew each time: what has a node in common is the same roll."""
+    is_alike = all(one[0].data.get(key) == other[0].data.get(key) for key in ("action", "stage"))
+    return is_alike and bool(_nodes(one) & _nodes(other))
+
+
+def _nodes(parts: Sequence[Event]) -> set[str]:
+    return {str(part.data.get("node")) for part in parts}
 
 
 def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[Blocker]:

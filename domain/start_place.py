@@ -25,10 +25,12 @@ class StartPlace(ObservedPart):
     """`unit`: `None` where that is none of systemd's. `read_only`: of the directories that the node writes into, those that can
     only be read in the mounts of whatever is started there, though their file systems can be written. `unopened`: of the files
     that a start appends to, those that it could not open, and why. `budgets`: by kind and
-    where each holds, what is used and the most.
+    where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
+    (seccomp(2)).
     """
 
     unit: StartUnit | None
     read_only: tuple[str, ...] = ()
     unopened: tuple[tuple[str, str], ...] = ()
     budgets: tuple[tuple[str, str, int, int], ...] = ()
+    is_filtered: bool = False

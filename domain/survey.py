@@ -63,9 +63,9 @@ class Reached(ObservedPart):
 class NodeLook(ObservedPart):
     """What a program on the node's own machine saw. `None`: it may not look there, or there is no such process.
 
-    `open_files`, `maps`: those of the node's process now, with the most that it may have. `sockets`: its ends of TCP
-    connections, as `10.0.0.1:40000`. `without_id`, `with_other_id`: directories of partitions that lack a topic's id, and that
-    have another one than ZooKeeper. `memory`: the machine's, in bytes.
+    `open_files`, `maps`: those of the node's process now, with the most that it may have. `sockets`: both ends of
+    its TCP connections, its own first, as `10.0.0.1:40000`. `without_id`, `with_other_id`: directories of partitions that lack
+    a topic's id, and that have another one than ZooKeeper. `memory`: the machine's, in bytes.
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
@@ -80,7 +80,7 @@ class NodeLook(ObservedPart):
     most_open_files: int | None
     maps: int | None
     most_maps: int | None
-    sockets: tuple[str, ...] | None
+    sockets: tuple[tuple[str, str], ...] | None
     without_id: tuple[str, ...]
     with_other_id: tuple[str, ...]
     absent_classes: tuple[str, ...]
@@ -140,11 +140,28 @@ class LoginTried(ObservedPart):
     unknown: str | None = None
 
 
+class StartedWith(ObservedPart):
+    """What a broker has from the file that it was started with, by its own words. `values`: by key; `None`: a secret. `public`:
+    keys of which it tells the value, set or not."""
+
+    values: dict[str, str | None]
+    public: frozenset[str]
+
+
+class Unapplied(ObservedPart):
+    """A line of a broker's file that comes into force with its next restart. `None`: there is no such line."""
+
+    key: str
+    runs: str | None
+    says: str | None
+
+
 class NodeSurvey(ObservedPart):
     """One node. Of a controller that is to be made the settings are those of its `base_properties`.
 
     `principal`: as whom it logs in to other brokers; `None`: its file does not tell. `lacks_base`: there is no such base file.
     `security`: for the controllers' listener, where it is not plain. `logins`: a controller's, to the brokers' listeners.
+    `unapplied`: of a broker that runs, what its file has besides; `None`: it did not tell what it runs with.
     """
 
     id: int
@@ -155,6 +172,7 @@ class NodeSurvey(ObservedPart):
     lacks_base: bool = False
     security: ListenerSecurity | None = None
     logins: tuple[LoginTried, ...] = ()
+    unapplied: tuple[Unapplied, ...] | None = None
 
 
 class ClientSession(ObservedPart):

@@ -3,7 +3,8 @@
 Looked at only where something is wrong, for people: no decision needs it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.blocker import Blocker
@@ -16,6 +17,9 @@ MOST_SKEW = 5.0
 """Seconds between two machines' clocks. What takes time between asking and answering is far less."""
 MOST_THROTTLED = 0.3
 MOST_COLLECTING = 0.5
+MOST_STOPPED = 0.2
+ASKED_FOR = re.compile(r"Heap Inspection|Heap Dump|System\.gc|Diagnostic Command|JvmtiEnv|WhiteBox", re.IGNORECASE)
+"""Causes of collections that HotSpot does not make for want of room (GCCause)."""
 LEAST_MEMORY, LITTLE_MEMORY, MOST_MAJOR_FAULTS = 0.02, 0.1, 100.0
 """Much that is read is no sign by itself: a program that starts reads its libraries so."""
 MOST_OPEN = 0.95
@@ -26,6 +30,12 @@ is a tenth."""
 MOST_BUSY, SLOW_REQUEST = 0.95, 50.0
 """Of the time, and milliseconds. A disk that is only busy may take as much as it is asked for; one that is only slow, now and
 then, too."""
+RESCHEDULE = (
+    "Give its threads back what others have: `chrt -a -o -p 0 PID`, `renice -n 0 -p $(ls /proc/PID/task)`, `echo 0 > "
+    "/proc/PID/autogroup`, `taskset -a -c -p CPUS PID`. Find what has taken it, or it comes again: CPUSchedulingPolicy=, "
+    "Nice= or CPUAffinity= of its unit, a tool that sets priorities of others' programs (ananicy), a wrapper of its start "
+    "(chrt, nice, taskset). "
+)
 MOST_PRESSURE = 0.4
 MIB = 1024**2
 MOST_WAITS = 3
@@ -44,21 +54,27 @@ class VitalSigns(ObservedPart):
 
     `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with
     the names of the functions in which (`stuck_in`), and programs that are to let them go on (`kept_by`). `throttled`: the
-    share of the time in which a quota kept it from its CPUs. `collecting`: CPUs that its JVM's collection of garbage used.
+    share of the time in which a quota kept it from its CPUs. `collecting`: CPUs that its JVM's collection of garbage used;
+    `stopped`: the share of the time in which its JVM let no thread of it go on, and for what it has collected garbage in
+    that second (`collected_for`, in HotSpot's words; empty: it has not).
     `major_faults`: pages a second that it had to wait for a disk for. `memory_available`: share of the machine's. `on_cpu`,
-    `awaiting_cpu`: how many of its threads ran, and how many could have and waited for a CPU, on average. `unheard`:
-    addresses, as `host:port`, that its connections lead to and from which nothing comes back. `unsent`: those that much of
-    what it sends waits for all the time. `tasks`: processes and threads of its control group, and the most that it may
-    have; `tracked`: the same of connections that the machine's firewall keeps track of. `read_only`: directories of its
-    data that nothing can be written into. `frozen`: the control group that let it not run, at one moment at the least.
-    `tracer`: the process that traces it, with its command. `unaccepted`: its ports at which connections wait to be
+    `awaiting_cpu`: how many of its threads ran, and how many could have and waited for a CPU, on average; `held_to`: what
+    its threads are held to by whoever schedules them, in words. `unheard`: addresses, as `host:port`, that its connections
+    lead to and from which nothing comes back; `far`: those to which the way there and back takes long, and the seconds.
+    `unsent`: those that much of what it sends waits for all the time, the bytes that did, and how many a second get through,
+    where that is known. `tasks`: processes and threads of its control group,
+    and the most that it may have; `tracked`: the same of connections that the machine's firewall keeps track of.
+    `read_only`: directories of its data that nothing can be written into; `covered`: those over which something was mounted
+    since it opened its files there, and what. `frozen`: the control group that let it not run, at one moment at the least.
+    `tracer`: the process that traces it, with its command. `stops`: where signals have stopped it, the share of the time in
+    which it stood, how often it was let go on, and who may do that. `unaccepted`: its ports at which connections wait to be
     accepted, how many, and from which host most come; `connected`: at these how many it has taken, and how many of them one
-    has, and who. `elsewhere`: of a server of ZooKeeper that nobody finds at its port,
-    its process, and the addresses at which it listens instead. `disks`: by directory of its data the disk that it lies on, the
-    share of the time in which that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the
-    share of ten seconds in which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who
-    is connected to its metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that
-    are left there. `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
+    has, and who. `elsewhere`: of a server of ZooKeeper that nobody finds at its port, its process, and the addresses at
+    which it listens instead. `disks`: by directory of its data the disk that it lies on, the share of the time in which
+    that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the share of ten seconds in
+    which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who is connected to its
+    metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that are left there.
+    `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
     `unread`: connections in which something lay all the time that it did not read. `debugger`: who is connected to where a
     debugger of its JVM is to be. `drops`: counters of its network by which packets were thrown away, and how many.
     `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
@@ -72,17 +88,23 @@ class VitalSigns(ObservedPart):
     most_open_files: int | None
     throttled: float | None
     collecting: float | None
+    stopped: float | None
+    collected_for: str
     major_faults: float | None
     memory_available: float | None
     on_cpu: float | None
     awaiting_cpu: float | None
+    held_to: tuple[str, ...]
     unheard: tuple[str, ...]
-    unsent: tuple[str, ...]
+    far: tuple[tuple[str, float], ...]
+    unsent: tuple[tuple[str, int, float | None], ...]
     tasks: tuple[int, int] | None
     tracked: tuple[int, int] | None
     read_only: tuple[str, ...]
+    covered: tuple[tuple[str, str], ...]
     frozen: str | None
     tracer: str | None
+    stops: tuple[float, int, tuple[str, ...]] | None
     unaccepted: tuple[tuple[int, int, str], ...]
     connected: tuple[tuple[int, int, int, str], ...]
     elsewhere: tuple[int, tuple[str, ...]] | None
@@ -101,6 +123,7 @@ class VitalSigns(ObservedPart):
 class PortHolder(ObservedPart):
     """Who has a port that a process could not bind: `pid` where we may know it, what it runs as far as that is no secret, and
     of a server of ZooKeeper its `data_dir`. `peer`: it does not listen there, but is connected to that address from there.
+    `started_by`: who has started it, in words, as far as that one still runs.
     """
 
     port: int
@@ -108,6 +131,7 @@ class PortHolder(ObservedPart):
     command: str
     data_dir: str | None
     peer: str | None
+    started_by: str = ""
 
 
 def vital_signs_in(answer: Mapping[str, object], clock: float, now: float) -> VitalSigns:
@@ -128,11 +152,13 @@ class Sign:
     about: tuple[str, ...] = ()
 
 
-def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None) -> Blocker:
-    """An entry with what keeps whom it is about from its work, and the cure of that first. `most`: characters that are told."""
+def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None, *, is_proved: bool = False) -> Blocker:
+    """An entry with what keeps whom it is about from its work, and the cure of that first, but after the cure of what is proved
+    where it is slight. `most`: characters that are told."""
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
-    own = "" if any(sign.is_cure for sign in signs) else entry.fix
-    fix = " ".join(filter(None, [*(sign.fix for sign in signs), own]))
+    own = "" if any(sign.is_cure for sign in signs) and not is_proved else entry.fix
+    aside = [sign for sign in signs if sign.is_slight and is_proved]
+    fix = " ".join(filter(None, [*(sign.fix for sign in signs if sign not in aside), own, *(sign.fix for sign in aside)]))
     return entry.model_copy(update={"observed": observed[:most], "fix": fix})
 
 
@@ -146,6 +172,7 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     yield from of_standstill(signs)
     is_running = _is_running(signs)
     yield from _of_unaccepted(signs) if is_running else ()
+    yield from _of_far(signs, names)
     yield from _of_unheard(signs, names)
     if signs.unread >= MANY_UNREAD and is_running:
         yield Sign(
@@ -176,7 +203,7 @@ KEEP_AWAY = "Where these are a flood (`ss -tn` there), keep who makes it away fi
 
 def _is_running(signs: VitalSigns) -> bool:
     """Whether anything of it gets on, and nobody holds it."""
-    holders = (signs.tracer, signs.frozen, signs.heap_dump, signs.debugger)
+    holders = (signs.tracer, signs.stops, signs.frozen, signs.heap_dump, signs.debugger)
     return signs.on_cpu != 0 and all(holder is None for holder in holders)
 
 
@@ -218,6 +245,25 @@ def _of_connected(port: int, waiting: int, taken: int, has: int, who: str) -> Si
     )
 
 
+NEARER = (
+    "Connections need as long to open, and each request to be answered. Look what has made the way so long: a queue that is "
+    "full on a link, a tunnel or a modem (`ping` there, now and when little is sent), a route that leads elsewhere by now "
+    "(`tracepath`), what shapes or delays it on either machine (`tc -s qdisc`), a proxy that holds back what passes. Longer "
+    "timeouts only hide it, and a restart of a broker makes all its connections open anew."
+)
+
+
+def _of_far(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
+    found = [(f"{names[where]} at {where}" if where in names else where, seconds) for where, seconds in signs.far]
+    if found:
+        told = ", ".join(f"{where} ({seconds:.1f} s)" for where, seconds in found[:4])
+        yield Sign(
+            f"what it sends takes long to get there and be acknowledged, by TCP's own clock: {told}",
+            NEARER,
+            about=tuple(where for where, _ in signs.far),
+        )
+
+
 def _of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     if signs.unheard:
         yield from _of_drops(signs)
@@ -230,8 +276,7 @@ def _of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
 
 
 def _of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
-    hosts = {address.rpartition(":")[0] for address in names}
-    if found := [names.get(where, where) for where in signs.unsent if where.rpartition(":")[0] in hosts]:
+    if found := queues_to({address.rpartition(":")[0] for address in names}, signs, names):
         more = f" and {len(found) - 4} more" if len(found) > 4 else ""
         yield Sign(
             f"what it sends to {', '.join(found[:4])}{more} waits in its machine's queues all the time",
@@ -239,6 +284,23 @@ def _of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             "who is there does not read.",
             is_slight=True,
         )
+
+
+def queues_to(hosts: Collection[str], signs: VitalSigns, names: Mapping[str, str] | None = None) -> list[str]:
+    """What much of what it sends waits for, at these hosts, in words."""
+    return [
+        f"{(names or {}).get(where, where)} ({_kilobytes(size)} wait{_paced(pace)})"
+        for where, size, pace in signs.unsent
+        if where.rpartition(":")[0] in hosts
+    ]
+
+
+def _paced(pace: float | None) -> str:
+    return "" if pace is None else f", {_kilobytes(pace)} a second get through"
+
+
+def _kilobytes(size: float) -> str:
+    return f"{size / 1e3:.1f} kB" if size < 10e3 else f"{size / 1e3:,.0f} kB"
 
 
 def _of_drops(signs: VitalSigns) -> Iterator[Sign]:
@@ -271,6 +333,8 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
             f"process {signs.tracer} traces it, and keeps it standing still, or slow",
             f"Detach that debugger, or end it: kill {signs.tracer.partition(' ')[0]}. No other signal lets it go on.",
         )
+    if signs.stops is not None and is_stopped_by_turns(signs):
+        yield from _of_stops(*signs.stops)
     if signs.debugger is not None:
         yield Sign(
             f"a debugger is connected to its JVM from {signs.debugger}: it may hold any of its threads, or all",
@@ -294,6 +358,32 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
     where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
     by = f". That is {', '.join(signs.kept_by)}" if signs.kept_by else ""
     yield Sign(f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: {kind.what}{by}", kind.fix)
+
+
+def is_stopped_by_turns(signs: VitalSigns) -> bool:
+    """Rather than once for all: it was let go on twice within a second, or somebody is there who does that."""
+    if signs.stops is None:
+        return False
+    _, let_go, who = signs.stops
+    return let_go > 1 or bool(who)
+
+
+def _of_stops(share: float, times: int, who: Sequence[str]) -> Iterator[Sign]:
+    by = f"; it may be {', '.join(who)}" if who else ""
+    pids = " ".join(one.partition(" ")[0] for one in who)
+    find = (
+        f"End that program, and what starts it anew (a unit, cron): kill {pids}"
+        if who
+        else "Find the program that sends these signals, and end it: cpulimit, cputool, a script with `kill -STOP` (auditctl "
+        "-a always,exit -S kill)"
+    )
+    yield Sign(
+        f"it is stopped and let go on by signals (SIGSTOP, SIGCONT), {times} times in the second in which it was watched, and "
+        f"stands still {share:.0%} of the time: somebody limits its CPU time so{by}",
+        f"{find}. Then `kill -CONT` the node's process once, if it still stands; before that, it helps for a moment only. What "
+        "is to have less of the CPUs gets CPUWeight= in its unit.",
+        is_cure=True,
+    )
 
 
 def of_deafness(signs: VitalSigns, pid: str) -> Iterator[Sign]:
@@ -368,6 +458,25 @@ def _of_disks(signs: VitalSigns) -> Iterator[Sign]:
         )
 
 
+def _of_collections(signs: VitalSigns) -> Iterator[Sign]:
+    stops, collects = (signs.stopped or 0) >= MOST_STOPPED, (signs.collecting or 0) >= MOST_COLLECTING
+    if (stops or collects) and ASKED_FOR.search(signs.collected_for):
+        share = f", and let none of its threads go on for {signs.stopped:.0%} of that second" if stops else ""
+        yield Sign(
+            f"its JVM collects garbage because something asks it to, and not for want of heap ({signs.collected_for}){share}",
+            "Find who does, and end that: a script or a tool that asks again and again (jmap -histo:live, jcmd "
+            "GC.class_histogram or GC.run, a monitoring agent, gc of java.lang:type=Memory by JMX). It goes by the JVM's pid, "
+            "and is mostly among the programs that run on its machine as root or as its user. A larger heap makes it worse. Of "
+            "System.gc() the JVM itself may be who asks: where memory outside of its heap runs out, raise "
+            "-XX:MaxDirectMemorySize.",
+        )
+    elif collects:
+        yield Sign(
+            f"its JVM uses {signs.collecting:.1f} CPUs to collect garbage: its heap is nearly full",
+            "Give it a larger heap (KAFKA_HEAP_OPTS), which takes a restart, or take away what fills it.",
+        )
+
+
 def _of_load(signs: VitalSigns) -> Iterator[Sign]:
     yield from _of_disks(signs)
     if (signs.throttled or 0) >= MOST_THROTTLED:
@@ -376,19 +485,17 @@ def _of_load(signs: VitalSigns) -> Iterator[Sign]:
             "Raise the quota of its control group (CPUQuota=, cpu.max, cpu.cfs_quota_us).",
         )
     ready = (signs.on_cpu or 0) + (signs.awaiting_cpu or 0)
-    is_throttled = (signs.throttled or 0) >= MOST_THROTTLED  # which is told, and makes threads wait as well
+    is_throttled = (signs.throttled or 0) >= MOST_THROTTLED or signs.stops is not None  # told, and makes threads wait as well
     if (signs.awaiting_cpu or 0) >= MOST_AWAITING and (signs.on_cpu or 0) < min(LEAST_ON_CPU * ready, 0.5) and not is_throttled:
+        held = f", and are held to {' and '.join(signs.held_to)}" if signs.held_to else ""
         yield Sign(
-            f"its threads wait for a CPU {(signs.awaiting_cpu or 0) / ready:.0%} of the time in which they could run",
-            "Something else has its CPUs: look (top -H) for programs of a real-time class or of many threads, and for what the "
-            "hypervisor takes (st); at the CPUs that it may use (taskset -pc PID), and its control group's share (CPUWeight=).",
+            f"its threads wait for a CPU {(signs.awaiting_cpu or 0) / ready:.0%} of the time in which they could run{held}",
+            f"{RESCHEDULE if held else ''}Something else has its CPUs: look (top -H, uptime) whether its machine has too "
+            "much to do, for programs of a real-time class or of many threads, and for what the hypervisor takes (st); at the "
+            "CPUs that it may use (taskset -pc PID), and its control group's share (CPUWeight=).",
             is_slight=True,  # where a JVM starts, others wait for a moment
         )
-    if (signs.collecting or 0) >= MOST_COLLECTING:
-        yield Sign(
-            f"its JVM uses {signs.collecting:.1f} CPUs to collect garbage: its heap is nearly full",
-            "Give it a larger heap (KAFKA_HEAP_OPTS), which takes a restart, or take away what fills it.",
-        )
+    yield from _of_collections(signs)
     left = signs.memory_available if signs.memory_available is not None else 1.0
     if left < LEAST_MEMORY or (left < LITTLE_MEMORY and (signs.major_faults or 0) >= MOST_MAJOR_FAULTS):
         yield Sign(

@@ -1,8 +1,8 @@
 """Transactions with a time limit, and the one place where a database's errors become ours.
 
 A call runs in a task of its own. When its time is over, or the caller is cancelled, the caller is told at once; the task
-is cancelled and cleans up by itself, which against a frozen server takes the driver up to ten seconds. Whether
-the change was made is then unknown, as with any answer that did not arrive: every call of the ledger may be repeated.
+is cancelled, or comes to its end, and cleans up by itself, which against a frozen server takes the driver up to ten seconds.
+Whether the change was made is then unknown, as with any answer that did not arrive: every call of the ledger may be repeated.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
@@ -21,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from domain.errors import KeeperlessError
 from ledger.errors import LedgerDamaged, LedgerMisuse, LedgerUnavailable, NotFound, RowUnreadable
-from ledger.fixes import DELETED, FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
+from ledger.fixes import DELETED, FILE_DELETED, FOREIGN_TRIGGER, Stage, fix_of, fix_of_silence
 from ledger.own_files import deleted_elsewhere, deleted_here
 from ledger.row_security import ensure_all_is_seen
 
@@ -40,6 +41,8 @@ DAMAGED = frozenset({"XX001", "XX002", sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NO
 
 OF_WHAT_IS_HIDDEN = (NotFound, exc.NoResultFound, exc.IntegrityError)
 """What a call may end with because there are rows that it was not shown."""
+
+IN_TRANSACTION = frozenset({Stage.WORKING, Stage.COMMITTING})
 
 ATTEMPTS = 3
 OVERFLOW = 10
@@ -150,16 +153,23 @@ class Database:
         try:
             await asyncio.wait({task}, timeout=self._timeouts.call.total_seconds())
         except asyncio.CancelledError:
-            task.cancel()
+            self._give_up(task, call)
             raise
         if not task.done():
-            task.cancel()
+            self._give_up(task, call)
             raise self._unanswered(call)
         return task.result()
 
+    def _give_up(self, task: "asyncio.Task[T]", call: _Call) -> None:
+        """Not in the middle of a transaction of SQLite's, which ends by itself, and soon: broken off between two statements it
+        would stay open, and keep everybody else from writing, until Python's collector finds what is left of it.
+        """
+        if self.dialect != "sqlite" or call.stage not in IN_TRANSACTION:
+            task.cancel()
+
     def _unanswered(self, call: _Call) -> LedgerUnavailable:
         """By where it stood still; where other calls of this process have all connections, or their turn, by the oldest."""
-        before = [other.stage for other in self._calls.values() if other.stage in {Stage.WORKING, Stage.COMMITTING}]
+        before = [other.stage for other in self._calls.values() if other.stage in IN_TRANSACTION]
         is_full = call.stage is Stage.CONNECTING and len(before) >= self._most
         is_behind = is_full or (call.stage is Stage.WAITING and bool(before))
         queued = f"all {self._most} connections of this process are in use, of one of which: " if is_full else ""
@@ -210,6 +220,18 @@ def is_one_place(one: str, other: str) -> bool:
     return _database_at(parse_url(one)) == _database_at(parse_url(other))
 
 
+def are_two_places(theirs: str, ours: str, pid: int) -> bool:
+    """Whether a process of this machine goes by another database for sure. A server may have many names, and a file too: only
+    another name of the database, or another file, counts. `LedgerMisuse` as above."""
+    one, other = parse_url(theirs), parse_url(ours)
+    if one.get_backend_name() != other.get_backend_name() or one.get_backend_name() != "sqlite":
+        return (one.get_backend_name(), one.database) != (other.get_backend_name(), other.database)
+    try:
+        return not Path(f"/proc/{pid}/root{one.database}").samefile(other.database or "")
+    except OSError:
+        return False
+
+
 def _database_at(url: URL) -> tuple[object, ...]:
     host, port = _server_of(url)
     return url.drivername, LOCAL.get(host, host), port, url.database
@@ -250,9 +272,11 @@ def _prepare_sqlite(engine: Engine) -> None:
 
     @event.listens_for(engine, "do_connect")
     def _open_no_other(*_: object) -> None:
-        if not deleted_here(path) and (others := deleted_elsewhere(path)):
+        if lost := deleted_here(path):  # a further connection would begin another -wal
+            raise _without_name(path, lost, f"process {os.getpid()} has")
+        if others := deleted_elsewhere(path):
             names = sorted({name for lost in others.values() for name in lost})
-            raise _without_name(names, f"processes {', '.join(map(str, sorted(others)))} have")
+            raise _without_name(path, names, f"processes {', '.join(map(str, sorted(others)))} have")
 
     @event.listens_for(engine, "connect")
     def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
@@ -266,12 +290,14 @@ def _prepare_sqlite(engine: Engine) -> None:
         # Without IMMEDIATE two readers that both turn writers fail at once, whatever the busy timeout.
         if connection.get_execution_options().get("is_writer"):
             if lost := deleted_here(path):
-                raise _without_name(lost, f"process {os.getpid()} has")
+                raise _without_name(path, lost, f"process {os.getpid()} has")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _without_name(lost: Sequence[str], who_has: str) -> LedgerUnavailable:
-    return LedgerUnavailable(f"somebody has deleted {', '.join(lost)}, which {who_has} open: nothing more is written", DELETED)
+def _without_name(path: str, lost: Sequence[str], who_has: str) -> LedgerUnavailable:
+    """SQLite writes nothing back as it closes a file that has lost its own name: that one has to be copied before."""
+    said = f"somebody has deleted or replaced {', '.join(lost)}, which {who_has} open: nothing more is written"
+    return LedgerUnavailable(said, FILE_DELETED if path in lost else DELETED)
 
 
 def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:

@@ -80,6 +80,13 @@ DELETED = (
     "back into it. Then start them. Keep away what deletes there (tmpreaper, cron, a clean-up of temporary files). "
     f"{NOTHING_LOST}"
 )
+FILE_DELETED = (
+    "Stop no program of Keeperless yet: the ledger is only in what they have open, and its end would lose it. For one of them, "
+    "`ls -l /proc/PID/fd`: copy what is marked (deleted), /proc/PID/fd/NUMBER of the ledger's file and of its -wal (that one "
+    "by its name where it is not marked), to another directory, under these names. Then stop all programs, put both copies in "
+    "the place of the ledger, without any other -wal and -shm beside them, check it (`sqlite3 FILE 'PRAGMA integrity_check'`), "
+    "and start them."
+)
 FILE_SYSTEM = (
     "The file system that has SQLite's file fails it: look at `findmnt -T FILE`, `dmesg`, and the disk (`smartctl -a`). On "
     "NFS, CIFS or FUSE SQLite's locks and its -shm do not work: with all programs stopped move the file, its -wal and its -shm "

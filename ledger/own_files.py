@@ -2,7 +2,8 @@
 
 What is committed goes on into a file that has no name any more. Whoever opens the ledger then begins another -wal beside it: he
 sees an older ledger, and what both write damages it (sqlite.org/howtocorrupt.html, 1.4). So nobody writes and nobody opens it
-until the programs have ended in order: the last one that closes it writes back what is in the file without a name.
+until the programs have ended in order: the last one that closes it writes back what is in a -wal without a name. Of the
+ledger's own file nothing is written back once that has lost its name (sqlite3PagerClose, databaseIsUnmoved).
 """
 
 import os
@@ -24,8 +25,8 @@ def deleted_elsewhere(path: str) -> dict[int, tuple[str, ...]]:
     it has what they have."""
     if os.path.realpath(path) in _opened("self"):
         return {}
-    pids = (int(process.name) for process in _entries("/proc") if process.name.isdigit())
-    found = {pid: _deleted(path, str(pid)) for pid in pids if pid != os.getpid()}
+    pids = (int(name) for name in _names("/proc") if name.isdigit())
+    found = {pid: _deleted(path, str(pid)) for pid in pids if pid != os.getpid() and _has_our_mounts(pid)}
     return {pid: names for pid, names in found.items() if names}
 
 
@@ -34,16 +35,25 @@ def _deleted(path: str, process: str) -> tuple[str, ...]:
     return tuple(f"{path}{suffix}" for suffix in SUFFIXES if f"{whole}{suffix}{DELETED}" in opened)
 
 
+def _has_our_mounts(pid: int) -> bool:
+    """An equal path in a container is another file."""
+    try:
+        return Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+    except OSError:
+        return False
+
+
 def _opened(process: str) -> set[str]:
+    directory = f"/proc/{process}/fd"
     found = set()
-    for opened in _entries(f"/proc/{process}/fd"):
+    for name in _names(directory):
         with suppress(OSError):  # closed meanwhile, or not ours to see
-            found.add(str(opened.readlink()))
+            found.add(os.readlink(f"{directory}/{name}"))  # noqa: PTH115 - of thousands, at each write
     return found
 
 
-def _entries(directory: str) -> list[Path]:
+def _names(directory: str) -> list[str]:
     try:
-        return list(Path(directory).iterdir())
+        return os.listdir(directory)  # noqa: PTH208 - likewise
     except OSError:
         return []

@@ -92,9 +92,17 @@ class ByHand:
         spec = self._cluster.spec
         path.write_text(node_file(path.read_text(ENCODING), spec, spec.node(broker_id), NodeStage.MIGRATION), ENCODING)
         self.restart(broker_id)
-        if not is_awaited:
-            return
-        everyone = frozenset(broker.id for broker in spec.brokers)
+        if is_awaited:
+            self._await_back(broker_id)
+
+    def put_into_force(self, broker_id: int, assignments: Mapping[str, str]) -> None:
+        """Edits and restarts one broker; returns when every replica is in sync."""
+        self.edit(broker_id, assignments)
+        self.restart(broker_id)
+        self._await_back(broker_id)
+
+    def _await_back(self, broker_id: int) -> None:
+        everyone = frozenset(self.broker_ids)
         self._cluster.await_view(
             lambda view: everyone <= view.broker_ids and not view.under_replicated,
             f"broker-{broker_id} back, every replica in sync",

@@ -1,15 +1,20 @@
-"""What holds for every test: `KEEPERLESS_REQUIRE_ALL=1` makes a run that left something out a failed run.
+"""What holds for every test: `KEEPERLESS_REQUIRE_ALL` makes a run that left something out a failed run.
 
-For CI. A skip becomes a failure, and the run fails unless at least one test that starts a real cluster has passed.
+For CI. With `skips` a skip becomes a failure; with `1` the run fails too unless a test that starts a real cluster has passed.
 """
 
+import gc
 import os
 from collections.abc import Generator
 
 import pytest
 
-IS_ALL_REQUIRED = os.environ.get("KEEPERLESS_REQUIRE_ALL") == "1"
+REQUIRED = os.environ.get("KEEPERLESS_REQUIRE_ALL")
+ARE_CLUSTERS_REQUIRED = REQUIRED == "1"
+IS_ALL_REQUIRED = ARE_CLUSTERS_REQUIRED or REQUIRED == "skips"
 CLUSTER_TESTS_PASSED = pytest.StashKey[int]()
+ON_CLUSTER = ("on a real cluster", True)
+"""A property of a report: its keywords have the test's name and parameters among the marks."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,8 +23,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if item.get_closest_marker("cluster") is not None:
+        report.user_properties.append(ON_CLUSTER)
     if IS_ALL_REQUIRED:
         _forbid_skip(report)
     return report
@@ -32,8 +39,18 @@ class _Count:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" and report.passed and "cluster" in report.keywords:
+        if report.when == "call" and report.passed and ON_CLUSTER in map(tuple, report.user_properties):
             self._config.stash[CLUSTER_TESTS_PASSED] += 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: half a million objects that every full collection of garbage walked through.
+
+    Such a collection stops whatever runs then, and a workflow's task may take two seconds (TMPRL1101).
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -58,7 +75,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _lacks_cluster_tests(config: pytest.Config) -> bool:
     is_worker = hasattr(config, "workerinput")
-    return IS_ALL_REQUIRED and not is_worker and not config.option.collectonly and not config.stash[CLUSTER_TESTS_PASSED]
+    return ARE_CLUSTERS_REQUIRED and not is_worker and not config.option.collectonly and not config.stash[CLUSTER_TESTS_PASSED]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

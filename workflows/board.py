@@ -84,6 +84,7 @@ class Board:
             generation=generation,
             intent=self._orders.intent,
             applied_commands=tuple(self._orders.applied),
+            refused_commands=dict(self._orders.refused),
         )
 
     def note_phase(self, assessment: Assessment) -> None:

@@ -11,9 +11,9 @@ from domain.decisions import Step, StepAction
 from workflows.board import Board
 from workflows.calls import Calls
 from workflows.orders import Orders
-from workflows.outbox import Outbox
 from workflows.stopping import Stop
 from workflows.telling import CLUSTER, summary_of
+from workflows.turns import Turn
 
 AGAIN = StepOutcome(is_done=False, blocked="compared already, and asked for once more at once")
 
@@ -21,8 +21,8 @@ AGAIN = StepOutcome(is_done=False, blocked="compared already, and asked for once
 class Comparing:
     """`last`: the check since which nothing else was decided. A clock that goes wrong must not fill the history with it."""
 
-    def __init__(self, calls: Calls, orders: Orders, outbox: Outbox, board: Board, stop: Stop) -> None:
-        self._calls, self._orders, self._outbox, self._board, self._stop = calls, orders, outbox, board, stop
+    def __init__(self, calls: Calls, orders: Orders, turn: Turn, board: Board, stop: Stop) -> None:
+        self._calls, self._orders, self._turn, self._board, self._stop = calls, orders, turn, board, stop
         self.last: StepAction | None = None
 
     async def compare(self, step: Step, number: int) -> StepOutcome | None:
@@ -31,7 +31,8 @@ class Comparing:
         self._board.in_hand = step
         check = self._calls.check(step, number)
         try:
-            await workflow.wait_condition(lambda: check.done() or self._is_dropped())
+            with self._turn.awaiting(lambda: check.done() or self._is_dropped()) as is_over:
+                await workflow.wait_condition(is_over)
             if check.done():
                 self._note(step, number, await check)
             else:

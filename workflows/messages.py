@@ -140,6 +140,8 @@ class Messages:
         order = self._orders.revert
         if self._orders.is_known(message.command_id):
             return
+        if message.command_id in self._orders.refused:
+            raise ApplicationError(self._orders.refused[message.command_id], type="RollbackRefused")
         if self._board.phase in FINAL_PHASES:
             raise ApplicationError(NO_WAY_BACK, type="RollbackRefused")
         if order is not None and not _accepts_more(message, order):
@@ -152,9 +154,12 @@ class Messages:
         async with self._verifying:
             if self._orders.is_known(message.command_id):
                 return "accepted before"
+            if message.command_id in self._orders.refused:
+                raise ApplicationError(self._orders.refused[message.command_id], type="RollbackRefused")
             order, why = await self._verify(message)
             told = {"by": message.by, "reason": message.reason}
             if order is None:
+                self._orders.refuse(message.command_id, why)
                 self._outbox.tell("rollback-refused", {**told, "losses": list(message.accept_loss), "why": why})
                 self._outbox.send_soon()
                 raise ApplicationError(why, type="RollbackRefused")
@@ -182,6 +187,7 @@ class Messages:
             return None, refused
         order, why = await self._judge(bare.command_id, message.reason)
         if order is None:
+            self._orders.refuse(bare.command_id, why)
             await self._take_back(bare, why)
         return order, why
 

@@ -8,10 +8,14 @@ from domain.decisions import GateName, Intent
 PASSING = (GateName.FAIL_OVER, GateName.FINALIZE_WITHOUT_RETURN)
 """Gates that open because of a fault. Their approval is for that fault, not for the next one like it."""
 
+MOST_REFUSED, MOST_TOLD = 20, 1000
+"""Commands that may still be on their way a second time, and characters of each reason."""
+
 
 @dataclass
 class Orders:
-    """`approvals`: gate → command. `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
+    """`approvals`: gate → command. `refused`: of commands that were told to be refused, why: who was told so has gone home.
+    `revert`: the way back, once it has been accepted. `has_news`: look anew because of it.
 
     `is_stopped`: by an error that only a person can mend. More than a hold, which finalisation once begun does not obey.
     `holds` counts people's holds, so that an answer which was long in coming lifts no hold that came after the question.
@@ -19,6 +23,7 @@ class Orders:
 
     approvals: dict[GateName, str] = field(default_factory=dict)
     applied: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
     is_held: bool = False
     is_stopped: bool = False
     held_because: str = ""
@@ -31,6 +36,7 @@ class Orders:
         return cls(
             approvals=dict(carried.approvals),
             applied=list(carried.applied_commands),
+            refused=dict(carried.refused_commands),
             is_held=carried.is_held,
             held_because=carried.held_because,
             revert=carried.revert,
@@ -54,6 +60,12 @@ class Orders:
         """A command that has had its effect. Delivered once more, whoever delivers it, it has none."""
         if command_id is not None and command_id not in self.applied:
             self.applied.append(command_id)
+
+    def refuse(self, command_id: str | None, why: str) -> None:
+        if command_id is not None:
+            self.refused[command_id] = why[:MOST_TOLD]
+            for oldest in list(self.refused)[:-MOST_REFUSED]:
+                del self.refused[oldest]
 
     def approve(self, gate: GateName, command_id: str) -> None:
         self.approvals[gate], self.has_news = command_id, True

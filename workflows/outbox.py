@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from domain.contracts import CarriedState
 from domain.records import EventDraft
+from workflows.turns import Turn
 
 RECORD_AGAIN = timedelta(seconds=30)
 """Pause before a record that was refused for good, not merely unanswered, is tried again."""
@@ -20,8 +21,8 @@ class Outbox:
     `count` goes on from run to run, and so does what could not be sent.
     """
 
-    def __init__(self, cluster: str, migration_id: str, carried: CarriedState) -> None:
-        self._cluster, self._migration_id = cluster, migration_id
+    def __init__(self, cluster: str, migration_id: str, carried: CarriedState, turn: Turn) -> None:
+        self._cluster, self._migration_id, self._turn = cluster, migration_id, turn
         self.count = carried.event_count
         self._events: list[EventDraft] = list(carried.untold)
         self._is_due = bool(carried.untold)
@@ -57,7 +58,7 @@ class Outbox:
     async def deliver(self, record: Callable[[tuple[EventDraft, ...]], Awaitable[None]]) -> None:
         """Runs beside the interpreter, to the end of the run."""
         while True:
-            await workflow.wait_condition(lambda: self._is_due or (self._is_draining and bool(self._events)))
+            await workflow.wait_condition(lambda: self._has_to_send() and not self._turn.is_interpreters)
             events = tuple(self._events)
             self._is_due, self._is_under_way = False, True
             try:
@@ -66,10 +67,13 @@ class Outbox:
                 self._is_under_way = False
             except ActivityError as error:
                 if is_cancelled_exception(error):
-                    raise  # The run is over: a command after its last one would fail it for ever.
+                    return  # The run is over: a command after its last one would fail it for ever, and nobody awaits this.
                 workflow.logger.exception("the ledger refuses the record; trying again")
                 await workflow.sleep(RECORD_AGAIN)
                 self._is_due = True
+
+    def _has_to_send(self) -> bool:
+        return self._is_due or (self._is_draining and bool(self._events))
 
     async def drain(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Wait until all that was told has been recorded, what people say meanwhile included."""

@@ -27,6 +27,7 @@ RUNNER = SandboxedWorkflowRunner(
         "workflows.outbox",
         "workflows.stopping",
         "workflows.telling",
+        "workflows.turns",
     )
 )
 CACHED_WORKFLOWS = 200

@@ -43,6 +43,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.outbox import Outbox
     from workflows.stopping import Stop, Superseded
     from workflows.telling import names_of, summary_of
+    from workflows.turns import Turn
 
 STARTED_HELD = "started held"
 
@@ -70,10 +71,11 @@ class ZkToKraftMigration:
         self._request = request
         self._calls = Calls(request, carried.generation, carried.silence, carried.standstill)
         self._orders = Orders.of(carried)
-        self._outbox = Outbox(request.cluster, request.migration_id, carried)
+        self._turn = Turn()
+        self._outbox = Outbox(request.cluster, request.migration_id, carried, self._turn)
         self._board = Board(request, self._orders, self._outbox, carried)
         self._stop = Stop(self._orders, self._outbox, self._board)
-        self._comparing = Comparing(self._calls, self._orders, self._outbox, self._board, self._stop)
+        self._comparing = Comparing(self._calls, self._orders, self._turn, self._board, self._stop)
         self._messages = Messages(self._calls, self._orders, self._outbox, self._board)
         self._began_in_phase = carried.phase
         self._step_count = carried.step_count
@@ -109,7 +111,8 @@ class ZkToKraftMigration:
         while True:
             if self._orders.is_stopped:
                 self._is_settled = False
-                await workflow.wait_condition(lambda: not self._orders.is_stopped)
+                with self._turn.awaiting(lambda: not self._orders.is_stopped) as goes_on:
+                    await workflow.wait_condition(goes_on)
             assessment, self._orders.has_news = None if self._orders.has_news else assessment, False
             assessment = assessment or await self._look()
             if assessment is None or self._orders.has_news:
@@ -153,7 +156,8 @@ class ZkToKraftMigration:
         self._outbox.send_soon()
         watch = self._calls.watch(self._orders, assessment.digest, self._board.awaited)
         try:
-            await workflow.wait_condition(lambda: watch.done() or self._orders.has_news or self._is_run_full())
+            with self._turn.awaiting(lambda: watch.done() or self._orders.has_news or self._is_run_full()) as is_over:
+                await workflow.wait_condition(is_over)
             if watch.done():
                 return await watch
         except ActivityError as error:
@@ -215,10 +219,8 @@ class ZkToKraftMigration:
             self._refused_in_a_row = 0
         pause = self._request.policy.poll_interval * 2**self._refused_in_a_row
         self._refused_in_a_row = min(self._refused_in_a_row + 1, MAX_DOUBLINGS)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await workflow.wait_condition(
-                lambda: self._orders.has_news, timeout=pause, timeout_summary="The step was refused: pause"
-            )
+        with contextlib.suppress(asyncio.TimeoutError), self._turn.awaiting(lambda: self._orders.has_news) as has_news:
+            await workflow.wait_condition(has_news, timeout=pause, timeout_summary="The step was refused: pause")
 
     async def _turn_round(self, decision: Revert) -> bool:
         """Go back without being asked. A hold stays: what must not rest is done all the same, and the rest waits."""
@@ -280,6 +282,7 @@ class ZkToKraftMigration:
             restarts=self._board.restarts,
             approvals=self._orders.approvals,
             applied_commands=tuple(self._orders.applied),
+            refused_commands=dict(self._orders.refused),
             is_held=self._orders.is_held,
             held_because=self._orders.held_because,
             is_settled=self._is_settled,

@@ -7,7 +7,7 @@ from activities.ports.kafka import LookedUp
 from activities.reaching import Unresolved, own_fault, resolve
 from domain.errors import Transient
 
-KNOCK_SECONDS = 1.0
+KNOCK_SECONDS = 2.0
 """A living server on the way to it accepts within milliseconds, also while its process is stopped: the kernel does it."""
 
 NAME_SECONDS = 2.0

@@ -10,7 +10,7 @@ import stat
 import time
 from typing import Any
 
-from activities.on_node.kernel import Found, Pairs, link, names, text
+from activities.on_node.kernel import Found, Pairs, link, mounts_of, names, text
 
 MOST_ENTRIES = 2000
 PASSING_MOUNTS = re.compile(
@@ -38,16 +38,12 @@ UNOPENED = re.compile(r"\.(jar|keytab|jks|p12|pfx|key|pem)$")
 
 def mounts(process: str) -> Found:
     """As the process sees them; of several on one point the last."""
-    table = text(f"{process}/mountinfo")
     found: dict[str, str] = {}
-    for line in (table or "").splitlines():
-        left, _, right = line.partition(" - ")
-        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), left.split()[4])
-        kind, source, options = (*right.split(" ", 2), "", "")[:3]
-        if not PASSING_MOUNTS.match(point) and kind != "autofs":
-            found[point] = f"{source} ({kind})"
-            found[f"{point}, options"] = left.split()[5]
-            found[f"{point}, file system"] = options
+    for mount in mounts_of(process):
+        if not PASSING_MOUNTS.match(mount.point) and mount.kind != "autofs":
+            found[mount.point] = f"{mount.source} ({mount.kind})"
+            found[f"{mount.point}, options"] = mount.options
+            found[f"{mount.point}, file system"] = mount.of_all
     return found or None
 
 

@@ -24,7 +24,10 @@ UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD", "HOME", "LOGNAME"})
 """What a shell adds on its way, and what is of whoever starts it: no setting of Kafka's."""
 LIBRARY = re.compile(r"\.so[\d.]*$")
 SYSTEM_LIBRARIES = ("/lib", "/usr/lib")
-CODEC = re.compile(r"/(snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so$")
+LOADED_AS_NEEDED = re.compile(
+    r"/(snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+|[^/]+\.(cpython-[^/]+|abi3))\.so$"
+)
+"""Codecs that Kafka unpacks; and modules of Python's, by our own programs."""
 PROXY = re.compile(r"(\w+_)?PROXY$", re.IGNORECASE)
 HEAP = re.compile(r"\w+_HEAP_OPTS$")
 GROUP_LIMITS = re.compile(
@@ -96,17 +99,17 @@ def told(name: str, value: str) -> str:
 
 
 def code(process: str) -> Found:
-    """What it has loaded that is neither Java's own, nor the system's, nor a codec that Kafka unpacks: libraries by name,
-    jars by their directories. An agent that was attached while it ran is in no command line."""
+    """What it has loaded that is neither Java's own, nor the system's, nor loaded as needed: libraries by name, jars
+    by their directories. An agent that was attached while it ran is in no command line."""
     maps = text(f"{process}/maps")
     if maps is None:
         return None
     mapped = {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
     java = next((path.partition("/lib/")[0] + "/" for path in mapped if path.endswith("/libjvm.so")), None)
     own = tuple(filter(None, (*SYSTEM_LIBRARIES, java)))
-    libraries = [path for path in mapped if LIBRARY.search(path) and not path.startswith(own) and not CODEC.search(path)]
+    found = [path for path in mapped if LIBRARY.search(path) and not (path.startswith(own) or LOADED_AS_NEEDED.search(path))]
     jars = {path.rpartition("/")[0] for path in (*mapped, *opened_by(process)) if path.endswith((".jar", ".war"))}
-    return {**dict.fromkeys(libraries, "there"), **{f"jars in {folder}": "there" for folder in jars}}
+    return {**dict.fromkeys(found, "there"), **{f"jars in {folder}": "there" for folder in jars}}
 
 
 def groups_of(process: str) -> Pairs:

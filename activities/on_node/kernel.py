@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import sys
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 Found = Optional[Dict[str, str]]
 Pairs = Iterator[Tuple[str, str]]
@@ -14,16 +14,27 @@ Pairs = Iterator[Tuple[str, str]]
 ESTABLISHED, CONNECTING, LISTENING = "01", "02", "0A"
 LEASES = frozenset({"LEASE", "DELEG"})
 """What /proc/locks calls them; the second are those of NFS."""
+UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
+"""Of a control group: the service of the system that it is in."""
+SLEPT = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
+SOCKET = re.compile(r"socket:\[(\d+)\]")
+CHUNK = 64 * 1024
 V4_IN_V6 = bytes(10) + b"\xff\xff"
 
 
 def text(path: str) -> str | None:
-    """A file's content, or `None` where there is none or it may not be read."""
+    """A file's content, or `None` where there is none or it may not be read. A look reads thousands: without a file object it
+    costs half."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read()
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return None
+    try:
+        return b"".join(iter(lambda: os.read(file, CHUNK), b"")).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(file)
 
 
 def names(path: str) -> list[str]:
@@ -38,6 +49,36 @@ def link(path: str) -> str | None:
         return os.readlink(path)
     except OSError:
         return None
+
+
+class Mount(NamedTuple):
+    """A line of mountinfo (proc(5)). `options`: of this mount alone; `of_all`: of its file system, wherever it is mounted."""
+
+    point: str
+    options: str
+    kind: str
+    source: str
+    of_all: str
+
+
+def mounts_of(process: str) -> list[Mount]:
+    """As it sees them; of several on one point the last counts. None where nobody tells."""
+    found = []
+    for line in (text(f"{process}/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        fields, (kind, source, of_all) = left.split(), (*right.split(" ", 2), "", "")[:3]
+        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), fields[4])
+        found.append(Mount(point, fields[5], kind, source, of_all))
+    return found
+
+
+def mount_of(path: str) -> Mount | None:
+    """On which that lies, as we see it."""
+    path, best = os.path.realpath(path) + "/", None
+    for mount in mounts_of("/proc/self"):
+        if path.startswith(mount.point.rstrip("/") + "/") and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
 
 
 def opened_by(process: str) -> list[str]:
@@ -96,7 +137,7 @@ def open_files(process: str) -> tuple[int | None, int | None]:
 
 def inodes_of(process: str) -> set[str]:
     """Of the sockets that it has open."""
-    found = (re.fullmatch(r"socket:\[(\d+)\]", opened) for opened in opened_by(process))
+    found = (SOCKET.fullmatch(opened) for opened in opened_by(process))
     return {one.group(1) for one in found if one}
 
 
@@ -137,5 +178,5 @@ def sleeps(thread: str) -> str:
     """How often it has slept. Who waits for a lease is woken with each tick of the kernel's clock, and waits on."""
     if is_kept_by_lease(thread):
         return "on"
-    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text(f"{thread}/status") or "", re.MULTILINE)
+    found = SLEPT.search(text(f"{thread}/status") or "")
     return found.group(1) if found else ""

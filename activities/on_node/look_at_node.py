@@ -95,12 +95,13 @@ def limits(pid: int | None) -> dict[str, Any]:
     }
 
 
-def sockets(pid: int) -> list[str] | None:
-    """The process's own ends of established TCP connections, by the inodes of its open files (proc(5))."""
+def sockets(pid: int) -> list[tuple[str, str]] | None:
+    """Both ends of the process's established TCP connections, its own first, by the inodes of its open files (proc(5))."""
     if not names(f"/proc/{pid}/fd"):
         return None
     lines, inodes = tcp_lines(f"/proc/{pid}"), inodes_of(f"/proc/{pid}")
-    return sorted({address(fields[1]) for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes})
+    own = (fields for fields in lines if fields[3] == ESTABLISHED and fields[9] in inodes)
+    return sorted({(address(fields[1]), address(fields[2])) for fields in own})
 
 
 def partition_ids(log_dirs: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 from typing import Any, Iterator, Tuple
 
-from activities.on_node.kernel import Pairs, text
+from activities.on_node.kernel import Pairs, mount_of, text
 
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
@@ -44,6 +44,7 @@ SANDBOX = (
 UNSET = frozenset({"", "no", "~", "default", "all", "infinity", "[not set]", str(2**64 - 1)})
 MOST_SHOWN = 60
 KIB = 1024
+FILTERED = re.compile(r"^Seccomp:\s+2$", re.MULTILINE)
 UNLIMITED = 2**60
 """Bytes: what version 1 of the control groups says is near 2**63."""
 
@@ -54,6 +55,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "read_only": [path for path in request["folders"] if is_read_only_here(path)],
         "unopened": list(unopened(request["files"])),
         "budgets": [found for found in budgets() if found[3] > 0],
+        "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
     }
 
 
@@ -118,13 +120,8 @@ def said(*command: str, is_users: bool = False) -> str:
 
 def is_read_only_here(path: str) -> bool:
     """By the mounts that this program sees, and by these alone: its file system can be written (proc(5), mountinfo)."""
-    path, best, found = os.path.realpath(path) + "/", 0, False
-    for line in (text("/proc/self/mountinfo") or "").splitlines():
-        left, _, right = line.partition(" - ")
-        point = re.sub(r"\\(\d{3})", lambda code: chr(int(code.group(1), 8)), left.split()[4])
-        if path.startswith(point.rstrip("/") + "/") and len(point) >= best:
-            best, found = len(point), "ro" in left.split()[5].split(",") and "rw" in right.split()[-1].split(",")
-    return found
+    mount = mount_of(path)
+    return mount is not None and "ro" in mount.options.split(",") and "rw" in mount.of_all.split(",")
 
 
 def unopened(paths: list[str]) -> Pairs:

@@ -25,7 +25,7 @@ from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, traits
 from activities.on_node.facts_of_zookeeper import server_settings
-from activities.on_node.kernel import Found, link, listener, names, text
+from activities.on_node.kernel import UNIT, Found, link, listener, names, text
 
 DEADLINE_SECONDS = 4.0
 """After it what is known is told: a file system that hangs keeps nothing else back."""
@@ -39,9 +39,10 @@ OF_OTHERS_LEAVE = {"kafka.Kafka", "org.apache.spark.sql.connect.service.SparkCon
 OF_PEOPLE = re.compile(r"session-\w+\.scope|user@\d+\.service/init\.scope")
 """Control groups of who has logged in."""
 ENTRANCE = re.compile(r"sshd\b")
+NAMELESS = frozenset({"sh", "bash", "dash", "ash", "zsh", "sleep", "cat", "tail"})
+"""What anybody has open who looks around; which script it runs, if any, is what would tell of it."""
 SCRIPT = re.compile(r"/[\w./-]+$|[\w.-]+\.(py|sh|pl|rb|jar|js)$|(org|com|io|net)\.[\w.]+$")
 """Of a command line: what it runs. Nothing else of it is told."""
-UNIT = re.compile(r"system\.slice/(?:.*/)?([^/\n]+\.service)")
 
 
 def note(request: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +154,8 @@ def programs() -> Found:
         if ENTRANCE.match(program) or OF_PEOPLE.search(text(f"/proc/{pid}/cgroup") or ""):
             continue
         shown_words = [program, *(word for word in words[1:] if SCRIPT.match(word))]
+        if program in NAMELESS and len(shown_words) == 1:
+            continue
         name = f"{' '.join(shown_words[:2])} of user {owner_of(pid)}"
         is_lasting = now - int(fields[START_TIME]) / os.sysconf("SC_CLK_TCK") >= LASTING_SECONDS
         found[name] = "runs" if is_lasting or found.get(name) == "runs" else "has begun"

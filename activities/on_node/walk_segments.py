@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import array
 import base64
+import ctypes
 import importlib
+import itertools
 import json
+import mmap
 import os
 import re
 import struct
@@ -117,8 +120,9 @@ class Reader:
         self._began = time.monotonic()
         self.bytes = 0
         self.forgotten = 0
-        self.can_ask = hasattr(os, "RWF_NOWAIT")
-        """Whether this system tells what is in the page cache. Where it does not, nothing is forgotten."""
+        self.can_ask = True
+        """Whether this system tells what is in the page cache. Where it does not, nothing is forgotten; nor to somebody who is
+        neither a file's owner nor may write to it, to whom the kernel says that it has all."""
 
     def read(self, file: int, at: int, length: int) -> bytes:
         """Fewer bytes at the file's end."""
@@ -137,30 +141,35 @@ class Reader:
         return b"".join(parts)
 
     def _step(self, file: int, at: int, length: int) -> bytes:
-        """Forgotten are whole pages, from the first that had to be read: the kernel keeps what is asked for in part."""
         cached = self._cached(file, at, length)
-        if len(cached) == length:
-            return cached
-        fresh_at = at + len(cached)
-        fresh = os.pread(file, length - len(cached), fresh_at)
-        if self.can_ask and fresh:
-            begin, end = fresh_at // PAGE * PAGE, -(-(fresh_at + len(fresh)) // PAGE) * PAGE
-            os.posix_fadvise(file, begin, end - begin, os.POSIX_FADV_DONTNEED)
-            self.forgotten += len(fresh)
-        return cached + fresh
+        data = os.pread(file, length, at)
+        page = at // PAGE
+        for was_there, run in itertools.groupby(cached, key=lambda state: state & 1):
+            count = len(list(run))
+            if not was_there:
+                os.posix_fadvise(file, page * PAGE, count * PAGE, os.POSIX_FADV_DONTNEED)
+                self.forgotten += count * PAGE
+            page += count
+        return data
 
     def _cached(self, file: int, at: int, length: int) -> bytes:
-        """As much of it as needs no disk."""
-        if not self.can_ask:
+        """One byte for each page that has a part of it; its lowest bit: the page cache has that page (mincore(2)).
+
+        Reading without waiting (RWF_NOWAIT) would not do: newer kernels begin to read what they say they do not have.
+        """
+        begin, end = at // PAGE * PAGE, min(at + length, os.fstat(file).st_size)
+        if not self.can_ask or begin >= end:
             return b""
-        buffer = bytearray(length)
+        pages = (ctypes.c_ubyte * -(-(end - begin) // PAGE))()
         try:
-            return bytes(buffer[: os.preadv(file, [buffer], at, os.RWF_NOWAIT)])
-        except BlockingIOError:
+            with mmap.mmap(file, end - begin, access=mmap.ACCESS_COPY, offset=begin) as mapped:
+                address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+                self.can_ask = not ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(end - begin), pages)
+        except ValueError:  # the file was cut in this moment
             return b""
-        except OSError:  # this file system does not say
+        except (OSError, AttributeError):  # this file system, or this system, does not say
             self.can_ask = False
-            return b""
+        return bytes(pages) if self.can_ask else b""
 
 
 def opened(path: str) -> int:

@@ -16,15 +16,32 @@ import os
 import re
 import sys
 import time
-from typing import Any
+from collections import Counter
+from typing import Any, Iterator
 
-from activities.on_node.connections import accepts_not, askers, debugger, drops, most_connected, risen, undelivered, unread
+from activities.on_node.connections import (
+    accepts_not,
+    acknowledged,
+    askers,
+    debugger,
+    drops,
+    far,
+    most_connected,
+    queues,
+    risen,
+    undelivered,
+    unread,
+    unsent,
+)
+from activities.on_node.jvm_counters import stopped_seconds
 from activities.on_node.kernel import (
     LISTENING,
+    UNIT,
     address,
     inodes_of,
     lease_holders,
     listener,
+    mount_of,
     names,
     open_files,
     opened_by,
@@ -35,9 +52,11 @@ from activities.on_node.kernel import (
     tcp_lines,
     text,
 )
+from activities.on_node.stops import stopped, stops
 from activities.on_node.waits import calls, waits
 
 LOOKS, SECONDS_BETWEEN = 3, 0.6
+RUNNABLE = "R"
 STUCK = "D"
 """Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
 WAITING = re.compile(
@@ -49,10 +68,16 @@ has a lease on a file."""
 KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wait_answer": "/dev/fuse"}
 """By what such a function's name has in it, what the program has open that is to answer."""
 TICKS_PER_SECOND = 100.0
+POLICIES = {3: "SCHED_BATCH", 5: "SCHED_IDLE"}
+"""Of sched(7), those that let others go first."""
+ALLOWED_CPUS = re.compile(r"^Cpus_allowed_list:\s+(\S+)", re.MULTILINE)
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
 SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
 """Of a command line: what holds no secret, and tells what it runs."""
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "su", "sudo", "runuser", "setpriv", "nohup"})
+SCRIPT = re.compile(r"[\w./-]+\.(py|sh|pl|rb|js|conf|cfg|ini)")
+"""Of whoever has started another: what it runs, or goes by. Nothing else of its command line is told."""
 HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
 """As a JVM names it; several threads write into parts of it."""
 STATUS_OF_SIGNALS = re.compile(r"^Sig(Ign|Cgt):\s+([0-9a-f]+)$", re.MULTILINE)
@@ -65,9 +90,13 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
     process, glances, began = f"/proc/{pid}", [], calls(pid)
     dropped = drops(process)
     devices = devices_of(log_dirs)
+    samples: list[bool] = []
+    taken: dict[tuple[str, str], tuple[int, float]] = {}
     for number in range(LOOKS):
-        time.sleep(SECONDS_BETWEEN if number else 0)
+        samples += stops(process, SECONDS_BETWEEN) if number else []
         glances.append(glance(process))
+        if number == 0 and glances[0]["queues"]:
+            taken = acknowledged()
     first, last = glances[0], glances[-1]
 
     def rate(name: str) -> float | None:
@@ -81,11 +110,17 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
         return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
 
+    # What a thread has waited is counted when it runs: of one that never does nothing is.
+    ready = set.intersection(*(one["ready"] for one in glances))
+    never = [tid for tid in ready if first["cpu"].get(tid) == last["cpu"].get(tid)]
+    awaiting = spent(1)
     stuck = set.intersection(*(set(one["stuck"]) for one in glances))
     stuck_in = sorted({one["stuck"][thread] for one in glances for thread in stuck} - {"", "0"})
     heard_not = [where for one in glances for where in one["unheard"]]
     unheard = {where for where in heard_not if heard_not.count(where) > 1}
-    unsent = set.intersection(*(one["unsent"] for one in glances))
+    waiting = [one["queues"] for one in glances]
+    slow, distant = unsent(waiting, taken, seconds), far(waiting, taken)
+    unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
     unread_by = set.intersection(*(one["unread"] for one in glances))
     unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
     own, most = open_files(process)
@@ -100,17 +135,23 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "most_open_files": most,
         "throttled": rate("throttled"),
         "on_cpu": spent(0),
-        "awaiting_cpu": spent(1),
+        "awaiting_cpu": None if awaiting is None else awaiting + len(never),
+        "held_to": held_to(process),
         "collecting": rate("collecting"),
+        "stopped": rate("stopped"),
+        "collected_for": last["collected_for"] if last["collections"] > first["collections"] else "",
         "major_faults": rate("faults"),
         "memory_available": memory_available(),
         "unheard": sorted(unheard),
-        "unsent": sorted(unsent - unheard),
+        "far": distant,
+        "unsent": [one for one in slow if one[0] not in unheard],
         "tasks": tasks(process),
         "tracked": tracked(),
+        "covered": list(covered(process, log_dirs)),
         "read_only": [path for path in log_dirs if is_read_only(path)],
         "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
         "tracer": tracer(process),
+        "stops": stopped(pid, samples),
         "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
         "connected": most_connected(process, unaccepted),
         "elsewhere": None,
@@ -134,9 +175,12 @@ def glance(process: str) -> dict[str, Any]:
     collectors = [fields for tid, fields in stats.items() if COLLECTORS.match(text(f"{process}/task/{tid}/comm") or "")]
     shares = {tid: on_cpu(f"{process}/task/{tid}") for tid in stats}
     lines, inodes = tcp_lines(process), inodes_of(process)
-    unheard, unsent = undelivered(lines, inodes)
+    stopped_for, collections, collected_for = stopped_seconds(process)
     return {
         "at": time.monotonic(),
+        "stopped": stopped_for,
+        "collections": collections,
+        "collected_for": collected_for,
         "cpu": {tid: found for tid, found in shares.items() if found is not None},
         # With how often each has slept: one that waits for one block of a disk after the other is not stuck.
         "stuck": {
@@ -145,11 +189,12 @@ def glance(process: str) -> dict[str, Any]:
             for where in [text(f"{process}/task/{tid}/wchan") or ""]
             if is_stuck(fields[0], where)
         },
+        "ready": {tid for tid, fields in stats.items() if fields[0] == RUNNABLE},
         "collecting": sum(int(fields[11]) + int(fields[12]) for fields in collectors) / TICKS_PER_SECOND if stats else None,
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
-        "unheard": unheard,
-        "unsent": unsent,
+        "unheard": undelivered(lines, inodes),
+        "queues": queues(lines, inodes),
         "unread": unread(lines, inodes),
         "frozen": frozen(process),
         "unaccepted": accepts_not(lines, inodes),
@@ -202,6 +247,33 @@ def keepers(stuck_in: list[str]) -> list[str]:
     return [*leases, *(process_named(pid) for pid in found)][:4]
 
 
+def covered(process: str, log_dirs: list[str]) -> Iterator[tuple[str, str]]:
+    """Directories over which something was mounted since it has opened its files there, and what: it goes on beneath, and
+    whoever opens them anew finds what lies above."""
+    opened: dict[str, set[int]] = {path: set() for path in log_dirs}
+    for name in names(f"{process}/fd"):
+        try:
+            target = os.readlink(f"{process}/fd/{name}")
+            for path in log_dirs:
+                if target.startswith(f"{path.rstrip('/')}/"):
+                    opened[path].add(os.stat(f"{process}/fd/{name}").st_dev)  # noqa: PTH116
+        except OSError:
+            continue
+    for path, devices in opened.items():
+        try:
+            above = os.stat(path).st_dev  # noqa: PTH116
+        except OSError:
+            continue
+        if devices and above not in devices:
+            yield path, mounted_at(path)
+
+
+def mounted_at(path: str) -> str:
+    """What is mounted where that lies: its source and kind, and where (proc(5), mountinfo); empty where nobody tells."""
+    mount = mount_of(path)
+    return f"{mount.source} ({mount.kind}) at {mount.point}" if mount else ""
+
+
 def heap_dump(process: str) -> tuple[str, int, int] | None:
     """Which it writes, the bytes of it so far, and those that are left on that volume."""
     path, size, free = "", 0, 0
@@ -229,6 +301,25 @@ def ends_by(status: str) -> list[str] | None:
     if not masks.get("Ign", 0) >> (TERM - 1) & 1 or not status.startswith("Name:\tjava\n"):
         return None
     return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
+
+
+def held_to(process: str) -> list[str]:
+    """What most of its threads are held to by whoever schedules them, other than usual (sched(7)): then others come first."""
+    told = [text(f"{process}/task/{tid}/{name}") or "" for tid in names(f"{process}/task") for name in ("stat", "status")]
+    stats = [stat.rpartition(")")[2].split() for stat in told[::2]]
+    classes = Counter((int(fields[38]), int(fields[16])) for fields in stats if len(fields) > 38)
+    allowed = Counter(found for status in told[1::2] for found in ALLOWED_CPUS.findall(status))
+    if not classes or not allowed:
+        return []
+    (policy, nice), cpus = classes.most_common(1)[0][0], allowed.most_common(1)[0][0]
+    group = re.search(r"nice ([1-9]\d*)$", text(f"{process}/autogroup") or "")
+    online = (text("/sys/devices/system/cpu/online") or cpus).strip()
+    return [
+        *([f"scheduling policy {POLICIES[policy]}"] if policy in POLICIES else []),
+        *([f"nice {nice}"] if nice > 0 else []),
+        *([f"nice {group.group(1)} for all of its session"] if group else []),
+        *([f"CPU {cpus} of {online}"] if cpus != online else []),
+    ]
 
 
 def throttled(process: str) -> float | None:
@@ -327,7 +418,38 @@ def holder(port: int) -> dict[str, Any] | None:
         "command": command(pid) if pid else "",
         "data_dir": data_dir(pid) if pid else None,
         "peer": None if first[3] == LISTENING else address(first[2]),
+        "started_by": started_by(pid) if pid else "",
     }
+
+
+def started_by(pid: int) -> str:
+    """Who has started it, past the shells between; where that is the machine's first process, the unit that it is in. Empty
+    where whoever it was has ended, or is who looks: what a start of ours has put into the background is in our unit."""
+    parent, ours = parent_of(pid), ancestors()
+    while parent > 1 and (text(f"/proc/{parent}/comm") or "").strip() in SHELLS:
+        parent = parent_of(parent)
+    if parent in ours - {1}:
+        return ""
+    if parent > 1:
+        scripts = [word for word in words_of(parent) if SCRIPT.fullmatch(word)]
+        return f"process {' '.join([process_named(str(parent)).rstrip(')'), *scripts[:1]])})"
+    unit, own = (UNIT.search(text(f"/proc/{of}/cgroup") or "") for of in (pid, "self"))
+    is_ours = unit is not None and own is not None and unit.group(1) == own.group(1)
+    return f"systemd, as its unit {unit.group(1)}" if unit and not is_ours else ""
+
+
+def ancestors() -> set[int]:
+    """Of whoever looks: who starts nodes for us is among them."""
+    found, pid = set(), os.getpid()
+    while pid > 0:
+        found.add(pid)
+        pid = parent_of(pid)
+    return found
+
+
+def parent_of(pid: int) -> int:
+    fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+    return int(fields[1]) if len(fields) > 1 else 0
 
 
 def command(pid: int) -> str:
@@ -372,7 +494,11 @@ def watch_server(port: int, data_dirs: list[str], is_shut: bool) -> dict[str, An
     pid = server_of(data_dirs)
     if pid is None and not is_shut:
         sys.exit(f"no process that may be looked at listens at {port} here")
-    return {**watch(pid, data_dirs), "elsewhere": [pid, listening(pid)]} if pid is not None else {}
+    if pid is None:
+        return {}
+    seen, places = watch(pid, data_dirs), listening(pid)
+    came_late = bool({f"0.0.0.0:{port}", f"[::]:{port}"} & set(places))  # it was only just starting when it was asked
+    return seen if came_late else {**seen, "elsewhere": [pid, places]}
 
 
 def answer(asked: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from domain.cluster import MetricsEndpoint
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir
+from domain.survey import BrokerLogDir, StartedWith
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,16 @@ class KafkaAdmin(Protocol):
 
     async def view(self, cluster: ClusterRecord) -> KafkaView: ...
 
-    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
-        """Ask who is at this address, and nobody else, for the least that a broker answers. `Transient` where no answer comes
-        in so many seconds, with what it does instead, as a clause."""
+    async def ask_broker(self, cluster: ClusterRecord, broker_id: int, address: str, seconds: float) -> None:
+        """Ask who is at this address, and nobody else, for the least that a broker answers, and whether it is that one.
+        `Transient` where no answer comes in so many seconds, or another broker's (`Obstacle.ANOTHERS`), with what it does
+        instead, as a clause. Who does not let us ask for his settings is taken for whom he should be."""
 
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         """Those of every broker that is alive, with whether the broker has given one up."""
+
+    async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
+        """What each of these brokers runs with of its file. `Permanent` where we may not ask."""
 
     async def offsets(self, cluster: ClusterRecord) -> tuple[PartitionOffsets, ...]:
         """Of every partition, as its leader says. `Transient` while one has none."""

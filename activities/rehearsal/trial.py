@@ -20,6 +20,7 @@ from pathlib import Path
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles, KazooTree
 from activities.epochs import rule_of
+from activities.member_copy import FOLDER, SNAPSHOT, zxid_of
 from activities.present_ensemble import said_of_itself, zxid_in
 from activities.rehearsal import copied_tree
 from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Order
@@ -81,7 +82,7 @@ class Trials:
         self._directory, self._order, self._servers, self._cluster_id = directory, order, servers, cluster_id
         self._ensembles = KazooEnsembles(EnvironmentAndFileSecrets(), START_SECONDS, CALL_SECONDS)
         self.files_end = 0
-        """The last transaction in the copied files: asked before any session of ours adds one."""
+        """The last transaction in the copied files."""
         (directory / "tmp").mkdir(mode=0o700, exist_ok=True)
         (directory / "log4j.properties").write_text(logging_configuration(), encoding="utf-8")
         (directory / "zoo.cfg").write_text(zookeeper_configuration(str(directory / "zookeeper")), encoding="utf-8")
@@ -105,7 +106,7 @@ class Trials:
         """A fresh ZooKeeper on the copied files, and a session of ours."""
         data = self._directory / "zookeeper"
         shutil.rmtree(data, ignore_errors=True)
-        await asyncio.to_thread(linked, self._directory / COPY, data / "version-2")
+        await asyncio.to_thread(linked, self._directory / COPY, data / FOLDER)
         command = (*self._java(self._order.limits.zookeeper_heap_mib, *ZOOKEEPER), ZOOKEEPER_CLASS)
         server = self._start((*command, str(self._directory / "zoo.cfg")), "zookeeper.log")
         try:
@@ -128,7 +129,7 @@ class Trials:
             said = await said_of_itself(self._ensembles, f"{HOST}:{ZOOKEEPER_PORT}")
             zxid = zxid_in(said) if said else None
             if zxid is not None:
-                self.files_end = zxid
+                self.files_end = min(zxid, await asyncio.to_thread(end_of, self._directory / "zookeeper" / FOLDER))
                 return await self._ensembles.connect_to(_at(f"{HOST}:{ZOOKEEPER_PORT}{chroot_of(self._order.connect)}"))
             await asyncio.sleep(POLL_SECONDS)
         raise Transient(f"the throw-away ZooKeeper does not serve within {START_SECONDS:g} s")
@@ -240,6 +241,16 @@ class Trials:
 
     def _start(self, command: tuple[str, ...], output: str) -> Server:
         return self._servers.start(command, self._directory / output, ENVIRONMENT, self._directory)
+
+
+def end_of(folder: Path) -> int:
+    """The last transaction that a server can have loaded: it names the snapshot so that it makes before it serves.
+
+    What `srvr` says is too new once sessions of the copy have expired in it, each by a transaction of its own; this is, where a
+    copied snapshot was torn, and passed over. The older of both holds.
+    """
+    names = (path.name for path in folder.iterdir())
+    return max((zxid_of(name) for name in names if SNAPSHOT.fullmatch(name)), default=0)
 
 
 def _at(address: str) -> ZooKeeperSpec:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from domain.amounts import counted
+from domain.drift.messages import MessageRule
 from domain.drift.records import PARTITION, PRODUCER_IDS, Rule, Severity
 from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
 
@@ -95,6 +96,8 @@ def explanation_of(finding: DriftFinding, check: CheckName) -> Explanation:
     """Of one finding, from its kind, its record and its rule."""
     if finding.finding is FindingKind.TOLERATED:
         return Explanation(f"The policy tolerates it. {finding.tolerated_by}".rstrip(), "Nothing, as long as that holds.")
+    if check is CheckName.MESSAGES and finding.rule in _OF_MESSAGES:
+        return _OF_MESSAGES[finding.rule]
     if finding.finding is FindingKind.UNVERIFIABLE:
         return _unverifiable(finding)
     if finding.rule == DUPLICATE_RULE:
@@ -151,6 +154,42 @@ _BESIDE_THE_DATA = Explanation(
     "Both sides differ in who runs the cluster, not in its data; a restart that has just happened looks like this.",
     f"Wait a minute, and check again. If it stands, make sure that the nodes which are named are well; then {_OVERWRITE}.",
 )
+_OF_MESSAGES: dict[str, Explanation] = {
+    MessageRule.COMPACTED: Explanation(
+        "Of a compacted topic is compared where each partition begins and ends, not its batches: the cleaner rewrites them.",
+        "Nothing.",
+    ),
+    MessageRule.REMOVED: Explanation(
+        "Of so many offsets that the topic had, no more are there: the oldest were removed, by retention or by a client.",
+        "If the topic keeps longer than they were old, ask who has set `retention.ms` or `retention.bytes` for a while, or "
+        "deleted records (kafka-delete-records.sh): the brokers' logs name what was breached when.",
+    ),
+    MessageRule.TOPIC_DELETED: Explanation(
+        "The topic was deleted since it was looked at. The migration deletes none but its canaries.",
+        "Ask who uses it. If nobody has deleted it on purpose, do not finalise.",
+    ),
+    MessageRule.TOPIC_RECREATED: Explanation(
+        "The topic was deleted and made anew under its old name since it was looked at: it has another id.",
+        "Ask who uses it. If nobody has done that on purpose, do not finalise.",
+    ),
+    MessageRule.REPLICA_GONE: Explanation(
+        "This broker had a replica of the partition, and has none any more, as after a reassignment.",
+        "Ask who moves partitions. If nobody has moved this one, see on its disk what became of it before you finalise.",
+    ),
+    MessageRule.GROUP_GONE: Explanation(
+        "What this group had committed is not there any more: it has expired (`offsets.retention.minutes`), or was deleted.",
+        "If the group is still in use, ask who has reset or deleted it before you finalise.",
+    ),
+    MessageRule.COMMITTED: Explanation(
+        "The group's committed offset went back: a client or an administrator has reset it, or commits were lost.",
+        "Ask who uses the group. If nobody has reset it, do not finalise: look for lost records of `__consumer_offsets`.",
+    ),
+    MessageRule.BEYOND_END: Explanation(
+        "The group has committed an offset beyond the end: records were lost, or the commit was made by hand.",
+        "See whether this report names the partition too. If it does not, ask who uses the group before you finalise.",
+    ),
+}
+"""Of what clients and people may do themselves, and of what cannot be compared at all."""
 _OTHERS = {
     CheckName.BEFORE_COPY: Explanation("ZooKeeper had it before Kafka's copy.", "Nothing."),
     CheckName.COPY: Explanation(

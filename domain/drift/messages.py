@@ -3,9 +3,10 @@
 A migration moves no message, so what was acknowledged before must be there afterwards, in the very same batches. Looked at are
 partitions as their leaders see them, each replica's log on its own disk, record batches in it, and what groups committed.
 
-1. A partition's log never ends before the high watermark that it had, and begins no earlier than it began (retention and
-   deletions by clients let it begin later). The same for each replica: it had all that was below both its own end and the
-   high watermark, which is acknowledged; what is beyond may be cut when another leader is elected.
+1. A partition's log never ends before the high watermark that it had, and begins no earlier than it began. Retention and
+   deletions by clients let it begin later: how much of what each topic had is gone so, the report says. The same for each
+   replica: it had all that was below both its own end and the high watermark, which is acknowledged; what is beyond may be cut
+   when another leader is elected.
 2. In the offsets that both looks have read of one replica, there are the same batches: first and last offset, count, size,
    CRC-32C. The leader's epoch is not compared: it lies outside the checksum, for brokers write it. What the checksum covers
    is the same when the checksum is, where that was verified (`checksum`).
@@ -17,6 +18,7 @@ partitions as their leaders see them, each replica's log on its own disk, record
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,7 +28,7 @@ from domain.drift.records import Field, FieldType, Kind, Rule, Severity
 from domain.drift.report import DriftFinding, FindingKind
 from domain.offsets import GroupOffset, PartitionOffsets
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Rises whenever messages are compared another way."""
 
 
@@ -46,6 +48,7 @@ class MessageRule(StrEnum):
     BEYOND_END = "committed-beyond-end"
     GROUP_GONE = "group-gone"
     COMPACTED = "compacted"
+    REMOVED = "removed"
     NOT_WALKED = "not-walked"
     NOT_VERIFIED = "not-verified"
     OFFSETS_ONLY = "offsets-only"
@@ -65,6 +68,7 @@ SEVERITY: dict[MessageRule, Severity] = {
     MessageRule.BEYOND_END: Severity.BLOCK,
     MessageRule.GROUP_GONE: Severity.WARN,
     MessageRule.COMPACTED: Severity.INFO,
+    MessageRule.REMOVED: Severity.INFO,
     MessageRule.NOT_WALKED: Severity.INFO,
     MessageRule.NOT_VERIFIED: Severity.INFO,
     MessageRule.OFFSETS_ONLY: Severity.INFO,
@@ -187,7 +191,13 @@ def rules_fingerprint() -> str:
 def judge(before: Sight, after: Sight) -> Judged:
     """Rules 1 and 3 to 6."""
     pair = _Pair.of(before, after)
-    findings: list[DriftFinding] = [*_topics(pair), *_partitions(pair), *_brokers(before, after), *_groups(pair)]
+    findings: list[DriftFinding] = [
+        *_topics(pair),
+        *_removed(pair),
+        *_partitions(pair),
+        *_brokers(before, after),
+        *_groups(pair),
+    ]
     spans: list[Span] = []
     logs = {_key(log): log for log in after.replicas}
     for log in before.replicas:
@@ -268,6 +278,18 @@ def _topics(pair: _Pair) -> Iterator[DriftFinding]:
         yield _finding(PARTITION_LOG, rule, topic, kind, "" if is_gone else "topic_id", values)
     for topic in sorted(pair.compacted & ids.keys() - pair.settled.keys()):
         yield _finding(PARTITION_LOG, MessageRule.COMPACTED, topic, FindingKind.UNVERIFIABLE, "batches")
+
+
+def _removed(pair: _Pair) -> Iterator[DriftFinding]:
+    """By topic how many offsets there were, and how many of them still are, where some went from the beginning."""
+    had, has = Counter[str](), Counter[str]()
+    for key, one in pair.before.items():
+        if key in pair.after and not pair.is_settled(key.topic) and key.topic not in pair.compacted:
+            had[key.topic] += one.end - one.start
+            has[key.topic] += max(one.end - max(one.start, pair.after[key].start), 0)
+    for topic in sorted(topic for topic, number in had.items() if has[topic] < number):
+        values = (had[topic], has[topic])
+        yield _finding(PARTITION_LOG, MessageRule.REMOVED, topic, FindingKind.UNVERIFIABLE, "start", values)
 
 
 def _partitions(pair: _Pair) -> Iterator[DriftFinding]:

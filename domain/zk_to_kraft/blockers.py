@@ -4,10 +4,12 @@ One entry for a cause: what a dead broker makes lag, go unregistered or wait is 
 no search explains is told in the wait's own words, so that no wait is ever without an entry.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
+from domain.machine_notes import ZOOKEEPER
 from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
@@ -128,9 +130,27 @@ def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
     about = some(list(wait.objects)) or EXPECTED[wait.reason][0]
     what, expected = EXPECTED[wait.reason]
     observed = (wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what))[:1000]
+    fix = WAIT_MEANS[wait.reason]
     if wait.reason in OF_NODES:
         observed += complaints(looked, *looked.hints.logs)
-    return [cause(looked, wait.reason, about, observed=observed, expected=expected, fix=WAIT_MEANS[wait.reason])]
+    if wait.reason is WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(looked)):
+        observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
+        fix = TAKE_BACK
+    return [cause(looked, wait.reason, about, observed=observed, expected=expected, fix=fix)]
+
+
+def _raised_for_all(looked: Looked) -> list[str]:
+    """What has changed of the brokers' own min.insync.replicas, as far as somebody has done that while the migration ran."""
+    changes = looked.hints.changes.get(ZOOKEEPER)
+    return [line for line in (changes.changes if changes is not None else ()) if OF_ALL_TOPICS.match(line)]
+
+
+OF_ALL_TOPICS = re.compile(r"min\.insync\.replicas in /config/brokers/")
+TAKE_BACK = (
+    "Take it back where it was set: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
+    "--delete-config min.insync.replicas, or set what it was (--add-config). As many as a partition has replicas leaves none "
+    "to spare: it takes no acks=all write while any broker that has it restarts. The topics are not to be changed."
+)
 
 
 def _unproven(looked: Looked, explained: Collection[WaitReason]) -> Iterator[Cause]:

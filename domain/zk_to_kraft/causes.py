@@ -1,6 +1,6 @@
 """What every search for causes gets, and what it gives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -17,6 +17,9 @@ from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.start_place import StartPlace
 from domain.vital_signs import PortHolder, VitalSigns
+from domain.zk_to_kraft.connection_limits import ConnectionLimit, limits_in
+from domain.zk_to_kraft.log_lines import said_by_new
+from domain.zk_to_kraft.log_times import CLOCKS
 from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.said import complaint_in, trouble_with
@@ -96,19 +99,22 @@ class Hints:
 
     `logs`: by node id, the last lines of its output; `outputs`: by its name, the same with where they go. `servers`: by
     `host:port`; `server_logs`: their last lines, as far as somebody has said where they are; `server_files`: of these.
-    `trees`: of members that do not agree, at one zxid. `assigned`: by broker id that is not registered, the
-    partitions that it is assigned to. `strays`: configs that ZooKeeper cannot hold.
+    `trees`: of members that do not agree, at one zxid; `torn`: of all, where they are two ensembles. `assigned`: by broker id
+    that is not registered, the partitions that it is assigned to. `strays`: configs and ACLs that ZooKeeper cannot hold.
     `unreadable`: znodes that the copy could not read.
     `unresolved`: names that the machine of keeperless-activities does not resolve, and why; `numbers`: of the others.
-    `throttles`: znodes of brokers whose replication is throttled. `shut`: listeners of Kafka, as `host:port`, that accept
-    no connection from us. `unheard`: by broker id the addresses that it gives to others and that accept no connection from
-    us, while another broker's listener of that name does. `set_dynamically`: by broker id the addresses that somebody has
-    set in ZooKeeper in place of those in its file. `asked`: by broker id, where Kafka as a whole gives no answer.
+    `throttles`: znodes of brokers whose replication is throttled; `limits`: what is set of connections; both where Kafka is
+    silent or replicas lag. `shut`: listeners of Kafka, as `host:port`, that accept no connection from us. `unheard`: by broker
+    id the addresses that it gives to others and that accept no connection from us, while another broker's listener of that name
+    does; `partly`: those that accept some of the connections that were begun at once, and how many of how many.
+    `set_dynamically`: by broker id the addresses that somebody has set in ZooKeeper in place of those in its file.
+    `asked`: by broker id, where Kafka as a whole gives no answer.
     `forgotten`: topics that brokers serve and ZooKeeper has not got.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
     `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
     that are started from there;
+    `begun`: nodes that did not run, and did once their output was read;
     `holders`: by name, of who could not bind its ports, who has them;
     `own_signs`: the same of keeperless-activities, where something did not answer it. `changes`: by what a cause is about,
     what is different on its machine since it was noted. `threads`: by name of a node that starts, ends or is silent for long,
@@ -121,6 +127,7 @@ class Hints:
     server_logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     server_files: Mapping[str, MemberFiles] = field(default_factory=dict)
     trees: Trees = field(default_factory=dict)
+    torn: Trees = field(default_factory=dict)
     assigned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     strays: tuple[Suspect, ...] = ()
     unreadable: tuple[Suspect, ...] = ()
@@ -128,9 +135,11 @@ class Hints:
     unresolved: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    partly: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     asked: Mapping[int, Asked] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()
+    limits: tuple[ConnectionLimit, ...] = ()
     forgotten: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unwritten: Unwritten | None = None
@@ -138,6 +147,7 @@ class Hints:
     busiest: tuple[str, ...] = ()
     signs: Mapping[str, VitalSigns] = field(default_factory=dict)
     places: Mapping[str, StartPlace] = field(default_factory=dict)
+    begun: frozenset[int] = frozenset()
     holders: Mapping[str, tuple[PortHolder, ...]] = field(default_factory=dict)
     own_signs: VitalSigns | None = None
     changes: Mapping[str, MachineChanges] = field(default_factory=dict)
@@ -148,6 +158,10 @@ class Hints:
 SLOW = timedelta(seconds=8)
 """From which on it is told of a node in our hands what it lacks, or that it runs still. Most have stopped, or serve, by then; a
 large broker may take minutes, and who asks is told what it is waited for."""
+
+
+STOPPED_BY = timedelta(seconds=30)
+"""From the beginning of a step, which looks first, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +197,36 @@ class Looked:
         disk = self.observation.node(node_id).disk
         return disk.file.properties if disk is not None and disk.file is not None else {}
 
+    @property
+    def tight_limits(self) -> list[ConnectionLimit]:
+        """Of connections: those that are set in ZooKeeper, and of files those that nobody has overridden there."""
+        limits = self.hints.limits
+        files = {broker.properties_file: self.properties(broker.id) for broker in self.spec.brokers}
+        written = [limit for path, config in files.items() for limit in limits_in(path, config)]
+        overridden = {limit.key for limit in limits}
+        return [limit for limit in (*limits, *(one for one in written if one.key not in overridden)) if limit.is_tight]
+
     def ids(self, role: Role, modes: frozenset[Mode]) -> frozenset[int]:
         return frozenset(n.id for n in self.situation.nodes if n.mode in modes and self.spec.role(n.id) is role)
 
     @property
     def excused(self) -> frozenset[str]:
         """Nodes in our hands that have their time still, or are to end: what they lack is what the step is there for."""
-        return self.in_hand - {self.name(view.id) for view in self.observation.nodes if self._is_overdue(view)}
+        return self.kept - {self.name(view.id) for view in self.observation.nodes if self._is_overdue(view)}
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Nodes in our hands but for those whose process the step has started, and which has ended: as nobody's are they told
+        of, at once, and not only when the step gives them up."""
+        return self.in_hand - {self.name(view.id) for view in self.observation.nodes if self._has_fallen(view)}
+
+    def _has_fallen(self, view: NodeView) -> bool:
+        mark, process, since = view.mark, view.process, self.step_since
+        if mark is None or mark.is_proven or process is None or process.is_running or process.last_identity is None:
+            return False
+        is_another = process.last_identity.partition("@")[0] != (mark.before_identity or "").partition("@")[0]
+        is_of_step = since is not None and process.started_at is not None and process.started_at >= since - CLOCKS
+        return is_another and is_of_step
 
     def unproven(self) -> list[NodeView]:
         """Nodes in our hands that run as a step of ours has started them, longer than most need to be well."""
@@ -199,6 +236,12 @@ class Looked:
     def is_ending(self, view: NodeView) -> bool:
         """Of a node in our hands: whether its process is to end, or was told to, since longer ago than most take for that."""
         return _is_to_end(view) and not _is_unwritten(view) and self._is_over(self.step_since)
+
+    def may_be_ending(self, view: NodeView) -> bool:
+        """Whether a step of ours has it, has not restarted it, and may have told it to stop since its process was looked at."""
+        begun, now = self.step_since, self.observation.ended_at
+        is_ours = self.name(view.id) in self.in_hand and not _is_restarted(view)
+        return is_ours and begun is not None and not is_over(begun, now, STOPPED_BY)
 
     def _is_overdue(self, view: NodeView) -> bool:
         """By when its new process was started; of one that the step has not touched yet, by when the step began."""
@@ -273,10 +316,12 @@ MOST_COMPLAINTS = 2
 
 @dataclass(frozen=True)
 class Cause:
-    """One entry, and the waits that need none of their own because of it."""
+    """One entry, and the waits that need none of their own because of it. `is_proved`: its own fix is the cure; what may
+    hamper whom it is about besides comes after it."""
 
     blocker: Blocker
     explains: frozenset[WaitReason] = frozenset()
+    is_proved: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -292,11 +337,21 @@ def cause(
     expected: str,
     fix: str,
     since: datetime | None = None,
+    is_proved: bool = False,
 ) -> Cause:
     """`code` is a wait's reason or another stable one; a reason explains itself."""
     reasons = frozenset({*explains, *([WaitReason(code)] if code in set(WaitReason) else [])})
     begun = since if since is not None else looked.since(code, about, reasons)
-    return Cause(blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun), reasons)
+    return Cause(blocker(code, about, observed=observed, expected=expected, fix=fix, since=begun), reasons, is_proved)
+
+
+def said_since_started(looked: Looked, view: NodeView) -> Sequence[str] | None:
+    """What its last process has printed below the lines of the one before it, as far as that is to be told."""
+    started_at = view.process.started_at if view.process is not None else None
+    if started_at is None:
+        return None
+    now = looked.observation.ended_at
+    return said_by_new(looked.hints.logs.get(view.id, ()), now - started_at, now)
 
 
 def complaints(looked: Looked, *node_ids: int) -> str:
@@ -305,9 +360,15 @@ def complaints(looked: Looked, *node_ids: int) -> str:
     It may have nothing to do with it; a person sees that at once, and is spared the search where it has.
     """
     known = {node.id for node in looked.spec.nodes}
-    told = {i: complaint_in(looked.hints.logs.get(i, ())) for i in node_ids if i in known}
+    told = {i: complaint_in(_of_its_process(looked, i)) for i in node_ids if i in known}
     quotes = [f". The last complaint in the log of {looked.name(i)}: {quote}" for i, quote in told.items() if quote]
     return "".join(quotes[:MOST_COMPLAINTS])
+
+
+def _of_its_process(looked: Looked, node_id: int) -> Sequence[str]:
+    """Of one that has printed nothing yet the last lines are those of the process before it."""
+    new = said_since_started(looked, looked.observation.node(node_id))
+    return new if new is not None else looked.hints.logs.get(node_id, ())
 
 
 def leaders_word(looked: Looked, broker_id: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from domain.decisions import WaitReason
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints
+from domain.zk_to_kraft.failed_elections import FEATURE, MEND_FEATURE, MEND_OTHER, unread_znode
 from domain.zk_to_kraft.situation import QuorumState
 
 OF_ZOOKEEPER = frozenset({QuorumState.ABSENT, QuorumState.PRE_MIGRATION, QuorumState.UNKNOWN})
@@ -18,13 +19,7 @@ def claim_causes(looked: Looked) -> Iterator[Cause]:
         return
     znode, brokers = zookeeper.controller, [b.id for b in looked.spec.brokers]
     if znode is None and zookeeper.broker_ids and not looked.in_hand:
-        yield _of(
-            looked,
-            observed="it does not exist: no broker is the controller, though brokers are registered"
-            + complaints(looked, *brokers),
-            fix="One is elected within seconds. If it lasts, no broker can create it: look at the ACL of / in ZooKeeper "
-            "(getAcl /), and at the brokers' logs for `Error while electing or becoming controller`.",
-        )
+        yield _unreadable(looked, brokers) or _nobody(looked, brokers)
     elif znode is not None and not znode.is_ephemeral and znode.kraft_epoch in {None, NO_CLAIM}:
         yield _of(
             looked,
@@ -41,6 +36,28 @@ def claim_causes(looked: Looked) -> Iterator[Cause]:
             fix="`stat /controller` says by ephemeralOwner which session holds it, `cons` and `dump` at the members whose "
             "that is: end who is no broker of this cluster. Then delete /controller: the brokers elect a controller at once.",
         )
+
+
+def _unreadable(looked: Looked, brokers: list[int]) -> Cause | None:
+    told = {name: path for i in brokers if (path := unread_znode(looked.hints.logs.get(i, ()))) for name in [looked.name(i)]}
+    if not told:
+        return None
+    who, path = next(iter(told.items()))
+    return _of(
+        looked,
+        observed=f"it does not exist: brokers are elected, and fail before they are the controller, because {path} is not as "
+        f"Kafka writes it (trace below `Error while electing or becoming controller` in the log of {who})",
+        fix=MEND_FEATURE if path == FEATURE else MEND_OTHER,
+    )
+
+
+def _nobody(looked: Looked, brokers: list[int]) -> Cause:
+    return _of(
+        looked,
+        observed="it does not exist: no broker is the controller, though brokers are registered" + complaints(looked, *brokers),
+        fix="One is elected within seconds. If it lasts, no broker can create it: look at the ACL of / in ZooKeeper "
+        "(getAcl /), and at the brokers' logs for `Error while electing or becoming controller`.",
+    )
 
 
 def _of(looked: Looked, *, observed: str, fix: str) -> Cause:

@@ -212,7 +212,8 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     if (stormy := _epochs_lately(looked)) >= MANY_EPOCHS:
         yield _elections(looked, stormy)
     are_all_there = len(provisioned) == len(looked.spec.controllers)
-    if are_all_there and quorum_leader(looked.observation, looked.spec) is None and not is_explained and not is_ours:
+    is_leaderless = quorum_leader(looked.observation, looked.spec) is None and not _is_leader_silent(looked)
+    if are_all_there and is_leaderless and not is_explained and not is_ours:
         yield cause(
             looked,
             WaitReason.CONTROLLERS_NOT_READY,
@@ -229,6 +230,12 @@ def quorum_causes(looked: Looked) -> Iterator[Cause]:
     are_ours_well = not looked.absent_brokers | looked.left_behind
     if situation.registration is Registration.DIFFERS and are_ours_well and not unknown:
         yield from _registrations(looked)
+
+
+def _is_leader_silent(looked: Looked) -> bool:
+    """Whether the one that others follow has not answered: then it is known what is the matter, and nobody is missing."""
+    followed = {view.metrics.raft_leader for view in looked.observation.nodes if view.metrics is not None}
+    return not followed.isdisjoint(looked.ids(Role.CONTROLLER, UNKNOWN_MODES))
 
 
 LATELY, MANY_EPOCHS = timedelta(seconds=60), 5
@@ -290,7 +297,7 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
                 WaitReason.CONTROLLERS_NOT_READY,
                 name,
                 WaitReason.QUORUM_TOO_THIN,
-                observed=f"it runs, and nobody accepts a connection at {address} within a second: it may follow, and can "
+                observed=f"it runs, and nobody accepts a connection at {address} within two seconds: it may follow, and can "
                 "neither vote nor lead",
                 expected="brokers, the other controllers and keeperless-activities reach every controller",
                 fix=f"Open {address} for them: a firewall, or the listener's address. Restart no other controller "

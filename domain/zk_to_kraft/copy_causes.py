@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
-from domain.zk_to_kraft.failed_writes import in_words, is_of_a_change, mended
+from domain.zk_to_kraft.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
 from domain.zk_to_kraft.log_lines import Found, found_in
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.running_lines import (
@@ -243,6 +243,18 @@ TOO_LARGE = (
 )
 
 
+LOOK_AGAIN = (
+    "Changes come all the time, and this may be a moment's: look again, and find who makes them (a job that makes topics and "
+    "deletes them, say). Only where it stays as far behind: "
+)
+
+
+LOOK_LONGER = (
+    "Look again first: whether changes come all the time could not be looked up, and where they do, this may be a moment's. "
+    "Only where it stays as far behind: "
+)
+
+
 def _lacking(unwritten: Unwritten) -> str:
     of = f" ({some(unwritten.configured)})" if unwritten.configured else ""
     lacks = f". ZooKeeper lacks {', '.join(unwritten.changes) or 'no change'}{of}"
@@ -255,7 +267,9 @@ def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flo
     if quotes:
         return f"{mended(looked, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
     if is_dead:
-        return f"{CHECK_OP_FAILED.fix}{before_a_failover(looked)}"
+        unwritten = looked.hints.unwritten
+        first = LOOK_LONGER if unwritten is None else LOOK_AGAIN if unwritten.more else ""
+        return f"{first}{CHECK_OP_FAILED.fix}{before_a_failover(looked)}"
     return STOP_CHANGING if is_flooded else CATCHING_UP
 
 
@@ -264,7 +278,7 @@ def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
     (KRaftMigrationDriver.MetadataChangeEvent)."""
     for found in found_in(looked.hints.logs.get(leader_id, ()), (WRITE_REFUSED, WRITE_FAILED)):
         is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
-        if found.told is WRITE_FAILED and not is_lost:
+        if found.told is WRITE_FAILED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
             continue
         lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is WRITE_FAILED else ""
         if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):

@@ -20,7 +20,7 @@ from domain.zk_to_kraft.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTI
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.refusals import refusals_in
-from domain.zk_to_kraft.running_lines import PEER_UNREACHABLE
+from domain.zk_to_kraft.running_lines import PEER_CUT, PEER_UNREACHABLE, who_asked
 from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 from domain.zk_to_kraft.unconnected import of_the_dead, unconnected_in
@@ -201,14 +201,15 @@ def death_in(lines: Sequence[str]) -> Found | None:
         return replace(deaths[-1], quote=_joined([*vague.values()]))
     alike = takewhile(lambda found: found.told is exact[-1].told, reversed(exact))
     last = max(alike, key=lambda found: len(found.quote))
-    return replace(last, quote=_joined([*vague.values(), last.quote]))
+    asked = who_asked(last, of_this_process(lines))
+    return asked if asked is not last else replace(last, quote=_joined([*vague.values(), last.quote]))
 
 
 def _lived_on_with(lines: Sequence[str], end: Sequence[Said], *, is_refused: bool) -> list[Found]:
     """What it was told, and what kept it from its peers, until it gave up."""
     answers = refusals_in(lines)[:1] if is_refused else ()
     cut_off = unconnected_in(end)
-    is_told = any(found.told is not PEER_UNREACHABLE for found in answers)
+    is_told = any(found.told not in {PEER_CUT, PEER_UNREACHABLE} for found in answers)
     return list(answers) if is_told or cut_off is None else [of_the_dead(cut_off)]
 
 

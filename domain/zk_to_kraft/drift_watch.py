@@ -21,8 +21,10 @@ from domain.zk_to_kraft.situation import QuorumState
 
 GF14 = "GF14"
 EDITED = (
-    "Nothing waits for it, and the edit is kept on the way forward; a way back loses it (see the rollback's preview). Take it "
-    "back, or stop the configuration management that makes it."
+    "It is kept on the way forward, where a broker's next restart waits until it is taken back, or in force (PF44); a way back "
+    "loses it (see the rollback's preview). "
+    "Where the node was restarted since, it is in force, and may be why other entries are there: look at it first. "
+    "Take it back, or stop the configuration management that makes it."
 )
 NOT_ITS_OWN = (
     "It is another node's file: put its own back, as this migration left it (`changes` of the node's last step-done event), "

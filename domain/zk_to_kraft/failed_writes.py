@@ -5,8 +5,11 @@ Kafka 3.9 writes states of partitions and topics in batches, and of a batch that
 brokers in migration mode told of that change: that comes after the write.
 """
 
+from collections.abc import Collection, Iterable, Sequence
+
+from domain.observation import Suspect
 from domain.zk_to_kraft.causes import Looked
-from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.log_lines import Found, all_lasting, found_in
 from domain.zk_to_kraft.member_trees import are_alike
 from domain.zk_to_kraft.running_lines import CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED
 from domain.zk_to_kraft.said import with_thrown
@@ -34,7 +37,7 @@ def is_of_a_change(found: Found) -> bool:
 def in_words(found: Found) -> str:
     """With what was thrown there; where Kafka has left that out, with what it is about."""
     words = with_thrown(found)
-    if not _is_without_error(found):
+    if not is_without_error(found):
         return words
     where = f" (up to offset {found.named[0]} of the quorum's log)" if found.named else ""
     return f"{words}{where}, and not which: of a batch, as of topics and states of partitions, Kafka leaves that out"
@@ -45,7 +48,7 @@ def mended(looked: Looked, found: Found) -> str:
     if found.told is not WRITE_FAILED:
         return f"{found.told.fix}{last}"
     first = "" if are_alike(looked.hints.trees) else MEND_THE_TREE
-    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if _is_without_error(found) else ''}"
+    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if is_without_error(found) else ''}"
 
 
 def lost_by(looked: Looked) -> tuple[str, Found] | None:
@@ -59,5 +62,29 @@ def lost_by(looked: Looked) -> tuple[str, Found] | None:
     return (looked.name(leader.id), failed[0]) if failed else None
 
 
-def _is_without_error(found: Found) -> bool:
+def refused_in(lines: Sequence[str], strays: Collection[int]) -> Found | None:
+    """What a controller has said of a change that ZooKeeper did not take, since it leads: the first that is not of what it
+    cannot hold. `strays`: offsets of that in the quorum's log."""
+    failed = (found for found in all_lasting(lines, (WRITE_REFUSED, WRITE_FAILED)) if is_of_a_change(found))
+    return next((found for found in failed if not is_of_a_stray(found, strays)), None)
+
+
+def offsets_of(strays: Iterable[Suspect]) -> list[int]:
+    """Of what ZooKeeper cannot hold, where its being written has failed."""
+    return [stray.offset for stray in strays if stray.is_lost_change]
+
+
+TOLD_TOGETHER = 100
+"""Records of the quorum's log: those that have come since the last event are one."""
+
+
+def is_of_a_stray(found: Found, strays: Collection[int]) -> bool:
+    """Whether that event had the record of something that ZooKeeper cannot hold: of it Kafka logs no error, and it is told."""
+    if not found.named or not is_without_error(found):
+        return False
+    last = int(found.named[0])
+    return any(0 <= last - offset < TOLD_TOGETHER for offset in strays)
+
+
+def is_without_error(found: Found) -> bool:
     return found.told is WRITE_FAILED and is_of_a_change(found) and with_thrown(found) == found.quote

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, lately, of_this_process
+from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, lately, of_this_process, that_count
 from domain.zk_to_kraft.refusals import exactly
 from domain.zk_to_kraft.running_lines import (
     BROKER_UNREACHED,
@@ -23,6 +23,8 @@ from domain.zk_to_kraft.running_lines import (
     ISR_REFUSED,
     LOG_DIR_FAILED,
     LOGIN_FAILED,
+    NO_LISTENER,
+    PEER_CUT,
     PEER_SILENT,
     PEER_UNREACHABLE,
     STATE_REWRITTEN,
@@ -36,12 +38,14 @@ WHY_STOPPED = re.compile(
     r"Partition (\S{1,260}-\d+) has an older epoch \(\d+\) than the current leader"
 )
 ADDED = re.compile(r"Added fetcher to broker \d+ for partitions ")
-FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(\d+), fetcherId=\d+\]")
+FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(-1|\d+), fetcherId=\d+\]")
+NO_NODE = -1
+"""Whom a fetcher asks whose leader has no listener of the name by which it would ask him (Node.noNode)."""
 CONNECTED = re.compile(r"connected to \S{1,200} \(id: (\d+) rack: [^)]{0,60}\) for sending state change requests")
 """What a controller says to end BROKER_UNREACHED (RequestSendThread)."""
 TELLS_CONTROLLER = "name=alter-partition"
 """In the lines of the channel by which a leader tells the controller who is in sync (AlterPartitionManager)."""
-UNREACHED = (TLS_FAILED, LOGIN_FAILED, PEER_UNREACHABLE, PEER_SILENT)
+UNREACHED = (NO_LISTENER, TLS_FAILED, LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, PEER_SILENT)
 EXCEPTION = re.compile(r"^(?:[a-z]\w*\.)+([A-Z][\w$]{0,80}(?:: .{0,160})?)")
 """The line below an error. What Kafka says in those of replication are partitions, offsets and paths."""
 
@@ -99,7 +103,7 @@ def _fetchers_from(leaders: Collection[int]) -> Callable[[str], bool]:
 
     def says(line: str) -> bool:
         match = FETCHER.search(line)
-        return match is not None and (not leaders or int(match[1]) in leaders)
+        return match is not None and (not leaders or int(match[1]) in {NO_NODE, *leaders})
 
     return says
 
@@ -109,8 +113,8 @@ def _last_of(
 ) -> Found | None:
     """Of the first kind that there is the last line, of those that name one of these, and that who is asked for `says`."""
     for kind in kinds:
-        told = (found for found in all_found(lines, (kind,)) if says(found.block[0]))
-        hits = [found for found in told if names is None or set(names).intersection(found.named)]
+        told = [found for found in all_found(lines, (kind,)) if says(found.block[0])]
+        hits = [found for found in that_count(told) if names is None or set(names).intersection(found.named)]
         if hits:
             return hits[-1]
     return None

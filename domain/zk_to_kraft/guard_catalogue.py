@@ -40,9 +40,9 @@ CATALOGUE: tuple[Guard, ...] = (
         "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
-        "Kafka's jars are in `kafka_home`, its file is its own, `/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has "
-        "every topic that brokers serve. And whether the other brokers get on: one whose disk hangs is in sync for "
-        "`replica.lag.time.max.ms` still, and its kernel knows at once.",
+        "Kafka's jars are in `kafka_home`, its file is its own, and what the process runs with (PF44), `/cluster/id` in "
+        "ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve. And whether the other brokers get on: "
+        "one whose disk hangs is in sync for `replica.lag.time.max.ms` still, and its kernel knows at once.",
         (
             f"{GUARDS}:not_serving",
             f"{GUARDS}:disagreements",
@@ -50,6 +50,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_roll_broker",
             f"{ASSESSING}:why_not_this_step",
             "activities.startable:why_not_startable",
+            "activities.unapplied:why_not_in_force",
             "activities.remaining_brokers:why_others_stand_still",
         ),
         (
@@ -149,7 +150,9 @@ CATALOGUE: tuple[Guard, ...] = (
         "ZooKeeper is healthy until finalize",
         "Without an answer from ZooKeeper nothing is done until the log says that the migration is final. Who asks for "
         "blockers has every server of the ensemble asked by itself, so that a lost member shows before its quorum does. A "
-        "member that is standalone, with a tree of its own, is not believed. Members that have applied the same transactions, "
+        "member that is standalone, with a tree of its own, is not believed. With every look each is asked whom it follows: "
+        "where two lead, or one follows somebody else, two ensembles answer, and what either has is unknown, also on the way "
+        "back. Members that have applied the same transactions, "
         "and have not as many znodes, are told, and no node is restarted on the way forward while there are any: no comparison "
         "sees it, for it reads through one session.",
         (
@@ -158,6 +161,7 @@ CATALOGUE: tuple[Guard, ...] = (
             "activities.adapters.four_letter_words:FourLetterWords.serving",
             "activities.member_trees:differing_trees",
             "activities.member_trees:why_trees_differ",
+            "activities.member_trees:ensure_not_torn",
             "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
@@ -217,8 +221,8 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_changed_files",
         ),
         ("GF14", WaitReason.FILE_CHANGED, WaitReason.CONTROLLER_LOST_ITS_FLAG),
-        "Dynamic configuration and the finalized `metadata.version` are not watched. A version is known where Jolokia tells "
-        "it, or by the name of Kafka's jar.",
+        "Dynamic configuration is not watched. Kafka itself refuses to change `metadata.version` during a migration. A version "
+        "is known where Jolokia tells it, or by the name of Kafka's jar.",
     ),
     Guard(
         "GF15",

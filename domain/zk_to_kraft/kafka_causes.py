@@ -1,21 +1,27 @@
 """Why Kafka does not answer as a whole: an address where nobody listens, a refusal, brokers that disagree or are not listed."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observed import Unanswered
+from domain.vital_signs import NEARER
 from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours, lacking_cause, unresolved_cause
-from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, leaders_word, some, strangers
+from domain.zk_to_kraft.causes import MAX_NAMED, Asked, Cause, Looked, Serving, cause, complaints, leaders_word, some, strangers
+from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.proxy_headers import PROXY_HEADER, of_proxy_header
 from domain.zk_to_kraft.running_lines import TOO_MANY_CONNECTIONS
 from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
+from domain.zk_to_kraft.slow_links import WIDEN, queues_of
 from domain.zk_to_kraft.sparing import restart_of
 
 NO_ANSWER = Unanswered(what="kafka", why="no answer")
 ADVERTISED = "advertised.listeners"
+CLOSES = "closes our connection"
+"""Of who accepts one: what a broker does that holds connections back."""
 
 LATE = (
     "Every bootstrap server accepts connections. Where no answer comes in time: security.protocol in client_properties that is "
@@ -23,6 +29,13 @@ LATE = (
     "has no thread left for requests (RequestHandlerAvgIdlePercent, pauses of its garbage collector, its disk). Where "
     "connections are closed: max.connections and max.connections.per.ip, in the brokers' files and in /config/brokers. Where "
     "the answer is an error of the broker's own: its log has it whole, for instance a znode that it may not read (NoAuth)."
+)
+SHARED_OUT = (
+    "Something on the way shares connections out by their ports, and one of its parts passes nothing: a link of a bond or port "
+    "channel (LAG) that is still in the bundle, one of several equal routes (ECMP), a node of a balancer or a firewall. Take "
+    "that out (`cat /proc/net/bonding/*`, counters of the switch's ports; `nc -zv -p PORT` with one port after another shows "
+    "which are hit). Or something lets only so many new connections through: a firewall's limit of SYN packets, a queue of "
+    "connections that is full (`ss -ltn` there: Recv-Q above Send-Q). A restart of the broker helps in none of these."
 )
 REFUSED = (
     "Correct user, password, certificates or protocol there; they are read anew with every look. Where the login is right, let "
@@ -33,14 +46,18 @@ REFUSED = (
 def kafka_causes(looked: Looked) -> Iterator[Cause]:
     """What keeps brokers from being asked, replicas that lag, and brokers that nobody lists, but for what a node that is not
     there explains."""
+    partly = {i: found for i, found in looked.hints.partly.items() if i not in looked.absent_brokers | looked.left_behind}
     unheard = _unheard(looked)
-    for broker_id, addresses in unheard.items():
-        yield _of_addresses(looked, broker_id, addresses)
+    yield from (_of_some_connections(looked, i, found, unheard.get(i, ())) for i, found in partly.items())
+    yield from (_of_addresses(looked, i, addresses) for i, addresses in unheard.items() if i not in partly)
+    misled = {i: found for i, found in looked.hints.asked.items() if found.obstacle is Obstacle.ANOTHERS}
+    yield from (_of_another(looked, i, found) for i, found in misled.items())
+    unreached = frozenset({*partly, *unheard, *misled})
     if looked.observation.kafka is None:
-        yield from _silent(looked, unheard)
+        yield from _silent(looked, unreached)
         return
     yield from _unlisted(looked)
-    yield from lag_causes(looked, frozenset(unheard))
+    yield from lag_causes(looked, unreached, misled)
     if not looked.absent_brokers:
         yield from leaderless_causes(looked)
 
@@ -54,20 +71,78 @@ def _unheard(looked: Looked) -> dict[int, tuple[str, ...]]:
     return {i: addresses for i, addresses in found.items() if i not in looked.absent_brokers | looked.left_behind}
 
 
+def _of_another(looked: Looked, broker_id: int, asked: Asked) -> Cause:
+    name = looked.broker_name(broker_id)
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        WaitReason.BROKERS_NOT_REGISTERED,
+        observed=f"at its address {asked.address} {asked.why}: what is sent to {name} there never arrives, its leaderships and "
+        "its followers' requests among it",
+        expected=f"{name} itself answers at the address that others are told",
+        fix=f"Correct what leads there: the target of a load balancer, a proxy or a forwarded port, a record of the name "
+        f"service, an address that has been given away, or {ADVERTISED} of {name}. Restart no broker: each is well, and it "
+        "takes replicas out of sync that are left.",
+        is_proved=True,
+    )
+
+
+def _of_some_connections(
+    looked: Looked, broker_id: int, found: Mapping[str, tuple[int, int]], unheard: tuple[str, ...]
+) -> Cause:
+    shut = [address for address in unheard if address not in found]
+    none = f". At {some(shut)} none gets through" if shut else ""
+    told = [f"of {of} connections that were begun to {at} at once {through} got through" for at, (through, of) in found.items()]
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        looked.broker_name(broker_id),
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"its process serves, and {some(told)}; the others were refused, or not answered within two seconds{none}",
+        expected="every connection gets through, whatever port it comes from",
+        fix=SHARED_OUT,
+    )
+
+
 def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) -> Cause:
     name, given = looked.broker_name(broker_id), some(addresses)
     is_set = bool(set(addresses).intersection(looked.hints.set_dynamically.get(broker_id, ())))
     whence = f", which is set dynamically: {ADVERTISED} in /config/brokers/{broker_id}" if is_set else ""
+    queues = queues_of(looked, broker_id)
+    if (seconds := _farthest(looked, addresses)) is not None:
+        return cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            name,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            observed=f"its process serves, and at {given}{whence} nobody is accepted within two seconds: the way there and "
+            f"back takes {seconds:.1f} s, by TCP's own clock in connections that are open",
+            expected="answers within milliseconds between the machines of a cluster",
+            fix=NEARER,
+            is_proved=True,
+        )
+    full = (
+        f". What it sends to {some(queues)} waits in its machine's queues all the time: its link may be full" if queues else ""
+    )
     return cause(
         looked,
         WaitReason.PART_UNKNOWN,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
-        "within a second",
+        f"within two seconds{full}",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
-        fix=_unset(looked, broker_id) if is_set else _corrected(looked, broker_id, given),
+        fix=WIDEN if queues else _unset(looked, broker_id) if is_set else _corrected(looked, broker_id, given),
     )
+
+
+def _farthest(looked: Looked, addresses: Collection[str]) -> float | None:
+    """How long the way to one of them takes, for any process that was watched."""
+    own = looked.hints.own_signs
+    told = [*looked.hints.signs.values(), *([own] if own is not None else [])]
+    return max((seconds for signs in told for where, seconds in signs.far if where in addresses), default=None)
 
 
 def _corrected(looked: Looked, broker_id: int, given: str) -> str:
@@ -107,7 +182,7 @@ def _unset(looked: Looked, broker_id: int) -> str:
     )
 
 
-def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cause]:
+def _silent(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
     """No broker that is gone explains a refusal; all else may be because of it."""
     told = next((part for part in looked.observation.unanswered if part.what == "kafka"), NO_ANSWER)
     asked = looked.spec.kafka.bootstrap_servers
@@ -118,7 +193,7 @@ def _silent(looked: Looked, unheard: dict[int, tuple[str, ...]]) -> Iterator[Cau
         yield ours
     elif told.broker_id not in {None, *looked.absent_brokers} and told.obstacle in AT_ONE_BROKER:
         yield _of_one(looked, told, AT_ONE_BROKER[told.obstacle])
-    elif apart := [*_asked_in_vain(looked), *(_of_mute(looked, broker_id) for broker_id in _mute(looked, unheard))]:
+    elif apart := [*_asked_in_vain(looked), *([*_held_back(looked)] or _each_mute(looked, unheard))]:
         yield from apart
     elif looked.absent_brokers or unheard:
         return
@@ -145,6 +220,27 @@ def _asked_in_vain(looked: Looked) -> Iterator[Cause]:
     """Where brokers, by themselves, could not even be asked."""
     met = {found.obstacle for found in looked.hints.asked.values()}
     yield from (tell(looked) for obstacle, tell in OF_OURS.items() if obstacle in met)
+
+
+def _held_back(looked: Looked) -> Iterator[Cause]:
+    """Brokers that close connections, where somebody has limited how many may be new."""
+    if not any(found.why and CLOSES in found.why for found in looked.hints.asked.values()):
+        return
+    for limit in looked.tight_limits[:MAX_NAMED]:
+        yield cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            f"{limit.key} in {limit.where}",
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            observed=f"it lets no more than {limit.value} new connections a second come, {limit.of_whom}: brokers keep further "
+            f"ones waiting, or close them, and say nothing of it{_each_by_itself(looked)}",
+            expected="as many new connections as brokers, clients and keeperless-activities open",
+            fix=how_to_lift(limit),
+        )
+
+
+def _each_mute(looked: Looked, unheard: Collection[int]) -> list[Cause]:
+    return [_of_mute(looked, broker_id) for broker_id in _mute(looked, unheard)]
 
 
 def _mute(looked: Looked, unheard: Collection[int]) -> list[int]:
@@ -178,26 +274,32 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
         fix = WITHOUT_ZOOKEEPER
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
+    said = f"{_limited(looked)}{complaints(looked, broker_id)}"
+    proxied = of_proxy_header(looked, [broker_id])
+    if proxied is not None:
+        said, expected, fix = f": {proxied[1]}", PROXY_HEADER.expected, proxied[2]
     return cause(
         looked,
         WaitReason.PART_UNKNOWN,
         looked.name(broker_id),
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         observed=f"asked by itself at {asked.address}, {asked.why}; {some(well)} answer{'s' * (len(well) == 1)}. Kafka as a "
-        f"whole gives no answer because of it{complaints(looked, broker_id)}",
+        f"whole gives no answer because of it{said}",
         expected=expected,
         fix=fix,
+        is_proved=proxied is not None,
     )
 
 
 def _mended(looked: Looked, broker_id: int) -> str:
     name = looked.name(broker_id)
+    lift = [f"{how_to_lift(limit)} If that is not it: look" for limit in looked.tight_limits[:1]]
     return (
-        f"Look what {name} stands in: its threads (`jstack PID`, twice within seconds), its log, its heap and the pauses of "
-        "its garbage collector, its disks; NetworkProcessorAvgIdlePercent and RequestHandlerAvgIdlePercent near 0 mean that it "
-        "has no thread left for requests, and `ss -tn` there shows connections whose Recv-Q it does not read. Clients of the "
-        f"partitions that it leads wait as well. If nothing else helps, {restart_of(looked, broker_id)}: while it is "
-        "registered, nobody leads in its place."
+        f"{lift[0] if lift else 'Look'} what {name} stands in: its threads (`jstack PID`, twice within seconds), its log, its "
+        "heap and the pauses of its garbage collector, its disks; NetworkProcessorAvgIdlePercent and "
+        "RequestHandlerAvgIdlePercent near 0 mean that it has no thread left for requests, and `ss -tn` there shows "
+        "connections whose Recv-Q it does not read. Clients of the partitions that it leads wait as well. If nothing else "
+        f"helps, {restart_of(looked, broker_id)}: while it is registered, nobody leads in its place."
     )
 
 
@@ -216,6 +318,12 @@ def _each_by_itself(looked: Looked) -> str:
     return f". Asked by itself, {how_many}: {some(silent)}{rest}"
 
 
+def _limited(looked: Looked) -> str:
+    """What may have been reached: a broker says nothing of it."""
+    limits = [limit.in_words for limit in looked.hints.limits]
+    return f". Its connections are limited: {some(limits)}" if limits else ""
+
+
 def _late(looked: Looked, told: Unanswered) -> Cause:
     brokers = [b.id for b in looked.spec.brokers]
     said = [(i, found) for i in brokers for found in found_in(looked.hints.logs.get(i, ()), (TOO_MANY_CONNECTIONS,))][:1]
@@ -224,7 +332,7 @@ def _late(looked: Looked, told: Unanswered) -> Cause:
         looked,
         WaitReason.PART_UNKNOWN,
         _about(looked, told),
-        observed=told.in_words + _each_by_itself(looked) + (names or complaints(looked, *brokers)),
+        observed=told.in_words + _each_by_itself(looked) + (names or _limited(looked) + complaints(looked, *brokers)),
         expected=said[0][1].told.expected if said else "the brokers answer at kafka.bootstrap_servers",
         fix=said[0][1].told.fix if said else LATE,
     )
@@ -248,7 +356,7 @@ def _unreached(looked: Looked, address: str) -> Cause:
         looked,
         WaitReason.PART_UNKNOWN,
         f"kafka {address}",
-        observed="every broker's process serves, and nobody accepts a connection there within a second, so that not every "
+        observed="every broker's process serves, and nobody accepts a connection there within two seconds, so that not every "
         "broker can be asked",
         expected="every broker can be reached, by clients, by the other brokers, and by keeperless-activities",
         fix=f"Open {address}: a firewall, the listener's address, a queue of connections that is full, a link that is. Where "

@@ -30,6 +30,11 @@ ENDED_WHILE_STARTING = Told(
     is_root=True,
 )
 """Only while ZooKeeper has the metadata: whoever starts in KRaft mode ends in order."""
+MAKE_GLOBAL = (
+    "somebody has set localSessionsEnabled=true in their zoo.cfg (ZOOKEEPER-1147). Take it out, or add "
+    "localSessionsUpgradingEnabled=true, at every server, and restart them one after the other. No broker in ZooKeeper mode or "
+    "in migration mode can start before, nor any that only loses its session: restart none. Then start it."
+)
 ZOOKEEPER = (
     Told(
         "node-exists",
@@ -41,6 +46,22 @@ ZOOKEEPER = (
         "The old session lives until zookeeper.session.timeout.ms is over: start it once more after that. If it lasts, look "
         "at `stat` of that znode: an ephemeralOwner of 0x0 says that somebody has written it, or put it back from a backup: "
         "delete it. Else another broker runs with this id.",
+    ),
+    Told(
+        "zookeeper-local-session",
+        re.compile(r"EphemeralOnLocalSessionException: KeeperErrorCode = [\w ]{1,40}(?: for /\S{1,80})?"),
+        "sessions of ZooKeeper in which /brokers/ids/… can be made",
+        f"The servers of the ensemble give it local sessions only, in which nothing ephemeral can be made: {MAKE_GLOBAL}",
+        is_root=True,
+    ),
+    Told(
+        "zookeeper-session-unknown",
+        re.compile(r"Error while creating ephemeral at \S{1,80} with return code: SESSIONEXPIRED"),
+        "a session of ZooKeeper that its leader knows",
+        "It had its session a moment before, and the leader of the ensemble does not know it. Either its JVM stood still for "
+        "longer than zookeeper.session.timeout.ms just then: start it again. Or, where it ends so once more, the servers give "
+        f"local sessions only, of which a follower tells no leader: {MAKE_GLOBAL}",
+        is_root=True,
     ),
     Told(
         "zookeeper-no-auth",

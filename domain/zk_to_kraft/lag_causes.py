@@ -8,10 +8,13 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.vital_signs import of_standstill
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader, said_by_zookeepers_controller
-from domain.zk_to_kraft.log_lines import Found, found_in
+from domain.zk_to_kraft.listener_security import inter_broker_listener
+from domain.zk_to_kraft.log_lines import Found, Told, found_in
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.proxy_headers import of_proxy_header
 from domain.zk_to_kraft.running_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
@@ -19,8 +22,13 @@ from domain.zk_to_kraft.running_lines import (
     FETCH_STOPPED,
     FETCHER_DIED,
     LOG_DIR_FAILED,
+    NO_LISTENER,
+    PEER_CUT,
+    PEER_SILENT,
+    PEER_UNREACHABLE,
 )
 from domain.zk_to_kraft.situation import Claim, partitions_needing, quorum_leader
+from domain.zk_to_kraft.slow_links import of_slow_link
 from domain.zk_to_kraft.sparing import before_a_failover, restart_of
 
 UNTHROTTLE = (
@@ -40,20 +48,24 @@ MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: 
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
 """What a follower does not get over by itself."""
 
+VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})
+"""What follows from a link, or from a limit, where one is seen."""
 OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID})
 """What a follower says of whom it fetches from."""
 
 
-def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
+def lag_causes(looked: Looked, unheard: Collection[int], misled: Collection[int]) -> Iterator[Cause]:
     """One entry for each set of brokers at which replicas lag. Those that are led by a broker that nobody reaches (`unheard`),
-    that is silent or stands still, or lag at one that is not there, are explained by it."""
-    for missing, faults in _lagging(looked, {*unheard, *_standing(looked)}).items():
+    that is silent or stands still, or lag at one that is not there, or never hears what it is to do (`misled`), are explained
+    by it."""
+    for missing, faults in _lagging(looked, {*unheard, *_standing(looked)}, misled).items():
         leaders = tuple(sorted({fault.leader for fault in faults if fault.leader is not None}))
         names = [looked.broker_name(broker_id) for broker_id in missing]
         partitions = [fault.partition for fault in faults]
         led = f", all led by {looked.broker_name(leaders[0])}" if len(leaders) == 1 else ""
         observed = f"{len(partitions)} partitions have replicas out of sync at {some(names)}{led}: {some(partitions)}"
-        about, words, fix = _told(looked, missing, partitions, leaders)
+        proved = _proved(looked, missing, leaders)
+        about, words, fix = proved or _told(looked, missing, partitions, leaders)
         yield cause(
             looked,
             WaitReason.PARTITIONS_NOT_IN_SYNC,
@@ -61,6 +73,7 @@ def lag_causes(looked: Looked, unheard: Collection[int]) -> Iterator[Cause]:
             observed=f"{observed}. {words}" if words else observed,
             expected="every replica in sync before a node restarts",
             fix=fix,
+            is_proved=proved is not None,
         )
 
 
@@ -100,8 +113,8 @@ def _standing(looked: Looked) -> set[int]:
     return {broker.id for broker in looked.spec.brokers if broker.id in silent or looked.name(broker.id) in standing}
 
 
-def _lagging(looked: Looked, unheard: Collection[int]) -> dict[tuple[int, ...], list[PartitionFault]]:
-    kafka, elsewhere = looked.observation.kafka, looked.absent_brokers | looked.left_behind
+def _lagging(looked: Looked, unheard: Collection[int], misled: Collection[int]) -> dict[tuple[int, ...], list[PartitionFault]]:
+    kafka, elsewhere = looked.observation.kafka, looked.absent_brokers | looked.left_behind | {*misled}
     found: dict[tuple[int, ...], list[PartitionFault]] = defaultdict(list)
     for fault in kafka.under_replicated if kafka is not None else ():
         left = tuple(sorted(set(fault.missing) - elsewhere))
@@ -110,17 +123,44 @@ def _lagging(looked: Looked, unheard: Collection[int]) -> dict[tuple[int, ...], 
     return found
 
 
-def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]) -> tuple[str, str, str]:
-    """Whose it is where that is not the followers', what is said of it, and the fix."""
+def _proved(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:
+    """Whose it is, what is said of it, and the fix, where no other reason is wanted."""
     if looked.hints.throttles:
         return "", f"A replication throttle is set in {some(looked.hints.throttles)}", UNTHROTTLE
-    return _said_by_them(looked, missing, partitions, leaders) or _unsaid(looked, missing, leaders)
+    return of_proxy_header(looked, (*leaders, *missing))
+
+
+def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]) -> tuple[str, str, str]:
+    """Whose it is where that is not the followers', what is said of it, and the fix."""
+    instead = _limited(looked) or of_slow_link(looked, leaders, missing)
+    but = VAGUE if instead is not None else frozenset()
+    said = _said_by_them(looked, missing, partitions, leaders, but)
+    return said or instead or _unsaid(looked, missing, leaders)
+
+
+def _limited(looked: Looked) -> tuple[str, str, str] | None:
+    limits = [limit for limit in looked.tight_limits if limit.is_of_addresses]
+    words = some([limit.in_words for limit in limits])
+    said = f"New connections are limited, which may hold back followers too: {words}"
+    return ("", said, how_to_lift(limits[0])) if limits else None
 
 
 def _said_by_them(
-    looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int]
+    looked: Looked, missing: Sequence[int], partitions: Sequence[str], leaders: Sequence[int], but: Collection[Told]
 ) -> tuple[str, str, str] | None:
-    """By the logs of the controller, of followers and of leaders."""
+    """By the logs of followers, of leaders, and of the controller, whose line may be old. `but`: kinds that do not count."""
+    for broker_id in missing:
+        said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
+        if said is not None and said.told not in but:
+            is_of_leader = said.told in OF_LEADER and len(leaders) == 1
+            about = looked.broker_name(leaders[0]) if is_of_leader else ""
+            asks = f". It asks at their listener {_asked_at(looked, broker_id)}" if said.told is NO_LISTENER else ""
+            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, broker_id, said)
+    for broker_id in leaders:
+        said = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions)
+        if said is not None and said.told not in but:
+            name = looked.broker_name(broker_id)
+            return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
     for broker_id in _zookeepers_controller(looked):
         said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
         if said is not None:
@@ -129,22 +169,17 @@ def _said_by_them(
                 f"{looked.broker_name(broker_id)} is the controller, and cannot write down their in-sync sets: {said.quote}",
                 said.told.fix,
             )
-    for broker_id in missing:
-        said = said_by_follower(looked.hints.logs.get(broker_id, ()), partitions, leaders)
-        if said is not None:
-            is_of_leader = said.told in OF_LEADER and len(leaders) == 1
-            about = looked.broker_name(leaders[0]) if is_of_leader else ""
-            return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}", _fix(looked, broker_id, said)
-    for broker_id in leaders:
-        said = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions)
-        if said is not None:
-            name = looked.broker_name(broker_id)
-            return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
     for leader in filter(None, [quorum_leader(looked.observation, looked.spec)]):
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
     return None
+
+
+def _asked_at(looked: Looked, broker_id: int) -> str:
+    """By its file, as far as it is in the cluster's specification."""
+    is_ours = any(broker.id == broker_id for broker in looked.spec.brokers)
+    return inter_broker_listener(looked.properties(broker_id)) if is_ours else "for brokers"
 
 
 def _unsaid(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str]:

@@ -5,11 +5,12 @@ process says when it dies: `deaths.py`; what no pattern knows: `said.py`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, times_of
+from domain.zk_to_kraft.log_times import CLOCKS, READ_AFTER, ZONES, age_of, stamp_of, times_of
 
 MAX_QUOTE = 240
 """Characters of a line that are shown."""
@@ -39,6 +40,7 @@ class Told:
     `is_vague`: it follows from something else, which counts if it is known too, although this is said after it.
     `is_lasting`: said once, and true until the process ends, or says something that `over_with` fits, however old the line is.
     `is_root`: what is said after it follows from it.
+    `least`: seconds in which it was said of the same, from which it counts; fewer are what any peer that ends leaves.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Told:
     is_lasting: bool = False
     is_root: bool = False
     over_with: re.Pattern[str] | None = None
+    least: int = 1
 
     @property
     def cure(self) -> str:
@@ -77,6 +80,11 @@ def of_this_process(lines: Sequence[str]) -> Sequence[str]:
     return lines[starts[-1] :] if starts else lines
 
 
+def before_this_process(lines: Sequence[str]) -> Sequence[str]:
+    """Those of earlier ones; nothing where the start of the one that runs is not there."""
+    return lines[: len(lines) - len(of_this_process(lines))]
+
+
 def current(lines: Sequence[str]) -> tuple[str, ...]:
     """The same without those that are stale."""
     return _newer_than(STALE, of_this_process(lines))
@@ -99,8 +107,15 @@ def found_in(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:
     lasting = [kind for kind in kinds if kind.is_lasting]
     own = of_this_process(lines) if lasting else ()
     newest = {found.told.name: found for kind in lasting for found in all_found(_since_over(own, kind), (kind,))}
-    newest |= {found.told.name: found for found in all_found(current(lines), [kind for kind in kinds if not kind.is_lasting])}
+    passing = all_found(current(lines), [kind for kind in kinds if not kind.is_lasting])
+    newest |= {found.told.name: found for found in that_count(passing)}
     return tuple(newest[kind.name] for kind in kinds if kind.name in newest)
+
+
+def all_lasting(lines: Sequence[str], kinds: Sequence[Told]) -> tuple[Found, ...]:
+    """Of kinds that last, every line that counts, and not their last alone."""
+    own = of_this_process(lines)
+    return tuple(found for kind in kinds for found in all_found(_since_over(own, kind), (kind,)))
 
 
 def _since_over(lines: Sequence[str], kind: Told) -> Sequence[str]:
@@ -114,6 +129,15 @@ def all_found(lines: Sequence[str], kinds: Sequence[Told]) -> Iterator[Found]:
         for line in block:
             if (found := first_of(line, kinds)) is not None:
                 yield replace(found, block=block)
+
+
+def that_count(found: Iterable[Found]) -> Iterator[Found]:
+    """Those that are said often enough of the same: several threads say it in one second."""
+    all_of_them = list(found)
+    times: dict[tuple[str, tuple[str, ...]], set[datetime | None]] = defaultdict(set)
+    for one in all_of_them:
+        times[one.told.name, one.named].add(stamp_of(one.block[0]))
+    return (one for one in all_of_them if len(times[one.told.name, one.named]) >= one.told.least)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -150,4 +174,4 @@ def said_by_new(lines: Sequence[str], age: timedelta, now: datetime) -> Sequence
     """
     said = [(number, old) for number, line in enumerate(lines) if (old := age_of(line, now)) is not None]
     before = [n for n, old in said if old > age + CLOCKS or (old > age - CLOCKS and ENDED.search(lines[n]))]
-    return lines[before[-1] + 1 :] if before and age + CLOCKS < ZONES else None
+    return lines[before[-1] + 1 :] if before and age + READ_AFTER < ZONES else None

@@ -11,6 +11,8 @@ SET_BACK = timedelta(minutes=1)
 """Threads write their lines in no strict order; what differs by more was a clock."""
 CLOCKS = timedelta(seconds=2)
 """Between the time of a process, in ticks since boot, and that of its lines."""
+READ_AFTER = timedelta(seconds=30)
+"""How long after a look its logs may be read: on a machine with much to do, seconds."""
 ZONES = timedelta(minutes=15)
 """All zones of the world differ by multiples of it from each other."""
 
@@ -46,7 +48,7 @@ def times_of(lines: Sequence[str]) -> list[datetime | None]:
 def age_of(line: str, now: datetime) -> timedelta | None:
     """How long ago it was said, up to a quarter of an hour, whatever the node's zone; what is older seems younger by quarters.
 
-    By clocks that agree to a second or two: what is of the next moment is of this one. `None` where the line has no time.
+    What was said since, before its log was read, is of this moment. `None` where the line has no time.
     """
     stamp = stamp_of(line)
-    return max((now.replace(tzinfo=None) - stamp + CLOCKS) % ZONES - CLOCKS, timedelta()) if stamp is not None else None
+    return max((now.replace(tzinfo=None) - stamp + READ_AFTER) % ZONES - READ_AFTER, timedelta()) if stamp is not None else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport, Verdict
-from domain.observation import NodeDisk, Observation
+from domain.observation import NodeDisk, Observation, Suspect
 from domain.questions import Loss
 from domain.zk_to_kraft.comparison import newest_conclusive, told
 from domain.zk_to_kraft.modes import ControllerMode, Restoration, restoration_of
@@ -13,20 +13,40 @@ from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, D
 
 METADATA_CHANGES = "metadata-changes"
 DRIFT = "drift"
+NEVER_WRITTEN = "never-written"
 
 
 def losses_of(
-    observation: Observation, situation: Situation, spec: ClusterSpec, reports: Sequence[DriftReport] = ()
+    observation: Observation,
+    situation: Situation,
+    spec: ClusterSpec,
+    reports: Sequence[DriftReport] = (),
+    strays: Sequence[Suspect] = (),
+    refused: str = "",
 ) -> tuple[Loss, ...]:
-    """All losses that are seen now; empty: the way back restores everything. `reports`: the newest comparisons."""
+    """All losses that are seen now; empty: the way back restores everything. `reports`: the newest comparisons. `strays`: what
+    the quorum's log has and ZooKeeper cannot hold. `refused`: what the active controller has said of a change that it could not
+    write; empty for nothing."""
     drift = drift_of(observation, reports)
     losses = [Loss(name=DRIFT, what=f"{_DRIFT} {told(drift)[:MAX_TOLD]}")] if drift is not None else []
-    losses += [Loss(name=METADATA_CHANGES, what=_METADATA)] if _may_lose_metadata(situation) else []
+    lost = never_written(strays)
+    losses += [Loss(name=NEVER_WRITTEN, what=f"{_NEVER_WRITTEN} {_first(lost)}")] if lost else []
+    if _may_lose_metadata(situation) or refused:
+        losses.append(Loss(name=METADATA_CHANGES, what=f"{_METADATA} {refused[:MAX_TOLD]}".strip()))
     for broker in situation.brokers:
         losses += _of_broker(broker, observation.node(broker.id).disk, spec.node_name(broker.id))
     for controller in situation.controllers:
         losses += _of_controller(controller, observation.node(controller.id).disk, spec.node_name(controller.id))
     return tuple(losses)
+
+
+def never_written(strays: Sequence[Suspect]) -> tuple[str, ...]:
+    return tuple(sorted(stray.what for stray in strays if stray.is_lost_change))
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f", and {more} more" if more > 0 else "")
 
 
 def drift_of(observation: Observation, reports: Sequence[DriftReport]) -> DriftReport | None:
@@ -42,12 +62,15 @@ def losing_nodes(losses: tuple[Loss, ...], accepted: tuple[str, ...], spec: Clus
 
 
 MAX_TOLD = 800
+MOST_NAMED = 10
 
 _DRIFT = "ZooKeeper and KRaft were compared, and differ: a rollback keeps ZooKeeper's version, and what it lacks is lost."
 
+_NEVER_WRITTEN = "What ZooKeeper cannot hold has never got there, denials of access too: a way back is without it."
+
 _METADATA = (
-    "Dual write is not current: what was changed since it fell behind may be missing in ZooKeeper: configurations, ACLs, and "
-    "whole topics that were created since, with their messages."
+    "Dual write is not current, or was not for a while: what was changed then may be missing in ZooKeeper: configurations, "
+    "ACLs, and whole topics that were created then, with their messages."
 )
 
 

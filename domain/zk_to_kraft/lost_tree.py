@@ -1,16 +1,20 @@
-"""ZooKeeper answers, and what it answers with is not this cluster's: its data is gone, or another ensemble answers. Pure.
+"""ZooKeeper answers, and what it answers with is not this cluster's: its data is gone, or another ensemble answers, or two do.
+Pure.
 
 One entry, in place of one for each znode that is missing or strange: whoever made those one by one would write into somebody
 else's ensemble, or make the loss of the data final.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from domain.cluster import servers_in
 from domain.decisions import WaitReason
+from domain.errors import Obstacle
 from domain.observation import ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.situation import Claim, QuorumState
+from domain.zk_to_kraft.torn_ensemble import ARE_TWO, Side, majority_of, sides_of
 
 OF_ITS_TREE = frozenset({"PF03", "PF11", "GF02", "GF11", WaitReason.BROKERS_NOT_REGISTERED, WaitReason.DUAL_WRITE_NOT_CURRENT})
 """What follows from it, but for members that do not serve, and what is about a node's own directories."""
@@ -41,14 +45,60 @@ def without_those_of_a_lost_tree(looked: Looked, causes: Iterable[Cause]) -> Ite
         entry = found.blocker
         is_of_its_own = entry.object.startswith("zookeeper ") or (entry.code == "PF03" and entry.object != "/cluster/id")
         if lost is not None and entry.code == WaitReason.NODE_DOWN:
-            yield Cause(entry.model_copy(update={"fix": f"{NOT_YET}{entry.fix}"}), found.explains)
+            yield replace(found, blocker=entry.model_copy(update={"fix": f"{NOT_YET}{entry.fix}"}))
         elif lost is None or is_of_its_own or entry.code not in OF_ITS_TREE:
             yield found
 
 
+TORN = (
+    "Look again after half a minute: a leader that was cut off from the others goes on for a while (syncLimit), and gives "
+    "up by itself. Where it lasts: restart no broker and no controller, and start nothing that connects to ZooKeeper: what "
+    "connects anew may land on the wrong side. "
+)
+FIND = (
+    "Find which side has the cluster (zkCli.sh -server MEMBER get /controller, ls /brokers/ids: the brokers that run), and "
+    "stop the servers of the other one; keep their data. "
+)
+GROW = (
+    "Then compare the server.N lines of all members' zoo.cfg, which differ. An ensemble grows by one member at a time, all of "
+    "them restarted with the same list (or by reconfig), and never by as many at once as are a majority of the new list."
+)
+
+
+def _torn(looked: Looked) -> Cause | None:
+    sides, told = sides_of(looked.hints.torn), [p for p in looked.observation.unanswered if p.obstacle is Obstacle.TORN]
+    if len(sides) > 1:
+        return _of_sides(looked, sides)
+    return _cause(looked, told[0].why, f"{TORN}{FIND}{GROW}", expected=ONE) if told else None
+
+
+ONE = "one ensemble, with one leader"
+
+
+def _of_sides(looked: Looked, sides: Sequence[Side]) -> Cause:
+    right = majority_of(sides, len(looked.hints.servers))
+    observed = f"{ARE_TWO}: {' against '.join(side.in_words for side in sides)}"
+    if right is None:
+        return _cause(looked, observed, f"{TORN}{FIND}{GROW}", expected=ONE)
+    wrong = ", ".join(address for side in sides if side is not right for address in side.members)
+    fix = (
+        f"{TORN}Make sure first that {right.names} have the cluster (zkCli.sh -server MEMBER get /controller, ls "
+        "/brokers/ids: the brokers that run): where the other side has it, do the reverse. Touch nothing of those. Stop "
+        f"{wrong}, and who else is one ensemble with that: the server.N lines of its zoo.cfg name them, and those of the "
+        "others do not. Brokers whose session was there come back to the others by themselves. Put its zoo.cfg back as "
+        "theirs is, move version-2 of its dataDir and dataLogDir aside (keep it, and myid), and start it: it copies the "
+        f"tree from their leader. {GROW}"
+    )
+    return _cause(looked, observed, fix, f"zookeeper {wrong}", ONE)
+
+
 def _lost(looked: Looked) -> Cause | None:
     zookeeper = looked.observation.zookeeper
-    if zookeeper is None or looked.situation.quorum is QuorumState.POST_MIGRATION:
+    if looked.situation.quorum is QuorumState.POST_MIGRATION:
+        return None
+    if (torn := _torn(looked)) is not None:
+        return torn
+    if zookeeper is None:
         return None
     where = ", ".join(servers_in(looked.spec.zookeeper.connect))
     if _is_empty(zookeeper):
@@ -60,9 +110,9 @@ def _lost(looked: Looked) -> Cause | None:
     return None
 
 
-def _cause(looked: Looked, observed: str, fix: str) -> Cause:
-    expected = f"the data of cluster {looked.spec.cluster_id}"
-    return cause(looked, "GF11", "ZooKeeper", *EXPLAINED, observed=observed, expected=expected, fix=fix)
+def _cause(looked: Looked, observed: str, fix: str, about: str = "ZooKeeper", expected: str = "") -> Cause:
+    wanted = expected or f"the data of cluster {looked.spec.cluster_id}"
+    return cause(looked, "GF11", about, *EXPLAINED, observed=observed, expected=wanted, fix=fix)
 
 
 def _is_empty(zookeeper: ZooKeeperView) -> bool:

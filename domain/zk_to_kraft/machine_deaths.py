@@ -150,14 +150,22 @@ MACHINE_OUT_OF_FILES = Told(
     "it.",
 )
 
+DISK_FULL = Told(
+    "disk-full",
+    re.compile(r"No space left on device|Disk quota exceeded"),
+    "room on every log directory",
+    "Make room: move or delete what is not Kafka's, or grow the volume or its quota. Where `df` shows room, the inodes may "
+    "be used up (`df -i`). Then start it.",
+)
+NO_SPACE = "No space left on device"
+ROOM_NOW = "its file system has room now, in bytes and in inodes"
+NO_ROOM_BELOW = (
+    "Unless somebody has made room since, what lies below that file system has none: a thin pool (`lvs`: Data%), the file "
+    "behind a loop device (`losetup -l`), the datastore of a virtual machine; the kernel says which device (`dmesg`: critical "
+    "space allocation error). Make room there, or grow that: a larger file system on it makes it worse. Then start it."
+)
 DISKS = (
-    Told(
-        "disk-full",
-        re.compile(r"No space left on device|Disk quota exceeded"),
-        "room on every log directory",
-        "Make room: move or delete what is not Kafka's, or grow the volume or its quota. Where `df` shows room, the inodes may "
-        "be used up (`df -i`). Then start it.",
-    ),
+    DISK_FULL,
     Told(
         "disk-failed",
         re.compile(

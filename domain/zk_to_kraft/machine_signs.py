@@ -1,12 +1,13 @@
 """What a node's machine says of its process, told with the entry that the node has already, or as one of its own. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
-from domain.machine_notes import LOOK_AT_CHANGES, OURS, ZOOKEEPER, MachineChanges
+from domain.machine_notes import LOOK_AT_CHANGES, OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
 from domain.node_output import signs_of_output
 from domain.vital_signs import MANY_UNREAD, Sign, VitalSigns, bad_signs, of_askers, of_deafness, signed
 from domain.zk_to_kraft.causes import Cause, Looked, cause
@@ -132,8 +133,9 @@ def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
         return found
     entry = found.blocker
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), changes.in_words]))
-    fix = " ".join(filter(None, [entry.fix, LOOK_AT_CHANGES if changes.changes else ""]))
-    return Cause(entry.model_copy(update={"observed": observed, "fix": fix}), found.explains)
+    look = PUT_BACK_BY_KAFKA if entry.object == ZOOKEEPER else LOOK_AT_CHANGES
+    fix = " ".join(filter(None, [entry.fix, look if changes.changes else ""]))
+    return replace(found, blocker=entry.model_copy(update={"observed": observed, "fix": fix}))
 
 
 def _own(looked: Looked, node_id: int) -> Cause:
@@ -150,4 +152,4 @@ def _cause(looked: Looked, name: str, *explained: WaitReason) -> Cause:
 def _with(found: Cause, signs: Sequence[Sign]) -> Cause:
     if not signs:
         return found
-    return Cause(signed(found.blocker, signs), found.explains)
+    return replace(found, blocker=signed(found.blocker, signs, is_proved=found.is_proved))

@@ -11,19 +11,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 ZXID = re.compile(rb"^Zxid: (0x[0-9a-f]+)", re.MULTILINE)
-MODE = re.compile(rb"^Mode: (leader|follower|observer)\r?$", re.MULTILINE)
-"""Of a member of a quorum. One that is standalone has a tree of its own, and who only lets read lags."""
+MODE = re.compile(rb"^Mode: (leader|follower|observer|standalone)\r?$", re.MULTILINE)
+"""Who only lets read lags."""
+RECEIVED = re.compile(rb"^Received: (\d+)\r?\n", re.MULTILINE)
 ZNODES = re.compile(rb"^Node count: (\d+)\r?\n", re.MULTILINE)
 """With its end: of an answer that is cut short it would be another number."""
 
 
 @dataclass(frozen=True)
 class MemberTree:
-    """`zxid`: of the last transaction that it has applied. `znodes`: how many it has, ephemeral ones as well."""
+    """`zxid`: of the last transaction that it has applied. `znodes`: how many it has, ephemeral ones as well. `is_alone`: it is
+    standalone, with a tree of its own. `received`: packets of its clients, since it was started."""
 
     zxid: int
     znodes: int
     is_leader: bool = False
+    is_alone: bool = False
+    received: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """Of the leader that it follows, once that has made a transaction."""
+        return self.zxid >> 32
 
 
 Trees = Mapping[str, MemberTree]
@@ -32,10 +41,16 @@ Trees = Mapping[str, MemberTree]
 
 def tree_in(answer: bytes) -> MemberTree | None:
     """Of what a server says to `srvr`."""
-    mode, zxid, znodes = MODE.search(answer), ZXID.search(answer), ZNODES.search(answer)
+    mode, zxid, znodes, received = (part.search(answer) for part in (MODE, ZXID, ZNODES, RECEIVED))
     if mode is None or zxid is None or znodes is None:
         return None
-    return MemberTree(zxid=int(zxid[1], 16), znodes=int(znodes[1]), is_leader=mode[1] == b"leader")
+    return MemberTree(
+        zxid=int(zxid[1], 16),
+        znodes=int(znodes[1]),
+        is_leader=mode[1] == b"leader",
+        is_alone=mode[1] == b"standalone",
+        received=int(received[1]) if received is not None else 0,
+    )
 
 
 def equally_far(trees: Trees) -> Trees:

@@ -20,6 +20,7 @@ from domain.zk_to_kraft.causes import (
     cause,
     complaints,
     leaders_word,
+    said_since_started,
     some,
 )
 from domain.zk_to_kraft.common_ends import ended_together
@@ -36,8 +37,9 @@ from domain.zk_to_kraft.deaths import (
     ending_of_started,
 )
 from domain.zk_to_kraft.guards import may_finalize_by_itself
-from domain.zk_to_kraft.log_lines import THEN_START, Found, current, found_in, lately
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.log_lines import THEN_START, Found, before_this_process, current, found_in, lately
+from domain.zk_to_kraft.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.running_lines import (
@@ -46,6 +48,7 @@ from domain.zk_to_kraft.running_lines import (
     CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
     METADATA_FAULT,
+    PEER_CUT,
     PEER_UNREACHABLE,
     TLS_FAILED,
     since_registered,
@@ -62,11 +65,11 @@ from domain.zk_to_kraft.situation import (
 from domain.zk_to_kraft.unconnected import TURNED_AWAY, fix_of_the_living, unconnected_in
 from domain.zk_to_kraft.unready_causes import (
     EXPLAINED_BY,
+    before_more_heap,
     ending,
     lingering,
     not_ready,
     not_shown,
-    said_since_started,
     silent,
     unmeasured,
 )
@@ -83,6 +86,11 @@ WRITE_AGAIN = (
 NO_VOLUME = (
     "The broker runs, and its data is not there: look whether the volume is mounted (`findmnt`), and mount it, then restart "
     "the broker. Put no meta.properties there meanwhile: it would start without its data."
+)
+
+UNCOVER = (
+    "Unmount that (`umount {path}`, where nothing has it open) while {name} runs, and take it out of /etc/fstab or of whatever "
+    "mounts it: all its data is beneath. Format nothing there, and restart {name} only after that."
 )
 
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
@@ -125,14 +133,18 @@ def node_causes(looked: Looked) -> Iterator[Cause]:
 
 
 def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
-    """`None` of a node that is judged as any other: not in our hands, or for longer than it should be."""
+    """`None` of a node that is judged as any other: not in our hands, or for longer than it should be. The gauges of one that
+    ends go one by one."""
     name = looked.name(view.id)
-    if name not in looked.in_hand:
+    if name not in looked.kept:
         return None
     if lingers := tuple(lingering(looked, view)):
         return lingers
+    if view.is_unowned:
+        return (silent(looked, view),)
     if name not in looked.excused:
-        return None
+        is_fading = looked.may_be_ending(view) and bool(left_out(view) or not_shown(looked, view))
+        return () if is_fading else None
     if view.process is not None and view.process.is_paused:
         return (silent(looked, view),)
     return (ending(looked, view),) if looked.is_ending(view) else ()
@@ -141,10 +153,31 @@ def _held(looked: Looked, view: NodeView) -> tuple[Cause, ...] | None:
 def _endings(looked: Looked) -> dict[int, Ending]:
     """Of nodes that are down and in nobody's hands."""
     down = (node.id for node in looked.situation.nodes if node.mode in {BrokerMode.DOWN, ControllerMode.DOWN})
-    return {i: _ending(looked, looked.observation.node(i)) for i in down if looked.name(i) not in looked.in_hand}
+    return {i: _ending(looked, looked.observation.node(i)) for i in down if looked.name(i) not in looked.kept}
+
+
+def _begun(looked: Looked, view: NodeView) -> Cause:
+    """What stands in its output last may be of the process that has just come, and says nothing of an end. Where the one before
+    it failed, this one may do the same: somebody may start it again and again."""
+    name, lines = looked.name(view.id), looked.hints.logs.get(view.id) or view.last_output
+    failed = death_in(lines) or death_in(before_this_process(lines))
+    before = f". The one before it has ended so: {failed.quote}" if failed is not None else ""
+    again = f" Where it ends again: {failed.told.fix}" if failed is not None else ""
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        WaitReason.NODE_DOWN,
+        observed=f"it did not run when it was looked at, and was started while its log was read{before}",
+        expected=f"{name} serves",
+        fix=f"Give it a minute, and ask again.{again}",
+    )
 
 
 def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
+    if view.id in looked.hints.begun:
+        return _begun(looked, view)
     name = looked.name(view.id)
     ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
@@ -153,7 +186,7 @@ def _down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}"
     expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    fix = f"{fix}{THEN_START}" if fix else f"{ending.fix}{ending.further}"
+    fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(looked, ending.kind)}{ending.fix}{ending.further}"
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
     signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
@@ -223,9 +256,12 @@ def _ending(looked: Looked, view: NodeView) -> Ending:
 
 
 def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending:
-    """Of an output that could not be written its end says nothing."""
+    """Of an output that could not be written its end says nothing. Whether there is room for its data now is known as well."""
     output, path = looked.hints.outputs.get(looked.name(view.id)), looked.spec.node(view.id).driver.service.output_file
     is_full = output is not None and path in output.full
+    has_room = output is not None and bool(output.lines) and not output.full
+    if has_room and ending.kind == DISK_FULL.name and NO_SPACE in ending.observed:
+        return replace(ending, observed=f"{ending.observed}; {ROOM_NOW}", fix=NO_ROOM_BELOW)
     return CUT_OFF if is_full and ending.kind in {KILLED.kind, CURT.kind, SILENT.kind} else ending
 
 
@@ -291,7 +327,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
         return
     controllers = {str(c.id) for c in looked.spec.controllers}
     refusals = refusals_in(lately(since_registered(looked.hints.logs.get(node.id, ()))))
-    for found in [f for f in refusals if f.told is not PEER_UNREACHABLE or controllers.intersection(f.named)][:1]:
+    for found in [f for f in refusals if f.told not in TO_A_PEER or controllers.intersection(f.named)][:1]:
         yield cause(
             looked,
             WaitReason.BROKERS_NOT_REGISTERED,
@@ -304,6 +340,7 @@ def _not_registered(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
         )
 
 
+TO_A_PEER = frozenset({PEER_CUT, PEER_UNREACHABLE})
 REGISTERING = frozenset({BrokerMode.HYBRID, BrokerMode.KRAFT})
 
 
@@ -341,11 +378,16 @@ def _storage(looked: Looked, view: NodeView) -> Iterator[Cause]:
         if is_gone and (found.is_fenced or (looked.spec.role(view.id) is Role.CONTROLLER and len(dirs) > 1)):
             continue
         gone = NO_VOLUME if looked.spec.role(view.id) is Role.BROKER else _reformatted(looked, view)
+        observed = f"{found.state}: its meta.properties says {told}" if found.cluster_id else f"{found.state}"
+        signs = looked.hints.signs.get(name)
+        if (above := dict(signs.covered).get(found.path) if signs is not None else None) is not None:
+            observed += f". {name} runs on its files, which lie beneath what was mounted over them since: {above}"
+            is_gone, gone = True, UNCOVER.format(path=found.path, name=name)
         yield cause(
             looked,
             "PF03",
             f"{name} {found.path}",
-            observed=f"{found.state}: its meta.properties says {told}" if found.cluster_id else f"{found.state}",
+            observed=observed,
             expected=f"formatted for cluster {looked.spec.cluster_id} and {name}",
             fix=gone
             if is_gone

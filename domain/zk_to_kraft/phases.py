@@ -36,19 +36,21 @@ def phase_of(situation: Situation) -> Phase | None:
     """The phase that a situation is in, or `None` when what is unknown leaves it open.
 
     Read from the end backwards: the furthest thing that has begun names the phase. Where a process does not answer
-    its file speaks for it, because a file changes only just before its node restarts.
+    its file speaks for it, because a file changes only just before its node restarts. But at the end of roll 2 all files are
+    alike, and one late answer is no phase back.
     """
     if situation.quorum is QuorumState.POST_MIGRATION:
         return _phase_after_finalization(situation)
     if situation.is_nothing_known:
         return None
     stages = [broker.stage for broker in situation.brokers]
-    if any(c.stage is NodeStage.KRAFT or c.mode is ControllerMode.FINAL for c in situation.controllers) and all(
-        stage is NodeStage.KRAFT for stage in stages
-    ):
+    is_rolled = all(stage is NodeStage.KRAFT for stage in stages)
+    if is_rolled and any(c.stage is NodeStage.KRAFT or c.mode is ControllerMode.FINAL for c in situation.controllers):
         return Phase.FINALIZING
-    if all(b.mode is BrokerMode.KRAFT and b.stage is NodeStage.KRAFT for b in situation.brokers):
+    if is_rolled and all(b.mode is BrokerMode.KRAFT for b in situation.brokers):
         return Phase.SOAK
+    if is_rolled and all(b.mode in {BrokerMode.KRAFT, BrokerMode.UNKNOWN} for b in situation.brokers):
+        return None
     if NodeStage.KRAFT in stages or any(b.mode is BrokerMode.KRAFT for b in situation.brokers):
         return Phase.BROKERS_TO_KRAFT
     provisioned = [c for c in situation.controllers if c.mode is not ControllerMode.ABSENT]

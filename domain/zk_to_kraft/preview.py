@@ -5,20 +5,21 @@ offset, or another look changes it as little as the weather.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.cluster import ClusterSpec, Role
 from domain.decisions import NodeStage
 from domain.drift.report import DriftReport
-from domain.observation import Observation
+from domain.observation import Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.zk_to_kraft.evidence import hash_of
+from domain.zk_to_kraft.failed_elections import MEND_FEATURE
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
-from domain.zk_to_kraft.losses import drift_of, losses_of
+from domain.zk_to_kraft.losses import drift_of, losses_of, never_written
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.situation import (
@@ -62,15 +63,20 @@ def preview_of(
     policy: MigrationPolicy,
     files: Files,
     reports: Sequence[DriftReport] = (),
+    unelectable: Sequence[Suspect] = (),
+    strays: Sequence[Suspect] = (),
+    refused: str = "",
 ) -> RollbackPreview:
     """The way back as it would be taken from what was seen. Pure. `reports`: the newest comparisons of ZooKeeper with KRaft.
+    `unelectable`: znodes that would keep every broker from being the controller. `strays`: what ZooKeeper cannot hold.
+    `refused`: what the active controller has said of a change that it could not write there; empty for nothing.
 
     Where nothing was touched it has no step and loses nothing: it only ends the migration.
     """
     situation = situation_of(observation, spec, policy)
     why_not = why_no_way_back(observation, situation, spec)
     is_empty = not why_not and not has_something_to_undo(situation)
-    losses = () if is_empty else losses_of(observation, situation, spec, reports)
+    losses = () if is_empty else losses_of(observation, situation, spec, reports, strays, refused)
     steps = () if why_not else steps_of(situation, spec)
     restarting = [step.node for step in steps if step.restarts and step.node is not None]
     return RollbackPreview(
@@ -83,9 +89,10 @@ def preview_of(
         restarts={name: restarting.count(name) for name in dict.fromkeys(restarting)},
         controllerless_seconds=_controllerless_seconds(situation) if steps else 0.0,
         losses=losses,
+        obstacles=tuple(_obstacles(observation, situation, spec, unelectable)) if steps else (),
         files=() if is_empty else restorations_of(spec, files),
         unknown=tuple(part.what for part in observation.unanswered),
-        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, reports)),
+        preview_hash=_hash(observation, spec, losses, files, drift_of(observation, reports), never_written(strays)),
     )
 
 
@@ -214,6 +221,23 @@ def _expectation(s: Situation) -> str:
     return f"; expected, as measured: {seconds:g} s without any controller" if seconds else ""
 
 
+def _obstacles(observation: Observation, s: Situation, spec: ClusterSpec, unelectable: Sequence[Suspect]) -> Iterator[str]:
+    """What is to be mended before the way back is asked for."""
+    for suspect in unelectable if _controllerless_seconds(s) else ():
+        yield f"KRaft is not left while {suspect.what} cannot be read: {suspect.why}. {MEND_FEATURE}"
+    known, listed = {b.id for b in spec.brokers}, observation.kafka.broker_ids if observation.kafka is not None else ()
+    for broker_id in sorted({*listed} - known):
+        yield (
+            f"broker {broker_id} is registered, and the cluster's specification does not have it: the way back waits until it "
+            "is gone, and what is placed on it alone is lost. Reassign its replicas to others, stop it, and unregister it."
+        )
+    for broker_id in in_mode(s, BrokerMode.DOWN):
+        yield (
+            f"{spec.node_name(broker_id)} does not run: the way back may leave KRaft without it, and every partition that it "
+            "has lacks a replica until it runs. Better start it first."
+        )
+
+
 def _controllerless_seconds(s: Situation) -> float:
     """None while a broker is the controller: then the KRaft controllers' end is no change."""
     if s.claim is Claim.ZOOKEEPER:
@@ -263,11 +287,16 @@ def _restoration(node_id: int, spec: ClusterSpec, files: Files) -> FileRestorati
 
 
 def _hash(
-    observation: Observation, spec: ClusterSpec, losses: tuple[Loss, ...], files: Files, drift: DriftReport | None
+    observation: Observation,
+    spec: ClusterSpec,
+    losses: tuple[Loss, ...],
+    files: Files,
+    drift: DriftReport | None,
+    lost: tuple[str, ...],
 ) -> str:
     """Every broker's file counts as it will be in the end, changed or not: so a roll that goes on changes nothing here.
 
-    Of a drift what was found counts: who accepts one has not accepted the next.
+    Of a drift what was found counts, and what ZooKeeper has never got: who accepts one has not accepted the next.
     """
     ends = {b.id: wanted_back(b.id, spec, files, NodeStage.ZOOKEEPER) for b in spec.brokers}
     return hash_of(
@@ -276,6 +305,7 @@ def _hash(
             "spec_revision": observation.spec_revision,
             "losses": sorted(loss.name for loss in losses),
             "drift": drift.content_hash if drift is not None else None,
+            **({"never_written": lost} if lost else {}),
             "files": {spec.node_name(i): _sha256(end.text) if end is not None else None for i, end in ends.items()},
         }
     )

@@ -5,6 +5,7 @@ The texts are those of Kafka 3.9 (KRaftMigrationDriver, QuorumController, Broker
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from domain.zk_to_kraft.log_lines import START_OF_PROCESS, Found, Told, found_in, of_this_process
@@ -39,10 +40,11 @@ WRITE_REFUSED = Told(
     "zookeeper-write-refused",
     re.compile(r"Encountered zk migration fault: Encountered ZooKeeper authentication in \w{1,60}"),
     "every controller may write every znode of Kafka's",
-    "ZooKeeper has refused the active controller a write, and it is not tried again: a way back would lose that change. The "
-    "lines after it in its log name the znode (NoAuth). Give the controllers' identity all rights there "
-    "(zookeeper-security-migration.sh, or zkCli.sh setAcl), then restart the active controller: the next one writes what "
-    "differs.",
+    "ZooKeeper has refused the active controller a write, and it is not tried again: a way back would lose that change. Where "
+    "the lines after it in its log name a znode (NoAuth), give the controllers' identity all rights there "
+    "(zookeeper-security-migration.sh, or zkCli.sh setAcl); where they say that its session was closed because it has not "
+    "logged in, have the servers do without that again (enforce.auth.enabled, sessionRequireClientSASLAuth), or give every "
+    "controller a login. Then restart the active controller: the next one writes what differs.",
     is_lasting=True,
     over_with=STEP_OF_MIGRATION,
 )
@@ -68,8 +70,7 @@ CHECK_OP_FAILED = Told(
     re.compile(r"Check op on KRaft Migration ZNode failed"),
     "the active controller writes every change to ZooKeeper",
     "Its write was lost in an outage of ZooKeeper, or somebody wrote /migration, and it will not begin again by itself. "
-    "Approve "
-    "the gate fail-over, or restart the active controller: the next one writes what is missing.",
+    "Approve the gate fail-over where it is open; else restart the active controller: the next one writes what is missing.",
 )
 UNKNOWN_CONFIG = Told(
     "unknown-config-resource",
@@ -192,9 +193,11 @@ ANSWER_TOO_LARGE = Told(
     "zookeeper-answer-too-large",
     re.compile(r"Packet len ?\d{1,12} is out of range"),
     "answers of ZooKeeper that are smaller than the jute.maxbuffer of whoever asks",
-    "It asks for it again without end, and every other broker will, once it restarts. Mostly a list of names: users in "
-    "/config/users, clients, topics; the check PF21 of a plan names the longest. Delete what nobody needs there, or put "
-    "-Djute.maxbuffer, larger than that packet, into the environment of its start command (KAFKA_OPTS), and start it anew.",
+    "It asks for it again without end, and every other broker will, once it restarts. Mostly a list of names: notifications "
+    "below /kafka-acl-changes or /config/changes, which nobody needs minutes later, users in /config/users, clients, topics. "
+    "`stat PATH` in zkCli.sh tells how many (numChildren), and the check PF21 of a plan names the longest. "
+    "Delete what nobody needs there, or put -Djute.maxbuffer, larger than that packet, into the environment of its start "
+    "command (KAFKA_OPTS), and start it anew.",
 )
 PEER_UNREACHABLE = Told(
     "peer-unreachable",
@@ -202,12 +205,35 @@ PEER_UNREACHABLE = Told(
     "the node reaches its peers' listeners",
     "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",
 )
+PEER_CUT = Told(
+    "peer-cut",
+    re.compile(
+        r"Cancelled in-flight [A-Z_]{1,40} request with correlation id \d+ due to node -?(\d+) being disconnected "
+        r"\(elapsed time since creation: \d+ms, elapsed time since send: \d{1,2}ms"
+    ),
+    "connections to peers that last",
+    "Connections to that peer open, and end within a tenth of a second of a request, again and again: something between them "
+    "resets them (a firewall or IPS that inspects, a proxy or load balancer with too few connections; `tcpdump -ni any "
+    "'tcp[tcpflags] & tcp-rst != 0'` shows who), or that node closes them: see its log, and whether it starts ever anew.",
+    least=3,
+)
+NO_LISTENER = Told(
+    "no-listener",
+    re.compile(r"Cannot connect to empty node :-1"),
+    "brokers with a listener of the name by which this one asks them",
+    "It asks the brokers that lead at a listener that they have not got: by inter.broker.listener.name (or "
+    "security.inter.broker.protocol) in its file, which its last restart has put into force. Put that back as it was, in all "
+    "files, and restart this broker alone: no other one, for its partitions cannot spare it now. A listener comes in two "
+    "rolls: first every broker gets it, and only then inter.broker.listener.name.",
+)
 PEER_SILENT = Told(
     "peer-silent",
     re.compile(r"Disconnecting from node -?(\d+) due to request timeout"),
     "peers that answer what they are asked",
-    "Connections to that peer open, and requests are not answered: look whether it hangs (its disk, its garbage collection), "
-    "and whether large packets get there where small ones do (ping -M do -s 1472 HOST): an MTU that differs, or a firewall.",
+    "Connections to that peer open, and requests are not answered in time: look whether it hangs (its disk, its garbage "
+    "collection); whether what is between carries so much (copy a file of some MB from its machine: a limit of the network or "
+    "the hypervisor, burst credits that are used up, a duplex that differs); and whether large packets get there where small "
+    "ones do (ping -M do -s 1472 HOST): an MTU that differs, or a firewall.",
 )
 AGENT_FAILED = Told(
     "agent-failed",
@@ -328,6 +354,8 @@ RUNNING = (
     TLS_FAILED,
     LOGIN_FAILED,
     ANSWER_TOO_LARGE,
+    NO_LISTENER,
+    PEER_CUT,
     PEER_UNREACHABLE,
     PEER_SILENT,
     AGENT_FAILED,
@@ -370,6 +398,7 @@ REFUSALS = (
     TLS_FAILED,
     LOGIN_FAILED,
     ANSWER_TOO_LARGE,
+    PEER_CUT,
     PEER_UNREACHABLE,
 )
 """Why a broker does not register."""
@@ -380,6 +409,23 @@ OUT_OF_MEMORY = Told(
     "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
     is_lasting=True,
 )
+CLEANER_BUFFER = Told(
+    "cleaner-buffer",
+    OUT_OF_MEMORY.pattern,
+    "a heap with room for log.cleaner.dedupe.buffer.size, which the log cleaner takes all at once",
+    "Lower log.cleaner.dedupe.buffer.size (134217728 unless it is set), or raise -Xmx by as much. Where somebody has set it "
+    "dynamically, as for all brokers, no file has it, and each broker ends in this when it is started: kafka-configs.sh "
+    "--alter --entity-type brokers --entity-default (or --entity-name ID) --delete-config log.cleaner.dedupe.buffer.size; "
+    "where no broker runs any more, with --zookeeper instead of --bootstrap-server, and in KRaft mode with "
+    "--bootstrap-controller. Then start it.",
+    is_lasting=True,
+)
+OF_CLEANER_BUFFER = re.compile(r"\bSkimpyOffsetMap\b")
+"""In the frames below OUT_OF_MEMORY: who asked for the memory."""
+STARTS_CLEANER = re.compile(r"Starting the log cleaner")
+"""It takes its buffers when it starts, also when somebody has changed its settings."""
+LINES_BEFORE = 3
+"""Of several threads, by the time in which one of them takes its memory."""
 TOO_MANY_OPEN_FILES = Told(
     "too-many-open-files",
     re.compile(r"Too many open files"),
@@ -423,7 +469,19 @@ def silence_in(lines: Sequence[str]) -> Found | None:
     starts = [number for number, line in enumerate(lines) if START_OF_PROCESS.search(line)]
     before = lines[max(0, starts[-1] - AGENT_LINES) : starts[-1]] if starts else ()
     found = (*found_in(lines, (*SILENCES, AGENT_FAILED)), *found_in(before, (AGENT_FAILED,)), *found_in(lines, (AGENT_LOADED,)))
-    return next(iter(found), None)
+    return next((who_asked(one, of_this_process(lines)) for one in found), None)
+
+
+def who_asked(found: Found, lines: Sequence[str]) -> Found:
+    """For the memory that there was not at last, where it is known: by the frames; where a JVM ends at once, as with
+    ExitOnOutOfMemoryError, by what was said right before."""
+    wanted = [number for number, line in enumerate(lines) if OUT_OF_MEMORY.pattern.search(line)]
+    if found.told is not OUT_OF_MEMORY or not wanted:
+        return found
+    before, after = lines[max(wanted[-1] - LINES_BEFORE, 0) : wanted[-1]], lines[wanted[-1] :]
+    if not any(map(STARTS_CLEANER.search, before)) and not any(map(OF_CLEANER_BUFFER.search, after)):
+        return found
+    return replace(found, told=CLEANER_BUFFER, quote=f"{found.quote} (for the log cleaner's buffer)")
 
 
 def loading_in(lines: Sequence[str]) -> str:

@@ -12,6 +12,8 @@ FLAG = "zookeeper.metadata.migration.enable=true"
 def restart_of(looked: Looked, broker_id: int) -> str:
     """The words for a restart of a broker: whether its partitions can spare it now."""
     name = looked.broker_name(broker_id)
+    if name in looked.in_hand:
+        return f"restart {name}, but not while a step of this migration has it in hand"
     if looked.observation.kafka is None:
         return f"restart {name} once its partitions can spare it"
     needing = partitions_needing(looked.observation.kafka, broker_id, looked.policy)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from domain.cluster import servers_in
+from domain.observation import NodeView
 from domain.vital_signs import PortHolder, Sign
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.log_lines import of_this_process
@@ -32,7 +33,11 @@ def ports_not_bound(lines: Sequence[str]) -> tuple[int, ...]:
 
 def signs_of_holders(looked: Looked, name: str) -> Iterator[Sign]:
     """Of a node, or of a server of the ensemble, by its name."""
+    view = next((view for view in looked.observation.nodes if looked.name(view.id) == name), None)
     for found in looked.hints.holders.get(name, ()):
+        if view is not None and view.is_unowned:
+            yield _of_its_own(looked, view, found) or _of_unowned(found)
+            continue
         whose = _whose(looked, name, found)
         if found.peer is not None:
             yield Sign(
@@ -56,6 +61,32 @@ def signs_of_holders(looked: Looked, name: str) -> Iterator[Sign]:
             )
         else:
             yield Sign(f"port {found.port} is taken{_process(found)}", "")
+
+
+def _of_its_own(looked: Looked, view: NodeView, found: PortHolder) -> Sign | None:
+    """Of the process that was started last as the specification says; `None` of another one."""
+    last = view.process.last_identity if view.process is not None else None
+    if last is None or last.partition("@")[0] != str(found.pid):
+        return None
+    pid_file = looked.spec.node(view.id).driver.service.pid_file
+    return Sign(
+        f"who answers there is its process of before{_process(found)}: only its pid file is gone, or was written by somebody",
+        f"Write its number back: `echo {found.pid} > {pid_file}`. Stop nothing. Find who takes such files away, or it happens "
+        "again: a cleaner of old files (systemd-tmpfiles, tmpwatch), a restore, a deployment.",
+        is_cure=True,
+    )
+
+
+def _of_unowned(found: PortHolder) -> Sign:
+    """It serves, and was not started as the specification says."""
+    who = f"who answers there is {_process(found).removeprefix(', by ') or 'a process that may not be looked at'}"
+    if not found.started_by:
+        return Sign(who, "")
+    return Sign(
+        f"{who}, started by {found.started_by}",
+        f"First switch off {found.started_by}, until the migration has ended: a supervisor (monit, supervisord), a unit's "
+        "Restart=, a watchdog or a person starts the node besides, and whoever is first has its directory and its ports.",
+    )
 
 
 def _process(found: PortHolder) -> str:

@@ -1,20 +1,21 @@
 """Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observation import NodeView
+from domain.vital_signs import is_stopped_by_turns
 from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
-from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, some
-from domain.zk_to_kraft.log_lines import ENDED, of_this_process, said_by_new
+from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
+from domain.zk_to_kraft.log_lines import ENDED, of_this_process
 from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.refusals import refusals_in
-from domain.zk_to_kraft.running_lines import loading_in, silence_in, waiting_in
+from domain.zk_to_kraft.running_lines import OUT_OF_MEMORY, loading_in, silence_in, waiting_in
 from domain.zk_to_kraft.said import complaint_in, last_of, without_frames
 from domain.zk_to_kraft.situation import quorum_leader
 
@@ -41,8 +42,8 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         pid = view.process.pid
         observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
         signs = looked.hints.signs.get(name)
-        is_traced = signs is not None and signs.tracer is not None
-        fix = "" if is_traced else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+        is_held = signs is not None and (signs.tracer is not None or is_stopped_by_turns(signs))
+        fix = "" if is_held else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
     elif view.process is not None and view.disk is None:
         observed = said
         fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
@@ -53,7 +54,7 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         return own_cause
     elif (told := silence_in(own)) is not None:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
-        fix = told.told.fix
+        fix = f"{before_more_heap(looked, told.told.name)}{told.told.fix}"
     elif obstacle in ENDPOINTS:
         verb, fix = ENDPOINTS[obstacle]
         observed = f"its process runs, and its metrics endpoint {verb}. {said}"
@@ -75,6 +76,24 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+FEW_PARTITIONS = 20_000
+"""Whose metadata take some 60 MiB of a heap."""
+
+
+def before_more_heap(looked: Looked, kind: str) -> str:
+    """What to look for first where a node had no heap left, and the cluster's metadata are not what has filled it."""
+    kafka = looked.observation.kafka
+    if kind != OUT_OF_MEMORY.name or kafka is None or kafka.partition_count > FEW_PARTITIONS:
+        return ""
+    return (
+        f"The metadata of {kafka.partition_count:,} partitions do not fill a heap: look first for what does. Whoever connects "
+        "to its listener and does not speak Kafka (a scanner for vulnerabilities, a health check, a client with a TLS that it "
+        "has not got) has it reserve up to socket.request.max.bytes (100 MiB) for each connection, and so do large requests: "
+        "see who connects there (`ss -tn`, the firewall's log, the scanner's schedule), keep that from its port, or lower "
+        "socket.request.max.bytes. If it is none of that: "
+    )
 
 
 def _unowned(looked: Looked, view: NodeView) -> Cause:
@@ -101,19 +120,11 @@ def _unowned(looked: Looked, view: NodeView) -> Cause:
         *EXPLAINED_BY[looked.spec.role(view.id)],
         observed=f"it serves, by its metrics, and {pid_file} names no process of it that runs",
         expected=f"{pid_file} has the pid of {name}",
-        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where a step has just "
-        "started it, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it stay in the "
-        "foreground, or `exec` Kafka, at every node, or the next restart ends in the same.",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where it is the one "
+        "that a step has started, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it "
+        "stay in the foreground, or `exec` Kafka, at every node, or the next restart ends in the same. Where something else "
+        "starts it (a supervisor, a unit's Restart=, a watchdog), switch that off first, until the migration has ended.",
     )
-
-
-def said_since_started(looked: Looked, view: NodeView) -> Sequence[str] | None:
-    """What its last process has printed below the lines of the one before it, as far as that is to be told."""
-    started_at = view.process.started_at if view.process is not None else None
-    if started_at is None:
-        return None
-    now = looked.observation.ended_at
-    return said_by_new(looked.hints.logs.get(view.id, ()), now - started_at, now)
 
 
 def _last_word(looked: Looked, node_id: int) -> str:
@@ -327,7 +338,7 @@ AWAITED = {
     "itself.",
 }
 """By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
-LOADS = "It reads its logs, and after a stop that was not clean checks all that was not flushed"
+LOADS = "It reads its logs, and where its stop was not clean checks all that was not flushed"
 AWAIT_LOGS = (
     "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
     "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "

@@ -24,6 +24,7 @@ class Census:
         self._directory = directory
         self._cluster = cluster
         self._seen: dict[str, set[Identity]] = defaultdict(set)
+        self._before: dict[str, int] = {}
 
     def pids(self) -> list[int]:
         """Of everything that belongs to the demo: what it has started, itself, and its guardian."""
@@ -34,9 +35,13 @@ class Census:
                 self._seen[name].add(_identity(process))
         return [os.getpid(), os.getppid(), *(process.pid for process in living)]
 
+    def begin(self) -> None:
+        """A migration starts: what was started until now was not its doing."""
+        self._before = {name: len(identities) for name, identities in self._seen.items()}
+
     def restarts(self) -> dict[str, int]:
-        """By node: how often it was started again, after its first start."""
-        return {name: len(identities) - 1 for name, identities in sorted(self._seen.items())}
+        """By node: how often it was started again; after `begin`, or after its first start where it was not seen by then."""
+        return {name: len(identities) - self._before.get(name, 1) for name, identities in sorted(self._seen.items())}
 
 
 def node_of(arguments: list[str], cluster: Path) -> str | None:

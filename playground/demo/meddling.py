@@ -78,7 +78,8 @@ class StandsInTheWay:
         self.planned_seconds: float | None = None
 
     async def start(self, cluster: str, policy: dict[str, Any]) -> str:
-        for obstacle in (*FOUND_BY_LOOKING, *FOUND_BY_REHEARSAL):
+        # First what restarts brokers: with a dead one among the replicas not all would ever be in sync again.
+        for obstacle in (*FOUND_BY_REHEARSAL, *FOUND_BY_LOOKING):
             self._announce(await asyncio.to_thread(obstacle.put, self._by_hand), Tone.ALERT)
         await self._plan_and_mend(cluster, policy, FOUND_BY_LOOKING, rehearse=False)
         self._announce(NOT_ENOUGH, Tone.NEWS)

@@ -55,9 +55,10 @@ def _take_from_the_dead(by_hand: ByHand) -> str:
 
 
 def _forget_the_secret(by_hand: ByHand) -> str:
-    """Nobody has noticed: a broker that cannot open it says so in its log, and goes on."""
+    """Nobody has noticed: a broker that cannot open it says so in its log, and goes on. The brokers run with the secret: an
+    edit that waits for a restart would be what a plan names."""
     for broker in by_hand.broker_ids:
-        by_hand.edit(broker, {"password.encoder.secret": SECRET})
+        by_hand.put_into_force(broker, {"password.encoder.secret": SECRET})
     znode = by_hand.znode(POISONED) or {}
     hidden = {KEY: encrypted("not-a-real-password", OLDER_SECRET)}
     by_hand.put_znode(POISONED, znode | {"config": znode["config"] | hidden})

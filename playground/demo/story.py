@@ -120,6 +120,8 @@ class Story:
         policy = accepting(POLICIES.get(self._options.story, {}))
         start = self._door.start_migration if self._meddling is None else self._meddling.start
         migration_id = await start(CLUSTER_NAME, policy)
+        if not self._board.migrations:
+            self._stage.census.begin()
         self._board.doing = "migrating"
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:

@@ -5,7 +5,7 @@ Its time is the number of looks: every `KafkaAdmin.view`, answered or not, is on
 `boot_looks` until they serve and `catch_up_looks` more until their replicas are in sync; the copy takes `copy_looks`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from domain.canaries import is_reserved
@@ -14,7 +14,7 @@ from domain.errors import Obstacle, Transient
 from domain.observation import KafkaView, NodeMetrics
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir
+from domain.survey import BrokerLogDir, StartedWith
 from playground.fakes.clients import ClientSide, FakeClient, may_write_now
 from playground.fakes.faults import Faults
 from playground.fakes.gauges import broker_gauges, controller_gauges
@@ -176,6 +176,13 @@ class FakeCluster:
             for path in self.nodes[broker].spec.log_dirs
         )
 
+    async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
+        self._answer_or_silence(cluster)
+        running = {broker: self.nodes[broker].process for broker in brokers}
+        if any(process is None for process in running.values()):
+            raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: a broker does not answer")
+        return {broker: _told(process.properties) for broker, process in running.items() if process is not None}
+
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         self.advance()
         serving = self.serving()
@@ -183,9 +190,12 @@ class FakeCluster:
             raise Transient(f"Kafka at {','.join(cluster.spec.kafka.bootstrap_servers)}: does not answer")
         return kafka_view(self.spec.cluster_id, self._others_topics(), serving, self.in_sync(), self.leaders.of)
 
-    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
+    async def ask_broker(self, cluster: ClusterRecord, broker_id: int, address: str, seconds: float) -> None:
         self.asked_alone.append(address)
-        broker_id = next(broker.id for broker in self.spec.brokers if f"{broker.host}:9092" == address)
+        asked = next(broker.id for broker in self.spec.brokers if f"{broker.host}:9092" == address)
+        other = self.faults.led_elsewhere.get(asked, asked)
+        if other != broker_id:
+            raise Transient(f"broker {other} answers, and not broker {broker_id}", obstacle=Obstacle.ANOTHERS)
         if self.nodes[broker_id].process is None:
             raise Transient("it accepts no connection within 1 s")
         if self.faults.silent_kafka or broker_id in self.faults.mute_brokers or broker_id not in self.serving():
@@ -313,3 +323,11 @@ class FakeCluster:
             behind=fault_count,
             quorum=self.quorum,
         )
+
+
+def _told(properties: Mapping[str, str]) -> StartedWith:
+    """Kafka tells no value of a password, nor of a key that it does not know; and makes each id of the other."""
+    ids = properties.get("node.id", properties.get("broker.id", ""))
+    properties = {**properties, "node.id": ids, "broker.id": ids}
+    public = frozenset(key for key in properties if "password" not in key)
+    return StartedWith(values={key: value if key in public else None for key, value in properties.items()}, public=public)

@@ -11,6 +11,8 @@ class Faults:
     silent_kafka: bool = False
     mute_brokers: set[int] = field(default_factory=set)
     """They take connections, and answer no request on them; all else of them is well."""
+    led_elsewhere: dict[int, int] = field(default_factory=dict)
+    """Brokers at whose addresses another one answers, and which."""
     silent_nodes: set[int] = field(default_factory=set)
     """The node's driver: files and process."""
     silent_servers: set[str] = field(default_factory=set)

@@ -58,11 +58,12 @@ def mode_of(properties: Mapping[str, str]) -> Mode:
 
 @dataclass
 class FakeProcess:
-    """`looks`: observations since its start, which is the simulated cluster's time."""
+    """`looks`: observations since its start, which is the simulated cluster's time. `properties`: as its file had them then."""
 
     pid: int
     mode: Mode
     started_at: datetime
+    properties: Mapping[str, str]
     looks: int = 0
 
     @property
@@ -109,7 +110,7 @@ class FakeNode:
         properties = self.properties
         mode = mode_of(properties)
         self.metadata_dir = f"{properties.get('metadata.log.dir') or self.spec.log_dirs[0]}/{METADATA_LOG}"
-        self.process = FakeProcess(next(_PIDS), mode, datetime.now(UTC))
+        self.process = FakeProcess(next(_PIDS), mode, datetime.now(UTC), properties)
         self.last_identity = self.process.identity
         self.machine.write(self.spec.driver.service.pid_file, _pid_file(self.process.pid))
         self.starts += 1

@@ -22,7 +22,7 @@ from domain.drift.messages import (
     judge,
     rules_fingerprint,
 )
-from domain.drift.report import CheckName, DriftFinding
+from domain.drift.report import CheckName, DriftFinding, FindingKind
 from domain.drift.tolerations import Toleration
 from spark.checks.messages import ComparedBatches, compare_batches, finding_table, span_table
 from spark.codec.segment_manifest import BATCH_SCHEMA
@@ -93,9 +93,12 @@ def _rows(job: MessageJob, judged: Judged) -> dict[str, tuple[int, int, int]]:
 
 
 def _keys(findings: Sequence[DriftFinding]) -> set[tuple[str, str]]:
-    return {(one.record, one.key) for one in findings if one.field != "batches" or one.record != PARTITION_LOG}
+    """Without what is said of a topic only that it was not compared whole."""
+    found = (one for one in findings if one.record != PARTITION_LOG or one.finding is not FindingKind.UNVERIFIABLE)
+    return {(one.record, one.key) for one in found}
 
 
 def _equal(record: str, rows: Sequence[tuple[str, str]], found: set[tuple[str, str]]) -> int:
-    """Those of which nothing was found, nor of their topic. A compacted topic's partitions may be equal all the same."""
+    """Those of which nothing was found, nor of their topic. Where a topic is compacted, or retention has removed some of it,
+    its partitions may be equal all the same."""
     return sum((record, key) not in found and (PARTITION_LOG, topic) not in found for topic, key in rows)

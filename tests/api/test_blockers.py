@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,11 +34,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.look_here import look_here
+from api import blockers as looked_up
 from api import observing, pending, pollers
 from api.app import create_app
-from api.commands import CommandStatus, send
+from api.commands import Answer, CommandStatus, send
 from api.pending import RunSeen
 from api.pollers import Poller
+from api.programs import Apart
 from api.settings import ApiSettings
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
@@ -265,10 +267,16 @@ async def test_a_worker_that_polls_elsewhere_is_told_with_where(
 
 
 @pytest.mark.usefixtures("worker")
-@pytest.mark.parametrize("is_beside", [True, False])
+@pytest.mark.parametrize(("is_beside", "has_kernels_log"), [(True, True), (True, False), (False, True)])
 async def test_where_no_worker_looks_the_api_tells_what_has_changed_on_a_machine_that_is_its_own(
-    api: Any, is_beside: bool
+    api: Any, monkeypatch: pytest.MonkeyPatch, is_beside: bool, has_kernels_log: bool
 ) -> None:
+    """Also where the kernel's log may not be read, as by an ordinary user."""
+
+    async def look() -> dict[str, Any]:
+        return await look_here() | ({} if has_kernels_log else {"kernel": None})
+
+    monkeypatch.setattr("api.changes.look_here", look)
     migration_id = await migrating(api)
     await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
     facts = (await look_here())["facts"]
@@ -381,11 +389,20 @@ async def test_an_order_with_which_the_run_cannot_go_on_is_refused_with_what_it_
             order = Command(
                 id="1", migration_id="m", kind=CommandKind.HOLD, by="anna", via="api", reason="why", at=datetime.now(UTC)
             )
-            answer = await send(temporal, cast("MigrationRecord", record), order, timedelta(seconds=30))
+            answer = await delivered(temporal, cast("MigrationRecord", record), order)
     assert answer.status is CommandStatus.REFUSED
     assert "It failed: " in answer.because
     assert "pending activities" in answer.because
     assert "Usual causes" not in answer.because
+
+
+async def delivered(temporal: Temporal, record: MigrationRecord, order: Command) -> Answer:
+    """Again and again, as the courier does it: a machine may have much to do."""
+    async with asyncio.timeout(90):
+        while True:
+            answer = await send(temporal, record, order, timedelta(seconds=30))
+            if answer.status is not CommandStatus.PENDING:
+                return answer
 
 
 @activity.defn
@@ -450,12 +467,43 @@ async def test_an_order_that_is_not_taken_is_told(api: Any, monkeypatch: pytest.
 @pytest.mark.parametrize("waiting", [None, NODE_DOWN])
 async def test_a_step_that_is_refused_again_and_again_is_told_unless_a_wait_says_why(api: Any, waiting: Waiting | None) -> None:
     migration_id = await migrating(api)
-    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
-    data = {"action": "roll-node", "node": "broker-1", "stage": "kraft", "why": "it flickers"}
-    refused = [EventDraft(key=key, kind="step-blocked", cluster=cluster, at=NOW, data=data) for key in ("1", "2")]
-    await api.wiring.ledger.record(migration_id, refused, Progress(state=MigrationState.RUNNING, waiting=waiting))
+    await refused(api, migration_id, 2, waiting)
     failing = [("step-failing", "roll-node of broker-1")] if waiting is None else []
     assert keys(await blockers(api, migration_id)) == [("node-down", "broker-2"), *failing]
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+@pytest.mark.parametrize(
+    ("stable_samples", "told"), [(3, ("node-down", "broker-2")), (5, ("step-failing", "roll-node of broker-1"))]
+)
+async def test_the_first_refusal_is_told_where_a_look_finds_nothing_else(
+    api: Any, stable_samples: int, told: tuple[str, str]
+) -> None:
+    migration_id = await migrating(api, stable_samples)
+    await refused(api, migration_id, 1)
+    assert keys(await blockers(api, migration_id)) == [told]
+
+
+async def refused(api: Any, migration_id: str, times: int, waiting: Waiting | None = None) -> None:
+    cluster = (await api.wiring.ledger.migration(migration_id)).cluster
+    data = {"action": "roll-node", "node": "broker-1", "stage": "kraft", "why": "it flickers"}
+    tries = [
+        EventDraft(key=str(n), kind="step-blocked", cluster=cluster, at=NOW, data=data | {"step": n}) for n in range(times)
+    ]
+    await api.wiring.ledger.record(migration_id, tries, Progress(state=MigrationState.RUNNING, waiting=waiting))
+
+
+@pytest.mark.usefixtures("watcher", "worker")
+async def test_a_worker_with_another_ledger_is_told_in_every_answer(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the look came to that one or not."""
+
+    async def apart(*_: object) -> list[Apart]:
+        return [Apart("keeperless-activities", 4711, "sqlite+aiosqlite:////root/ledger.db")]
+
+    monkeypatch.setattr(looked_up, "apart_from", apart)
+    answer = await blockers(api, await migrating(api, stable_samples=5))
+    assert keys(answer) == [("machine", "keeperless-activities, process 4711")]
+    assert "kill 4711" in answer["items"][0]["fix"]
 
 
 async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, make_migration: Any) -> None:
@@ -479,6 +527,43 @@ async def test_of_a_temporal_that_cannot_work_it_is_told_what_it_lacks(
     assert (found["code"], found["object"]) == ("temporal-unavailable", "Temporal")
     assert "database is locked" in found["observed"]
     assert "locked by a backup" in found["fix"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a volume of its own")
+async def test_of_a_temporal_whose_volume_is_full_it_is_told_which(
+    settings: ApiSettings, serve: Any, make_migration: Any, tmp_path: Path
+) -> None:
+    lease = PortLease(5)
+    with (
+        closing(lease),
+        small_volume(tmp_path / "volume", "64m") as volume,
+        TemporalServer(volume / "temporal", TemporalPorts.leased(lease)) as server,
+    ):
+        async with serve(create_app(settings, Temporal({"target_host": server.address}))) as api:
+            await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
+            assert keys(await blockers(api, record.id)) == [("no-worker", "task queue watch")]
+            fill(volume / "dump")
+            found = (await blockers(api, record.id))["items"][0]
+    assert (found["code"], found["object"]) == ("temporal-unavailable", "Temporal")
+    assert f"no room on the volume of {volume}" in found["fix"]
+    assert "Make room there" in found["fix"]
+
+
+@contextmanager
+def small_volume(place: Path, size: str) -> Iterator[Path]:
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "keeperless-test", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def fill(file: Path) -> None:
+    """To the last byte."""
+    with file.open("wb", buffering=0) as written, suppress(OSError):
+        while True:
+            written.write(bytes(4096))
 
 
 async def test_a_temporal_that_ends_under_the_api_is_to_be_started(tmp_path: Path) -> None:
@@ -558,18 +643,21 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
 
 
 @pytest.mark.usefixtures("watcher", "worker")
-@pytest.mark.parametrize(("ago", "lives"), [(0, True), (70, False)])
+@pytest.mark.parametrize(("ago", "lives"), [(0, True), (70, False), (None, True)])
 async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
-    api: Any, monkeypatch: pytest.MonkeyPatch, ago: int, lives: bool
+    api: Any, monkeypatch: pytest.MonkeyPatch, ago: int | None, lives: bool
 ) -> None:
+    """`ago`: when it was heard of; `None`: Temporal does not say."""
+
     async def pollers_of(*_: object) -> tuple[Poller, ...]:
-        return (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
+        return () if ago is None else (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
 
     monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
     monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
-    assert entry["observed"].startswith("somebody took the task to look at the cluster, and has not come back. Temporal has")
+    heard = "" if ago is None else ". Temporal has"
+    assert entry["observed"].startswith(f"somebody took the task to look at the cluster, and has not come back{heard}")
     assert entry["fix"].startswith("Look at the machine of that" if lives else "Start keeperless-activities;")
 
 

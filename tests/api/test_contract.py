@@ -1,6 +1,7 @@
 """The OpenAPI document and the pages about problems are what the code says."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,17 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
         "GET /readyz",
         "GET /version",
     }
+
+
+@pytest.mark.parametrize("page", ["/docs", "/redoc"])
+async def test_the_pages_about_it_need_nothing_from_elsewhere(api: Any, page: str) -> None:
+    """Beside a Kafka cluster there is seldom a way to a public host: such a page would stay blank."""
+    shown = await api.http.get(page)
+    parts = re.findall(r"""(?:src|href|url)[=:]\s*["']([^"']+)""", shown.text)
+    assert any(part.endswith(".js") for part in parts)
+    for part in parts:
+        assert part.startswith("/"), part
+        assert (await api.http.get(part)).status_code == 200, part
 
 
 def test_every_operation_tells_its_problems_and_no_others(document: dict[str, Any]) -> None:

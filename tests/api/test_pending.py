@@ -468,6 +468,18 @@ def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:
     assert "CPUQuota=" in fix
 
 
+def test_a_history_that_does_not_fit_its_code_is_not_to_be_reset() -> None:
+    failed = WorkflowTaskFailedEventAttributes()
+    failed.failure.message = (
+        "Fatal error in workflow machines: ActivityMachine in state ScheduleCommandCreated says the transition is invalid "
+        "during event EventInfo { event_id: 90, event_type: ActivityTaskCancelRequested }"
+    )
+    error, fix = words_of(failed)
+    assert error.startswith("its history is not what the code of its worker gives")
+    assert fix.startswith("Do not reset it")
+    assert '"hold": true' in fix
+
+
 def test_how_far_an_attempt_is_is_read_from_its_heartbeat() -> None:
     found = PendingActivityInfo(state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
     assert (pending_of(found).at, pending_of(found).at_since) == ("", None)

@@ -12,13 +12,19 @@ from playground.rig import PLANNED_RESTARTS, Rig
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
+@pytest.mark.chaos
 def test_a_broker_that_does_not_come_up_stops_everything_else_until_it_is_mended(rig: Rig) -> None:
-    """A setting that only a restart reveals as wrong: the broker's new process dies at once."""
+    """A setting that only a restart reveals as wrong, and that somebody has accepted: the broker's new process dies at once."""
     broken = Path(rig.cluster.spec.brokers[1].properties_file)
     good = "num.recovery.threads.per.data.dir=1"
     broken.write_text(broken.read_text("latin-1") + "\nnum.recovery.threads.per.data.dir=none\n", "latin-1")
     rig.register()
-    migration_id = rig.migrate()
+    refused = rig.await_end(rig.migrate())
+    assert [f["object"] for f in refused["findings"] if f["code"] == "PF44"] == ["broker-2"], (
+        "it is seen before anything starts"
+    )
+    accepted = {"code": "PF44", "object": "broker-2", "by": "ann", "reason": "it looked harmless"}
+    migration_id = rig.migrate(accepted_findings=[accepted])
 
     waiting = rig.await_event(
         migration_id,

@@ -68,6 +68,7 @@ def test_a_znode_edited_behind_kafkas_back_closes_the_gate_until_it_is_repaired(
     assert rig.restarts(migration_id) == PLANNED_RESTARTS
 
 
+@pytest.mark.chaos
 def test_what_the_copy_lacks_stops_the_migration_where_it_can_go_back_and_no_secret_is_told(rig: Rig) -> None:
     """Two znodes go between the last look at ZooKeeper and the copy, as if the copy had lost them: one is full of secrets."""
     before, secrets = rig.files(), with_secrets(rig)

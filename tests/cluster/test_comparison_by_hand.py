@@ -247,6 +247,7 @@ def traffic(at: Field) -> Iterator[Traffic]:
     assert running.failures == []
 
 
+@pytest.mark.chaos
 async def test_hundreds_of_changes_meanwhile_are_no_alarm_and_a_lost_one_is_found(
     field_in_dual_write: Field, compare: Any
 ) -> None:

@@ -69,7 +69,7 @@ async def until(asked: Callable[[], Awaitable[tuple[Finding, ...]]], wanted: set
     """Exactly these codes; what else a busy cluster shows for a moment passes by."""
     deadline = time.monotonic() + SETTLING
     while codes(found := await asked()) != wanted:
-        assert time.monotonic() < deadline, [(f.code, f.object, f.observed) for f in found]
+        assert time.monotonic() < deadline, (wanted ^ codes(found), [(f.code, f.object, f.observed) for f in found])
     return found
 
 
@@ -167,14 +167,19 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         "broker-2: 1",
     ),
 }
-"""The file that is edited, what codes it gives, and what is told."""
+"""The file that is edited, what codes it gives besides PF44, and what is told."""
+NO_EDIT = {
+    "half-made settings": "the migration would write that line",
+    "other super users": "Kafka tells no authorizer's settings",
+}
+"""Of which PF44 says nothing, and why."""
 
 
 @pytest.mark.parametrize("case", FILES)
 async def test_what_is_wrong_in_a_file_is_found(field: Field, case: str) -> None:
     node_id, old, new, wanted, told = FILES[case]
     with edited(field, node_id, old, new):
-        found = await until(lambda: findings(field), wanted)
+        found = await until(lambda: findings(field), wanted if case in NO_EDIT else wanted | {"PF44"})
     assert any(told in finding.observed for finding in found), found
 
 
@@ -336,5 +341,5 @@ async def until_seen(field: Field, wanted: set[str]) -> tuple[Finding, ...]:
     """These codes at least."""
     deadline = time.monotonic() + 2 * SETTLING
     while not wanted <= codes(found := await findings(field)):
-        assert time.monotonic() < deadline, [(f.code, f.object, f.observed) for f in found]
+        assert time.monotonic() < deadline, (wanted ^ codes(found), [(f.code, f.object, f.observed) for f in found])
     return found

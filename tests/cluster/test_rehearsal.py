@@ -32,7 +32,13 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.rehearsing import RehearsalPorts, rehearse
+from activities.ports.zookeeper import ZooKeepers
+from activities.present_ensemble import said_of_itself, zxid_in
+from activities.rehearsal import trial
+from activities.rehearsal.messages import COPY, Order
+from activities.rehearsal.program import new_cluster_id
+from activities.rehearsal.servers import Servers
+from activities.rehearsing import LIMITS, RehearsalPorts, rehearse
 from activities.workplace import sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
@@ -201,6 +207,7 @@ def java_of(work: Path) -> list[psutil.Process]:
     return [process for process in of_rehearsals(work) if "java" in process.name()]
 
 
+@pytest.mark.chaos
 def test_a_worker_that_is_killed_in_a_rehearsal_leaves_nothing(cluster: PlaygroundCluster, tmp_path: Path) -> None:
     worker = started(cluster, tmp_path)
     wait_until(lambda: len(java_of(tmp_path)) == 2, "both servers to run", 60)
@@ -211,6 +218,7 @@ def test_a_worker_that_is_killed_in_a_rehearsal_leaves_nothing(cluster: Playgrou
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.chaos
 def test_what_the_program_leaves_when_it_is_killed_itself_is_removed_by_its_worker(
     cluster: PlaygroundCluster, tmp_path: Path
 ) -> None:
@@ -225,6 +233,7 @@ def test_what_the_program_leaves_when_it_is_killed_itself_is_removed_by_its_work
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.chaos
 def test_when_everything_is_killed_at_once_the_next_sweep_removes_the_files(cluster: PlaygroundCluster, tmp_path: Path) -> None:
     worker = started(cluster, tmp_path)
     unshare = [process for process in of_rehearsals(tmp_path) if "unshare" in process.name()]
@@ -240,6 +249,7 @@ def test_when_everything_is_killed_at_once_the_next_sweep_removes_the_files(clus
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.chaos
 async def test_a_rehearsal_that_is_cancelled_leaves_nothing(cluster: PlaygroundCluster, tmp_path: Path) -> None:
     begun = asyncio.Event()
 
@@ -295,6 +305,39 @@ async def test_the_files_of_a_member_that_was_cut_off_a_moment_ago_are_refused(
     report = await rehearse(with_member(cluster, stale), ports_of(), tmp_path / "work")
     assert "this member does not follow" in report.refused
     assert_nothing_left(tmp_path / "work")
+
+
+async def test_the_end_of_the_files_is_what_was_loaded_and_not_what_the_throw_away_server_did_since(
+    cluster: PlaygroundCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is asked late, sessions in the copy have expired in it, each by a transaction of its own."""
+    member = at_this_moment(cluster, tmp_path / "member")
+    (tmp_path / COPY).symlink_to(f"{member.data_dir}/version-2")
+    answers: list[int] = []
+
+    async def late(zookeepers: ZooKeepers, address: str) -> dict[str, str] | None:
+        said = await said_of_itself(zookeepers, address)
+        zxid = zxid_in(said) if said else None
+        if zxid is not None:
+            answers.append(zxid)
+        return said if zxid is not None and zxid > answers[0] else {}
+
+    monkeypatch.setattr(trial, "said_of_itself", late)
+    servers = Servers()
+    trials = trial.Trials(tmp_path, order_of(cluster), servers, new_cluster_id())
+    try:
+        async with trials.zookeeper():
+            assert 0 < trials.files_end <= answers[0] < answers[-1]
+    finally:
+        servers.end_all()
+
+
+def order_of(cluster: PlaygroundCluster) -> Order:
+    broker, connect = cluster.spec.brokers[0], cluster.spec.zookeeper.connect
+    java, libs = f"{broker.environment['JAVA_HOME']}/bin/java", f"{broker.kafka_home}/libs"
+    return Order(
+        java=java, libs=libs, connect=connect, listener="", release="", newest_zxid=0, brokers={}, seconds=60, limits=LIMITS
+    )
 
 
 class MuteEnsembles(KazooEnsembles):

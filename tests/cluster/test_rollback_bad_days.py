@@ -1,14 +1,19 @@
 """Bad days on real servers, under continuous writes: what breaks on the way, by itself or by somebody's hand."""
 
+import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kazoo.security import make_acl
 
 from domain.errors import Transient
 from playground.by_hand import CONTROLLER, MIGRATION, frozen
+from playground.clients import admin_client
 from playground.processes import is_alive, wait_until
 from playground.rig import Rig, Snapshot, lost_topics
 from playground.services import Program
@@ -185,6 +190,48 @@ def await_writing_on(rig: Rig) -> None:
 
     seen = offset()
     wait_until(lambda: offset() > seen, "dual write goes on, as nobody has named its death", NAMED_WITHIN_SECONDS)
+
+
+REFUSED = "Encountered ZooKeeper authentication in MetadataChangeEvent"
+SETTINGS = "/config/topics/customers"
+
+
+def test_a_change_that_zookeeper_has_refused_is_not_lost_on_the_way_back(rig: Rig) -> None:
+    """The active controller tries it once, and the offset in /migration goes past it: only its log tells of it."""
+    rig.register()
+    migration_id = rig.migrate(compare_messages=False)
+    rig.forward_to(DUAL_WRITE, migration_id)
+    assert rig.preview(migration_id)["losses"] == []
+    with rig.by_hand.zookeeper() as client:
+        rights, _ = client.get_acls(SETTINGS)
+        client.set_acls(SETTINGS, [make_acl("world", "anyone", read=True, admin=True)])
+        change = ConfigEntry("max.message.bytes", "1234567", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, "customers", incremental_configs=[change])
+        admin = admin_client(rig.cluster.bootstrap_servers)
+        for changed in admin.incremental_alter_configs([resource]).values():
+            changed.result(30)
+        writing = int((rig.by_hand.znode(CONTROLLER) or {})["brokerid"])
+        log = Path(rig.cluster.spec.node(writing).driver.service.output_file)
+        wait_until(lambda: REFUSED in log.read_text(encoding="utf-8"), "the refusal in the controller's log", 60)
+        client.set_acls(SETTINGS, rights)
+    await_writing_on(rig)
+    (loss,) = rig.preview(migration_id)["losses"]
+    assert (loss["name"], f"restart controller-{writing}" in loss["what"]) == ("metadata-changes", True)
+    asked = rig.answer("POST", f"/migrations/{migration_id}/rollback", {"reason": "not today", "accept_loss": []})["id"]
+
+    def fate() -> str:
+        commands = rig.answer("GET", f"/migrations/{migration_id}/commands")["items"]
+        return str(next(command["status"] for command in commands if command["id"] == asked))
+
+    wait_until(lambda: fate() == "refused", "the refusal of a rollback that names no loss", 60)
+
+    rig.cluster.kill_node(writing, signal.SIGTERM)
+    rig.cluster.start_node(writing)
+    wait_until(lambda: not rig.preview(migration_id)["losses"], "a preview without losses", 120)
+    rig.rollback(migration_id)
+    assert rig.await_end(migration_id)["state"] == "reverted"
+    assert (rig.by_hand.znode(SETTINGS) or {})["config"]["max.message.bytes"] == "1234567"
+    assert rig.verify().lost == frozenset()
 
 
 def test_zookeeper_lost_for_good_in_soak_leaves_the_way_forward(rig: Rig) -> None:

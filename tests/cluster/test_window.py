@@ -5,17 +5,28 @@ One cluster serves all tests of this module: its brokers are hybrid, and each te
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.quorum_log import open_log, read_on
 from activities.storage import storage_of
+from activities.suspects import strays_in_log
 from domain.decisions import NodeStage, StepAction
 from domain.metadata_log import CLIENT_METRICS
 from domain.observation import MigrationGauge
 from domain.zk_to_kraft.situation import DualWrite, Replication
+from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.field import Field, Killed, is_in_dual_write, once
 from playground.seed import seed
@@ -77,6 +88,28 @@ async def test_a_real_log_is_read_as_the_quorum_itself_tells_it(field: Field) ->
     assert later.facts.stray_configs == {(CLIENT_METRICS, "all", "interval.ms")}
     await field.configure_client_metrics("all", "interval.ms")
     assert (await read_on(driver, later)).facts.stray_configs == frozenset()
+    with acl_that_is_no_znode(field.cluster.bootstrap_servers):
+        later = await read_on(driver, later)
+        assert [stray.what for stray in later.facts.strays] == ["ALLOW of READ to User:alice for group team-a/loader"]
+        seen = await field.observation()
+        (hazard,) = await strays_in_log(seen, field.record, field.ports.drivers)
+        assert hazard.is_lost_change
+    assert (await read_on(driver, later)).facts.strays == ()
+
+
+@contextmanager
+def acl_that_is_no_znode(servers: Sequence[str]) -> Iterator[None]:
+    """As somebody makes it while KRaft decides what an ACL may be for."""
+    name, pattern = "team-a/loader", ResourcePatternType.LITERAL
+    read, allow, group = AclOperation.READ, AclPermissionType.ALLOW, ResourceType.GROUP
+    admin = admin_client(servers)
+    for made in admin.create_acls([AclBinding(group, name, pattern, "User:alice", "*", read, allow)]).values():
+        made.result(30)
+    try:
+        yield
+    finally:
+        for gone in admin.delete_acls([AclBindingFilter(group, name, pattern, None, None, read, allow)]).values():
+            assert len(gone.result(30)) == 1
 
 
 @pytest.mark.chaos

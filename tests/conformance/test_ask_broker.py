@@ -95,7 +95,7 @@ async def test_what_a_broker_does_in_place_of_an_answer(
     with serving(behave) as address:
         begun = time.monotonic()
         with pytest.raises(Transient, match=words) as raised:
-            await admin(properties).ask_broker(record(address), address, 0.5)
+            await admin(properties).ask_broker(record(address), 1, address, 0.5)
         assert time.monotonic() - begun < 3
     assert raised.value.obstacle in {obstacle, Obstacle.LATE}
     del raised
@@ -113,7 +113,7 @@ async def test_who_takes_a_connection_and_begins_no_tls_does_not_keep_a_view_for
 
 async def test_nobody_there() -> None:
     with pytest.raises(Transient, match="it accepts no connection"):
-        await admin().ask_broker(record("127.0.0.1:1"), "127.0.0.1:1", 0.5)
+        await admin().ask_broker(record("127.0.0.1:1"), 1, "127.0.0.1:1", 0.5)
 
 
 @pytest.mark.parametrize("is_real", [True, False])

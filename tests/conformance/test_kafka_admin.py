@@ -1,10 +1,12 @@
 """`KafkaAdmin`: two real brokers in ZooKeeper mode behind kafka-python, and the fake. Other modes: test_journey.py."""
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -13,9 +15,12 @@ from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.ports.kafka import KafkaAdmin
 from domain.cluster import ClusterSpec, KafkaClientSpec
-from domain.errors import Permanent, Transient
+from domain.decisions import NodeStage
+from domain.errors import Obstacle, Permanent, Transient
 from domain.observation import KafkaView
+from domain.properties import parse
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.checks.unapplied import unapplied
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
@@ -41,6 +46,8 @@ class Subject:
     record: ClusterRecord
     stop: Callable[[], Awaitable[None]]
     start: Callable[[], Awaitable[None]]
+
+    read: Callable[[int], Awaitable[str]]
 
     async def view(self) -> KafkaView:
         return await self.admin.view(self.record)
@@ -111,7 +118,10 @@ def real_subject(cluster: PlaygroundCluster, record: ClusterRecord) -> Subject:
             cluster.start_node(2)
         cluster.await_in_sync()
 
-    return Subject(BrokerAdmin(EnvironmentAndFileSecrets()), record, stop, start)
+    async def read(broker: int) -> str:
+        return await asyncio.to_thread(Path(record.spec.node(broker).properties_file).read_text, "latin-1")
+
+    return Subject(BrokerAdmin(EnvironmentAndFileSecrets()), record, stop, start, read)
 
 
 def fake_subject() -> Subject:
@@ -124,7 +134,12 @@ def fake_subject() -> Subject:
         await cluster.driver(cluster.spec.node(2)).start()
         cluster.advance(10)
 
-    return Subject(cluster, cluster.record(), stop, start)
+    async def read(broker: int) -> str:
+        file = await cluster.driver(cluster.spec.node(broker)).read_file(cluster.spec.node(broker).properties_file)
+        assert file is not None
+        return file.content.decode("latin-1")
+
+    return Subject(cluster, cluster.record(), stop, start, read)
 
 
 async def test_a_healthy_cluster(subject: Subject) -> None:
@@ -159,12 +174,20 @@ async def test_a_dead_broker_shows_until_its_replicas_are_back(subject: Subject)
 
 async def test_each_broker_answers_by_itself_as_long_as_it_runs(subject: Subject) -> None:
     first, second = subject.record.spec.kafka.bootstrap_servers
-    for address in (first, second):
-        await subject.admin.ask_broker(subject.record, address, 2.0)
+    for broker_id, address in ((1, first), (2, second)):
+        await subject.admin.ask_broker(subject.record, broker_id, address, 2.0)
     await subject.stop()
-    await subject.admin.ask_broker(subject.record, first, 2.0)
+    await subject.admin.ask_broker(subject.record, 1, first, 2.0)
     with pytest.raises(Transient, match="it accepts no connection"):
-        await subject.admin.ask_broker(subject.record, second, 2.0)
+        await subject.admin.ask_broker(subject.record, 2, second, 2.0)
+
+
+async def test_a_broker_that_answers_in_place_of_another_is_told(subject: Subject) -> None:
+    """As where a balancer before the other one leads to it."""
+    first, _ = subject.record.spec.kafka.bootstrap_servers
+    with pytest.raises(Transient, match="broker 1 answers, and not broker 2") as told:
+        await subject.admin.ask_broker(subject.record, 2, first, 2.0)
+    assert told.value.obstacle is Obstacle.ANOTHERS
 
 
 async def test_who_shares_partitions_is_told_whether_they_run_or_not(subject: Subject) -> None:
@@ -182,6 +205,19 @@ async def test_racks_are_those_of_the_brokers_that_have_one(subject: Subject) ->
     racks = (await subject.view()).racks
     assert racks in ({}, {1: "rack-1", 2: "rack-2"}), "simulated brokers say nothing"
     assert bool(racks) is not isinstance(subject.admin, FakeCluster)
+
+
+async def test_each_broker_tells_what_it_was_started_with(subject: Subject) -> None:
+    """Its own, whoever is asked about it; and in its file nobody has changed a line."""
+    told = await subject.admin.started_with(subject.record, [1, 2])
+    for broker, runs in told.items():
+        assert runs.values["broker.id"] == str(broker)
+        assert "broker.id" in runs.public
+        assert "process.roles" not in runs.values, "a default, or nothing"
+        file, spec = parse(await subject.read(broker)), subject.record.spec
+        assert unapplied(spec, spec.node(broker), NodeStage.MIGRATION, file, runs) == ()
+        edited = unapplied(spec, spec.node(broker), NodeStage.MIGRATION, file | {"num.io.threads": "1"}, runs)
+        assert [one.key for one in edited] == ["num.io.threads"]
 
 
 async def test_preferred_leaders_are_elected_where_others_lead(subject: Subject) -> None:
@@ -243,6 +279,38 @@ async def test_views_leave_no_thread(cluster_with_topics: PlaygroundCluster, as_
         await admin.view(record)
     print(f"one view: {(time.monotonic() - began) / rounds * 1000:.0f} ms")
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")]
+
+
+@pytest.mark.cluster
+async def test_topics_that_come_and_go_keep_nobody_from_looking(
+    cluster_with_topics: PlaygroundCluster, as_record: AsRecord
+) -> None:
+    """As a job does that makes topics and deletes them: they are there when all are listed, and not when they are asked for."""
+    admin, record = BrokerAdmin(EnvironmentAndFileSecrets()), as_record(cluster_with_topics.spec)
+    cluster_with_topics.await_in_sync()
+    client, is_over, made = admin_client(cluster_with_topics.bootstrap_servers), threading.Event(), 0
+
+    def come_and_go() -> None:
+        nonlocal made
+        while not is_over.is_set():
+            for created in client.create_topics([NewTopic(f"run-{made}", 1, 2)]).values():
+                created.result(timeout=20)
+            for deleted in client.delete_topics([f"run-{made}"]).values():
+                deleted.result(timeout=20)
+            made += 1
+
+    job = threading.Thread(target=come_and_go)
+    job.start()
+    try:
+        while made < 30:
+            view = await admin.view(record)
+            assert view.topic_count >= len(TOPICS)
+            told = {one.topic for one in await admin.offsets(record)}
+            assert told >= {topic.name for topic in TOPICS}
+    finally:
+        is_over.set()
+        job.join(60)
+    await settle(real_subject(cluster_with_topics, record))
 
 
 def at(bootstrap: str, client_properties: str | None = None) -> ClusterSpec:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pytest
@@ -17,13 +17,14 @@ from activities.ports.kafka import KafkaAdmin, KafkaClient, Led
 from activities.ports.zookeeper import ZooKeeperTree
 from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
-from domain.errors import Absent, Transient
+from domain.errors import Absent, Obstacle, Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.processes import wait_until
+from playground.wire_requests import Quota, alter_quotas
 
 AsRecord = Callable[[ClusterSpec], ClusterRecord]
 NAME = canary_of("conformance", 2)
@@ -217,3 +218,28 @@ async def test_a_client_outlives_the_restart_of_a_broker(cluster_of_its_own: Pla
     finally:
         await client.close()
     wait_until(lambda: not [t for t in threading.enumerate() if t.name.startswith("kafka-io")], "the thread's end", 10)
+
+
+@pytest.mark.cluster
+async def test_a_quota_of_changes_is_told_as_what_it_is(cluster_of_its_own: PlaygroundCluster, as_record: AsRecord) -> None:
+    """Kafka takes one change beyond it, and refuses the next."""
+    cluster = cluster_of_its_own
+    cluster.await_in_sync()
+    client = await opened(BrokerAdmin(EnvironmentAndFileSecrets()), as_record(cluster.spec))
+    quota = Quota({"user": None}, {"controller_mutation_rate": 0.001})
+    alter_quotas(cluster.bootstrap_servers, [quota])
+    try:
+        with pytest.raises(Transient, match="controller_mutation_rate") as refused:
+            await topic_after_topic(client)
+        assert refused.value.obstacle is Obstacle.QUOTA
+    finally:
+        alter_quotas(cluster.bootstrap_servers, [replace(quota, values={"controller_mutation_rate": 1e6})])
+        for topic in filter(is_reserved, await client.topics(2)):
+            await client.delete_topic(2, topic)
+        await client.close()
+
+
+async def topic_after_topic(client: KafkaClient) -> None:
+    for number in range(50):
+        await client.create_topic(2, f"{NAME}-{number}", [[2]], {"min.insync.replicas": "1"})
+        await pause()

@@ -1,6 +1,7 @@
 """Bad days of the ledger's database: slow, locked, frozen, gone, and callers that give up."""
 
 import asyncio
+import gc
 import os
 import socket
 import sqlite3
@@ -109,6 +110,16 @@ async def test_a_constraint_of_somebody_elses_is_no_wrong_call_of_ours(
     assert "somebody has changed the ledger's tables" in error.value.fix
 
 
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Nothing is cleaned up because it happens to be found."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
 async def test_callers_that_give_up_at_any_moment(patient: SqlLedger, make_event: EVENT_MAKER) -> None:
     await patient.record_event(make_event("warm"))
     keys = [f"e{n}" for n in range(60)]
@@ -470,16 +481,45 @@ class TestSqliteOnly:
             for name in ("ledger.db-wal", "ledger.db-shm"):
                 (tmp_path / name).unlink()
             with pytest.raises(
-                LedgerUnavailable, match=r"deleted .*ledger.db-wal, .*ledger.db-shm, which process \d+ has"
+                LedgerUnavailable, match=r"deleted or replaced .*ledger.db-wal, .*ledger.db-shm, which process \d+ has"
             ) as error:
                 await ledger.record_event(make_event("after"))
             assert "with SIGTERM" in error.value.fix
             other = await asyncio.to_thread(subprocess.run, opens, capture_output=True, text=True, check=False)
             assert f"processes {os.getpid()} have open" in other.stderr
             assert [event.key for event in await ledger.events()] == ["before"]
+            answers = await asyncio.gather(*(ledger.events() for _ in range(4)), return_exceptions=True)
+            refused = [one for one in answers if isinstance(one, BaseException)]
+            assert {getattr(one, "fix", one) for one in refused} == {error.value.fix}, (
+                "no connection with another -wal is opened"
+            )
         async with opened(url, PATIENT) as database:
             await SqlLedger(database).record_event(make_event("after"))
             assert [event.key for event in await SqlLedger(database).events()] == ["before", "after"]
+
+    async def test_what_is_left_of_a_ledger_whose_file_was_replaced_is_copied_before_anything_ends(
+        self, tmp_path: Path, make_event: EVENT_MAKER
+    ) -> None:
+        """Its end would write nothing back: the file has no name to be found by."""
+        await upgrade(url := f"sqlite:///{tmp_path}/ledger.db")
+        aside = tmp_path / "aside"
+        aside.mkdir()
+        async with opened(url, PATIENT) as database:
+            await SqlLedger(database).record_event(make_event("before"))
+            (tmp_path / "backup").touch()
+            (tmp_path / "backup").rename(tmp_path / "ledger.db")
+            with pytest.raises(LedgerUnavailable, match=r"deleted or replaced .*ledger\.db, which") as error:
+                await SqlLedger(database).record_event(make_event("after"))
+            assert error.value.fix.startswith("Stop no program")
+            own = opened_as(f"{tmp_path}/ledger.db (deleted)")
+            (aside / "ledger.db").write_bytes(own.read_bytes())
+            (aside / "ledger.db-wal").write_bytes((tmp_path / "ledger.db-wal").read_bytes())
+        async with opened(f"sqlite:///{aside}/ledger.db", PATIENT) as database:
+            assert [event.key for event in await SqlLedger(database).events()] == ["before"]
+
+
+def opened_as(target: str) -> Path:
+    return next(fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink() and str(fd.readlink()) == target)
 
 
 OPENS = """

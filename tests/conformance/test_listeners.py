@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from activities.adapters.listeners import TcpListeners
+from activities.addresses import knocked_at
 from activities.ports.kafka import LookedUp
 from activities.reaching import resolve
 from activities.strangers import answering
@@ -63,6 +64,19 @@ async def test_where_nothing_comes_back_nobody_answers() -> None:
         finally:
             for client in waiting:
                 client.close()
+
+
+async def test_where_some_connections_get_through_it_is_counted() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(2)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        silent: list[str] = []
+        found = await knocked_at({2: {"PLAINTEXT": address}}, TcpListeners(seconds=0.5), silent)
+    ((through, begun),) = found.partly[2].values()
+    assert 0 < through < begun == 8
+    assert not found.unheard
+    assert silent == []
 
 
 async def test_a_name_that_is_not_resolved_says_nothing_of_who_has_it() -> None:

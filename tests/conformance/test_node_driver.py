@@ -486,6 +486,26 @@ async def test_a_start_that_finds_no_room_says_so(local: LocalNodes, monkeypatch
         await driver.start()
 
 
+WITHOUT_NULL = 'mount --bind "$0" /dev/null && mount -o remount,bind,ro /dev/null && exec "$@"'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts something over /dev/null, in a namespace of its own")
+async def test_a_start_needs_no_dev_null_that_can_be_written(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that root ran has left a file there: nothing is started, or it is, and never said to be when it is not."""
+    run, null = LocalMachine.run, local.directory / "null"
+    null.touch()
+
+    async def without(self: LocalMachine, command: Sequence[str], *rest: Any) -> Completed:
+        return await run(self, ("unshare", "-m", "sh", "-c", WITHOUT_NULL, str(null), *command), *rest)
+
+    monkeypatch.setattr(LocalMachine, "run", without)
+    driver = local.serving()
+    await driver.start()
+    assert (await driver.process()).is_running
+    assert local.processes_started() == 1
+    assert null.read_text() == ""
+
+
 async def test_a_zombie_is_not_alive(local: LocalNodes) -> None:
     driver = local.serving()
     zombie = psutil.Popen(["tail", "-f", str(local.properties)], stdout=-3)

@@ -86,7 +86,7 @@ async def test_what_a_server_says_is_understood(said: bytes, serving: Serving) -
         (SERVES.replace(b"follower", b"leader"), MemberTree(0x100000003, 5, is_leader=True)),
         (SERVES.replace(b"follower", b"observer"), MemberTree(0x100000003, 5)),
         (SERVES.replace(b"follower", b"read-only"), None),
-        (SERVES.replace(b"follower", b"standalone"), None),
+        (SERVES.replace(b"follower", b"standalone"), MemberTree(0x100000003, 5, is_alone=True)),
         (SERVES.removesuffix(b"\n"), None),
         (IDLE, None),
         (FORBIDDEN, None),

@@ -23,7 +23,7 @@ from domain.policy import MigrationPolicy
 from domain.records import MigrationState
 from domain.zk_to_kraft.configuration import ConfigurationState
 from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
-from domain.zk_to_kraft.losses import METADATA_CHANGES
+from domain.zk_to_kraft.losses import DRIFT, METADATA_CHANGES, NEVER_WRITTEN
 from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -43,7 +43,7 @@ def test_every_preflight_code_is_explained_and_no_other() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in CHECKS.glob("*.py"))
     page = (REPOSITORY / "docs" / "checks.md").read_text(encoding="utf-8")
     raised = sorted(set(re.findall(r'"(PF\d\d)"', sources)))
-    assert len(raised) == 43
+    assert len(raised) == 44
     assert re.findall(r"^## (PF\d\d)$", page, re.MULTILINE) == raised
     assert re.findall(r"^\| \[(PF\d\d)\]\(#pf\d\d\) \|", page, re.MULTILINE) == raised
 
@@ -102,7 +102,7 @@ def test_the_way_back_is_explained_from_every_phase_with_every_loss_and_gate() -
     page = (REPOSITORY / "docs" / "way-back.md").read_text(encoding="utf-8")
     named = re.findall(r'name=f?"([a-z-]+?)(?:\{name\})?"', LOSSES.read_text(encoding="utf-8"))
     assert len(named) > 2
-    losses = {METADATA_CHANGES} | {f"{name}<node>" for name in named}
+    losses = {METADATA_CHANGES, NEVER_WRITTEN, DRIFT} | {f"{name}<node>" for name in named}
     assert set(re.findall(r"^\| `([a-z-]+(?:<node>)?)` \|", page, re.MULTILINE)) == losses
     phases = re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\| (`[A-Z].*?) \|", page, re.MULTILINE)))
     assert sorted(phases) == sorted(Phase)

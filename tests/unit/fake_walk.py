@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -231,6 +231,8 @@ class Walk:
     artefacts: FakeArtefacts = field(default_factory=FakeArtefacts)
     policy: MigrationPolicy = POLICY
     outcomes: list[StepOutcome] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """Of steps: none is used twice, whoever goes on."""
 
     def copy(self, **changes: Any) -> "Walk":
         """The same migration on a cluster of its own, from here on."""
@@ -268,7 +270,7 @@ class Walk:
                 return decision
             assert number < 300, decision
             if isinstance(decision, Step):
-                request = self.request(decision, f"{prefix}/{number}")
+                request = self.request(decision, f"{prefix}/{next(self.numbers)}")
                 name = next((name for name, is_it in wanted.items() if name not in self.found and is_it(decision)), None)
                 if name is not None:
                     self.found[name] = (self.copy().cluster, request, self.evidence_hash)

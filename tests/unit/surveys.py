@@ -49,7 +49,7 @@ def look_of(spec: ClusterSpec, node_id: int) -> NodeLook:
         most_open_files=100_000 if is_broker else None,
         maps=1000 if is_broker else None,
         most_maps=262_144,
-        sockets=(f"10.0.0.{node_id}:40001", f"10.0.0.{node_id}:40002") if is_broker else None,
+        sockets=tuple((f"10.0.0.{node_id}:{port}", "10.0.0.1:2181") for port in (40001, 40002)) if is_broker else None,
         without_id=(),
         with_other_id=(),
         absent_classes=(),
@@ -68,6 +68,7 @@ def settings_of(node_id: int, text: str) -> NodeSurvey:
         settings={key: value for key, value in properties.items() if key in SURVEYED_PROPERTIES},
         digests={key: hashlib.sha256(properties[key].encode()).hexdigest()[:16] for key in hidden},
         principal=principal_of(properties),
+        unapplied=() if node_id in SESSIONS else None,
     )
 
 

@@ -15,7 +15,7 @@ from activities.previewing import Previewing
 from domain.contracts import Assessment, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Decision, NodeStage, Revert, Step, Wait, WaitReason
 from domain.errors import Superseded, Transient
-from domain.observation import Observation
+from domain.observation import Observation, Suspect
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import Command, CommandKind
 from playground.fakes.artefacts import FakeArtefacts
@@ -109,6 +109,58 @@ async def test_the_hash_is_the_same_from_the_first_look_to_the_gate(road: dict[s
     assert [p.losses for p in previews.values()] == [()] * len(previews)
     assert all(p.is_possible for p in previews.values())
     assert previews["before"].steps == ()
+
+
+async def test_what_the_hand_over_would_stop_at_is_told_before_it_is_asked_for(soak: Walk) -> None:
+    """And is no matter of consent: it is mended, and nothing is lost by it."""
+    well = await preview(soak)
+    assert well.obstacles == ()
+    soak.cluster.znodes["/feature"] = b'"{}"'
+    told = await preview(soak)
+    (obstacle,) = told.obstacles
+    assert "/feature cannot be read" in obstacle
+    assert "delete /feature" in obstacle
+    assert (told.is_possible, told.preview_hash) == (True, well.preview_hash)
+
+
+async def test_what_zookeeper_has_never_got_is_lost_by_its_name_only(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its offset says that dual write is current."""
+    lost = Suspect(what="ACL of User:alice for group team-a/loader", why="no znode", is_lost_change=True)
+    kept = Suspect(what="client metrics config k of all", why="of KRaft alone")
+
+    found = [lost, kept]
+
+    async def strays(*_: object) -> tuple[Suspect, ...]:
+        return tuple(found)
+
+    monkeypatch.setattr("activities.previewing.strays_in_log", strays)
+    seen = await preview(soak)
+    (loss,) = seen.losses
+    assert loss.name == "never-written"
+    assert lost.what in loss.what
+    assert kept.what not in loss.what
+    found.append(lost.model_copy(update={"what": "DENY of READ to User:bob for group team-a/x"}))
+    assert (await preview(soak)).preview_hash != seen.preview_hash, "who has accepted one has not accepted the next"
+    await command(soak, accept_loss=())
+    assert "never-written" in refusal_of(await accept(soak))
+    await command(soak, id="c2", accept_loss=("never-written",))
+    assert "never-written" in order_of(await accept(soak, "c2")).accepted_losses
+
+
+async def test_what_a_controller_could_not_write_to_zookeeper_is_a_loss(road: dict[str, Walk]) -> None:
+    """Its offset has gone past it, and the comparison was before it: by both, nothing lacks."""
+    soak = at(road, "soak")
+    assert (await preview(soak)).losses == ()
+    leader = soak.cluster.quorum.leader
+    assert leader is not None
+    refused = "Encountered zk migration fault: Encountered ZooKeeper authentication in MetadataChangeEvent"
+    soak.cluster.nodes[leader].output.append(f"[2026-11-26 05:53:02,100] ERROR {refused}")
+    (loss,) = (await preview(soak)).losses
+    assert loss.name == "metadata-changes"
+    assert refused in loss.what
+    assert f"restart controller-{leader}" in loss.what
+    await command(soak, accept_loss=())
+    assert "metadata-changes" in refusal_of(await accept(soak))
 
 
 @pytest.mark.parametrize("name", HALF_WAY)

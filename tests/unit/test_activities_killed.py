@@ -268,6 +268,7 @@ async def test_an_attempt_that_is_superseded_on_its_way_has_no_further_effect(
     print(f"superseded at {count} places, at most {most} effects afterwards")
 
 
+@pytest.mark.chaos
 async def test_a_paused_worker_that_goes_on_beside_its_successor_restarts_nothing_more(scene: Scene) -> None:
     """Attempt A stops at any call, attempt B does the whole step, A goes on: as after SIGSTOP and SIGCONT."""
     smooth, calls = await untouched(scene)
@@ -342,6 +343,7 @@ async def test_a_proof_that_no_policy_of_ours_gives_the_time_for_says_how_well_i
     assert re.search(told, outcome.blocked or "")
 
 
+@pytest.mark.chaos
 async def test_a_retry_looks_again_as_long_as_the_node_runs_as_it_was_found(scene: Scene) -> None:
     """Killed after the mark, or after the file; meanwhile another node has died. A node that can wait is not stopped."""
     step = scene.request.step

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from activities.in_time import all_within
-from activities.observe import Ports, observe
+from activities.observe import Early, Ports, observe
 from domain.errors import Obstacle
-from domain.observation import NodeMetrics
+from domain.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.situation import DualWrite, situation_of
 from playground.fakes.artefacts import FakeArtefacts
@@ -141,6 +141,34 @@ async def test_an_installation_that_gives_no_answer_is_unknown_and_the_gauges_ar
     metrics = seen.node(2).metrics
     assert metrics is not None
     assert (metrics.broker_state, metrics.kafka_version) == (3, None)
+
+
+async def test_what_is_known_is_told_early_while_what_is_late_is_waited_for() -> None:
+    cluster = FakeCluster(fake_spec())
+    path, is_told, told = cluster.spec.node(2).properties_file, asyncio.Event(), list[Observation]()
+
+    class Late(Hanging):
+        async def read_file(self, path: str) -> Any:
+            if path == self._of:
+                await is_told.wait()
+            return await self._driver.read_file(path)
+
+    def tell(seen: Observation) -> None:
+        told.append(seen)
+        is_told.set()
+
+    drivers = SimpleNamespace(driver=lambda node: Late(cluster.driver(node), path))
+    ports = Ports(cast("Any", None), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
+    seen = await observe(cluster.record(), ports, early=Early(0.2, tell))
+    (before,) = told
+    assert [(part.what, part.is_cut_short) for part in before.unanswered] == [("files of broker-2", True)]
+    assert (before.node(2).disk, before.node(2).process) == (None, seen.node(2).process)
+    assert before.kafka == seen.kafka
+    assert seen.node(2).disk is not None
+    assert not seen.unanswered
+    is_told.set()
+    await observe(cluster.record(), ports, early=Early(20, tell))
+    assert told == [before], "only where something is late"
 
 
 async def test_what_is_left_of_all_is_all_that_a_part_has() -> None:

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
 import pytest
 
 from activities.hints import worth_reading
 from domain.blocker import Blocker
-from domain.decisions import NodeStage, Wait, WaitReason
+from domain.decisions import WAIT_MEANS, NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict
 from domain.errors import Obstacle
+from domain.machine_notes import ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
 from domain.observation import (
     ControllerZnode,
@@ -279,7 +280,7 @@ def test_what_a_node_lacks_is_told_once_most_would_be_well(age: int, told: list[
 
 def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complains_of() -> None:
     """Another mode than the one that the step was to bring it to: somebody else has started it, with another file."""
-    seen, hints = lagging_in_hand(20, f"{SAID} WARN the moon is in the way (kafka.server.KafkaServer)")
+    seen, hints = lagging_in_hand(40, f"{SAID} WARN the moon is in the way (kafka.server.KafkaServer)")
     assert seen.kafka is not None
     seen = with_stage(with_kafka(seen, under_replicated=()), 2, NodeStage.KRAFT)
     (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
@@ -289,6 +290,30 @@ def test_a_proof_that_nothing_known_explains_is_told_with_what_the_node_complain
     assert "the moon is in the way" in entry.observed
     proven = with_stage(seen, 2, NodeStage.KRAFT, is_proven=True)
     assert found(proven, in_hand=frozenset({"broker-2"})) == []
+
+
+def test_what_the_process_before_it_has_complained_of_is_nothing_of_its_own() -> None:
+    """It has printed nothing yet: the last lines in the file are the other one's."""
+    before = "[2026-11-20 02:59:00,000]"
+    seen, hints = lagging_in_hand(20, f"{before} WARN the moon is in the way (kafka.server.KafkaServer)")
+    seen = with_stage(with_kafka(seen, under_replicated=()), 2, NodeStage.KRAFT)
+    (entry,), _ = blockers_of(looked_at(seen, in_hand=frozenset({"broker-2"}), hints=hints))
+    assert entry.observed.startswith("it was restarted, and is not proven well")
+    assert "the moon" not in entry.observed
+
+
+@pytest.mark.parametrize("seconds", [1, 6, 25])
+def test_what_a_node_has_printed_while_it_was_looked_at_is_not_of_the_process_before(seconds: int) -> None:
+    """Its log is read after the look, on a machine with much to do seconds after: such a line is the newest, not the oldest."""
+    at = (NOW + timedelta(seconds=seconds)).strftime("[%Y-%m-%d %H:%M:%S,000]")
+    seen = silent(DUAL, 2)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=40)}))
+    (entry,) = [
+        e for e in found(seen, hints=Hints(logs={2: (f"{at} INFO [BrokerServer id=2] starting",)})) if e.object == "broker-2"
+    ]
+    assert "It has printed nothing" not in entry.observed
 
 
 def with_stage(seen: Observation, node_id: int, stage: NodeStage, *, is_proven: bool = False) -> Observation:
@@ -436,6 +461,14 @@ def test_between_stop_and_start_a_node_is_no_entry() -> None:
 
 
 # --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_active_controller_that_is_silent_is_not_missing_where_others_follow_it() -> None:
+    assert keys(found(silent(DUAL, LEADER))) == [("part-unknown", SPEC.node_name(LEADER))]
+    lost = silent(DUAL, LEADER)
+    for node in SPEC.nodes:
+        lost = with_metrics(lost, node.id, raft_leader=None) if node.id != LEADER else lost
+    assert ("controllers-not-ready", "the quorum") in keys(found(lost)), "where nobody follows anybody, there is none"
 
 
 def test_a_process_that_stands_still_is_told_as_such() -> None:
@@ -892,6 +925,22 @@ def test_a_stray_config_is_named_before_any_failover() -> None:
     assert ("failover-would-hurt", stray.what) in keys(entries)
 
 
+def test_an_acl_that_zookeeper_cannot_hold_is_told_in_place_of_the_error_that_names_nothing() -> None:
+    """Its printed fix, another active controller, is what would end dual write for good."""
+    line = (
+        f"{SAID} INFO [KRaftMigrationDriver id={LEADER}] Encountered ZooKeeper error during event MetadataChangeEvent{{"
+        "provenance=MetadataProvenance(lastContainedOffset=1237)}. Will retry. (org.apache.kafka.metadata.migration.X)"
+    )
+    logs = {LEADER: (line,)}
+    assert ("dual-write-not-current", SPEC.node_name(LEADER)) in keys(found(DUAL, hints=Hints(logs=logs)))
+    acl = Suspect(what="ACL of User:alice for group team-a/loader", why="no znode", is_lost_change=True, offset=1236)
+    (entry,) = found(DUAL, hints=Hints(logs=logs, strays=(acl,)))
+    assert (entry.code, entry.object) == ("failover-would-hurt", acl.what)
+    older = acl.model_copy(update={"offset": 7})
+    told = keys(found(DUAL, hints=Hints(logs=logs, strays=(older,))))
+    assert ("dual-write-not-current", SPEC.node_name(LEADER)) in told, "that was another change"
+
+
 # --- since when ------------------------------------------------------------------------------------------------------
 
 
@@ -1109,9 +1158,9 @@ def test_a_controller_epoch_that_is_gone_is_told_before_the_next_election(seen: 
     assert (entry.code, number in entry.fix) == ("PF11", True)
 
 
-def behind(**hints: object) -> Blocker:
-    """Dual write lives, and is 400 records behind."""
-    distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=390)
+def behind(lag: int = 390, **hints: object) -> Blocker:
+    """Dual write is 400 records behind, and lives, where it has a lag."""
+    distant = with_metrics(DUAL, LEADER, raft_log_end=LOG_END + 400, write_behind_lag=lag)
     (entry,) = [e for e in blockers_of(looked_at(distant, hints=Hints(**hints)))[0] if e.object == "/migration"]
     return entry
 
@@ -1121,6 +1170,14 @@ def test_a_flood_of_changes_is_told_with_what_is_changed() -> None:
     entry = behind(unwritten=lacking)
     assert "ZooKeeper lacks 390 config, 2 topic (topic orders, topic payments); 53 more came in 1.1 s" in entry.observed
     assert "Pause it until finalize" in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("more", "first"), [(0, "Its write was lost"), (5, "Changes come all the time"), (None, "Look again first")]
+)
+def test_that_dual_write_is_dead_is_said_at_once_only_where_nothing_is_changed(more: int | None, first: str) -> None:
+    """Its offset is read before the log's end: while somebody makes topics all the time it is always behind."""
+    assert behind(lag=0, unwritten=None if more is None else Unwritten(("15 topic",), (), more, 1.6)).fix.startswith(first)
 
 
 def test_a_burst_that_is_over_needs_time_only() -> None:
@@ -1201,6 +1258,12 @@ def test_a_proven_process_of_which_a_gauge_is_not_shown_any_more_is_not_taken_fo
     assert keys(entries) == [("part-unknown", SPEC.node_name(node_id))]
     assert lacks in entries[0].observed
     assert "JMX exporter" in entries[0].fix
+    name, ended_at = SPEC.node_name(node_id), seen.ended_at
+    ours = {"in_hand": frozenset({name}), "step_since": ended_at - timedelta(seconds=15)}
+    told = keys(found(with_metrics(seen, node_id, **gauges), **ours))
+    assert ("part-unknown", name) not in told, "the step may have told it to stop since: its gauges go one by one"
+    ours["step_since"] = ended_at - timedelta(minutes=1)
+    assert ("part-unknown", name) in keys(found(with_metrics(seen, node_id, **gauges), **ours))
 
 
 def test_a_controller_that_runs_on_storage_that_is_gone_is_told_and_not_taken_for_fenced() -> None:
@@ -1284,6 +1347,38 @@ def rolling(seen: Observation, node_id: int, before: str | None) -> Observation:
     )
 
 
+@pytest.mark.parametrize(
+    ("last", "age", "is_told"),
+    [("2@2", 10, True), ("2@unknown", 10, True), ("1@unknown", 10, False), ("2@2", 90, False), ("2@2", None, False)],
+)
+def test_a_node_in_hand_is_told_of_once_the_process_has_ended_that_the_step_has_started(
+    *, last: str, age: int | None, is_told: bool
+) -> None:
+    """And not only once the step has given it up; of one that it has not started it is the step's to do so."""
+    begun = None if age is None else BEFORE.ended_at - timedelta(seconds=age)
+    process = Process(is_running=False, identity=None, last_identity=last, started_at=begun)
+    seen = with_part(rolling(BEFORE, 1, "1@1"), 1, process=process, metrics=None)
+    entries = found(seen, in_hand=frozenset({"broker-1"}), step_since=BEFORE.ended_at - timedelta(minutes=1))
+    assert [(entry.code, entry.object) for entry in entries] == ([("node-down", "broker-1")] if is_told else [])
+
+
+@pytest.mark.parametrize(("partitions", "is_small"), [(68, True), (200_000, False), (None, False)])
+def test_a_heap_that_the_metadata_do_not_fill_is_not_to_be_raised_first(*, partitions: int | None, is_small: bool) -> None:
+    """It dies of the next probe as well."""
+    seen = dead(
+        BEFORE,
+        2,
+        "[2026-11-26 05:08:05,000] INFO [KafkaServer id=2] started (k)",
+        "java.lang.OutOfMemoryError: Java heap space",
+    )
+    assert seen.kafka is not None
+    kafka = seen.kafka.model_copy(update={"partition_count": partitions}) if partitions is not None else None
+    entries = {entry.object: entry for entry in found(seen.model_copy(update={"kafka": kafka}))}
+    fix = entries["broker-2"].fix
+    assert fix.startswith("The metadata of 68 partitions do not fill a heap" if is_small else "Raise -Xmx")
+    assert ("socket.request.max.bytes" in fix, "Raise -Xmx" in fix) == (is_small, True)
+
+
 def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     seen = silent(BEFORE, 1)
     signs = {"broker-1": signs_of(stuck_threads=4), "broker-2": signs_of()}
@@ -1324,6 +1419,18 @@ def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_
     assert entry.fix.startswith("Make room")
 
 
+@pytest.mark.parametrize(("full", "is_below"), [((), True), (("/data/1",), False)])
+def test_where_a_file_system_that_refused_has_room_what_lies_below_it_has_none(full: tuple[str, ...], is_below: bool) -> None:
+    """As on a thin pool, or in a datastore: `df` shows room, and a larger volume makes it worse."""
+    lines = ("[2026-11-20 02:59:30,000] ERROR Error while flushing log: java.io.IOException: No space left on device (x.Y)",)
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=full)})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert ("its file system has room now" in entry.observed) is is_below
+    assert ("thin pool" in entry.fix) is is_below
+    assert ("grow the volume" in entry.fix) is not is_below
+    assert "Then start it" in entry.fix
+
+
 def test_a_cause_that_was_written_before_there_was_no_room_is_told() -> None:
     lines = (
         "[2026-11-20 02:59:30,000] ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
@@ -1359,6 +1466,15 @@ def test_who_is_traced_is_not_told_to_go_on_by_a_signal() -> None:
     assert "process 21247 (gdb) traces it" in entry.observed
     assert "kill 21247" in entry.fix
     assert "kill -CONT" not in entry.fix
+
+
+def test_of_who_is_stopped_again_and_again_the_program_is_told_that_does_it() -> None:
+    """To let it go on helps for a moment only."""
+    signs = signs_of(stops=(0.97, 12, ("4711 (cpulimit)",)))
+    (entry,) = found(silent(DUAL, 2, is_paused=True), hints=Hints(signs={"broker-2": signs}))
+    assert entry.object == "broker-2"
+    assert entry.fix.startswith("End that program, and what starts it anew (a unit, cron): kill 4711. ")
+    assert "Let it go on" not in entry.fix
 
 
 def test_servers_that_ask_everybody_for_a_login_are_told_as_such() -> None:
@@ -1425,9 +1541,37 @@ def test_of_nodes_with_names_the_numbers_tell_whose_an_address_is() -> None:
         assert "is not acknowledged" in entries[-1].observed
 
 
+@pytest.mark.parametrize("node_id", [2, STANDBY])
+def test_a_directory_that_a_mount_covers_is_to_be_uncovered_and_not_formatted(node_id: int) -> None:
+    path, view = "/data/x", DUAL.node(node_id)
+    assert view.disk is not None
+    empty = LogDir(path=path, state=StorageState.EMPTY, cluster_id=None, node_id=None)
+    seen = with_part(DUAL, node_id, disk=view.disk.model_copy(update={"log_dirs": (empty,)}))
+    name = SPEC.node_name(node_id)
+    (entry,) = (one for one in found(seen) if one.code == "PF03")
+    assert "umount" not in entry.fix
+    covered = {name: signs_of(covered=((path, "/dev/sdb1 (ext4) at /data/x"),))}
+    (entry,) = (one for one in found(seen, hints=Hints(signs=covered)) if one.code == "PF03")
+    assert "/dev/sdb1 (ext4) at /data/x" in entry.observed
+    assert entry.fix.startswith("Unmount that (`umount /data/x`")
+    assert "kafka-storage.sh" not in entry.fix
+
+
+def test_where_min_insync_replicas_was_raised_for_all_brokers_no_topic_is_to_be_changed() -> None:
+    """By no topic's config, and in no file."""
+    seen = with_kafka(DUAL, needs={1: ("customers-0",), 2: (), 3: ()})
+    line = "min.insync.replicas in /config/brokers/<default> is new: 3"
+    changes = {ZOOKEEPER: MachineChanges(since=datetime(2026, 11, 26, tzinfo=UTC), where="there", changes=(line,))}
+    (entry,) = (one for one in found(seen, hints=Hints(changes=changes)) if one.code == WaitReason.PARTITIONS_WOULD_STOP)
+    assert line in entry.observed
+    assert "--entity-default" in entry.fix
+    (entry,) = found(seen)
+    assert entry.fix == WAIT_MEANS[WaitReason.PARTITIONS_WOULD_STOP]
+
+
 def test_a_queue_that_is_full_is_no_entry_of_a_node_that_is_well() -> None:
     """Whoever sends much fills it; where something else is wrong with the node it says why."""
-    full = {"broker-2": signs_of(unsent=("127.0.0.1:4711",))}
+    full = {"broker-2": signs_of(unsent=(("127.0.0.1:4711", 70_000, None),))}
     assert found(BEFORE, hints=Hints(signs=full)) == []
     (entry,) = found(silent(BEFORE, 2), hints=Hints(signs=full))
     assert "waits in its machine's queues" in entry.observed

@@ -29,13 +29,14 @@ from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import NotLetIn, OtherLedger
 from domain.metadata_log import RecordType
-from domain.observation import Unanswered
+from domain.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
 from domain.zk_to_kraft.member_trees import MemberTree
+from domain.zk_to_kraft.situation import situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
@@ -43,7 +44,7 @@ from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
 from playground.fakes.node import FakeDriver
 from playground.fakes.spec import fake_spec
-from tests.unit.conftest import Point, cluster_spec, observation, signs_of
+from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_kafka, with_part
 from tests.unit.fake_walk import NOW, LedgerInMemory
 
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
@@ -264,14 +265,47 @@ async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(
     assert "each of broker-1, broker-2, broker-3 answers" in seen.late[0].observed
 
 
+async def test_what_may_explain_it_is_looked_up_beside_a_look_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here nothing comes before that: and what does come at last counts."""
+    monkeypatch.setattr("activities.blocking.EARLY_SECONDS", 0.1)
+    cluster, is_asked = await in_dual_write(), asyncio.Event()
+    view, ask = cluster.view, cluster.ask_broker
+
+    async def late(record: Any) -> Any:
+        await is_asked.wait()
+        return await view(record)
+
+    async def asked(*args: Any) -> None:
+        is_asked.set()
+        await ask(*args)
+
+    monkeypatch.setattr(cluster, "view", late)
+    monkeypatch.setattr(cluster, "ask_broker", asked)
+    chosen: list[tuple[bool, int]] = []
+    hinting = hints.Hinting.hints
+
+    async def noting(self: hints.Hinting, *args: Any) -> Any:
+        chosen.append((args[2].kafka is not None, len(args[2].unanswered)))
+        return await hinting(self, *args)
+
+    monkeypatch.setattr(hints.Hinting, "hints", noting)
+    assert keys(await found(cluster)) == []
+    assert is_asked.is_set()
+    assert chosen == [(False, 1), (True, 0)], "what explains the rest is chosen by what has come late"
+    chosen.clear()
+    hang(cluster, monkeypatch)
+    assert keys(await found(cluster)) == [("part-unknown", "kafka")]
+    assert chosen == [(False, 1)], "once, where it has not come"
+
+
 async def test_kafka_is_no_matter_of_time_where_a_broker_was_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be the one that is mute."""
     cluster = await in_dual_write()
     hang(cluster, monkeypatch)
     ask = cluster.ask_broker
 
-    async def late(record: Any, address: str, seconds: float) -> None:
-        await (asyncio.sleep(60) if address.startswith("broker-2:") else ask(record, address, seconds))
+    async def late(record: Any, broker_id: int, address: str, seconds: float) -> None:
+        await (asyncio.sleep(60) if broker_id == 2 else ask(record, broker_id, address, seconds))
 
     monkeypatch.setattr(cluster, "ask_broker", late)
     monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.5)
@@ -729,9 +763,57 @@ async def test_a_controller_that_nobody_reaches_is_named_though_it_follows() -> 
     assert (entry.code, entry.object) == ("controllers-not-ready", cluster.record().spec.node_name(controller.id))
     assert address in entry.observed
     assert keys(await found(cluster, listeners=Knocked(shut=address), in_hand=(entry.object,))) == []
-    cluster.nodes[controller.id].machine.signs["unsent"] = ["broker-1:9092"]
+    cluster.nodes[controller.id].machine.signs["unsent"] = [["broker-1:9092", 70_000, None]]
     (entry,) = (await found(cluster, listeners=Knocked(shut=address))).blockers
     assert "waits in its machine's queues" in entry.observed, "its machine is asked, and says why"
+
+
+FIRST_LINE = "[2026-11-20 03:00:00,000] INFO Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jController$)"
+FAILED = (
+    "[2026-11-20 02:59:58,000] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)",
+    "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data/2. A Kafka instance in another "
+    "process or thread is using this directory.",
+)
+
+
+@pytest.mark.parametrize("is_looping", [True, False])
+@pytest.mark.parametrize("has_said_something", [True, False])
+async def test_a_node_that_was_started_since_the_look_was_not_killed(
+    monkeypatch: pytest.MonkeyPatch, *, is_looping: bool, has_said_something: bool
+) -> None:
+    """Its output ends amid ordinary lines, as that of everybody does who runs. Whoever starts it again and again has to be told
+    what it dies of."""
+    cluster = await in_dual_write()
+    cluster.nodes[2].die(*(FAILED if is_looping else ()), *((FIRST_LINE,) if has_said_something else ()))
+    driver = cluster.driver(cluster.spec.node(2))
+    output = type(driver).output
+
+    async def starts(itself: Any, lines: int) -> Any:
+        told = await output(itself, lines)
+        if itself is driver:
+            await driver.start()
+        return told
+
+    monkeypatch.setattr(cluster, "driver", lambda node, of=cluster.driver: driver if node.id == 2 else of(node))
+    monkeypatch.setattr(type(driver), "output", starts)
+    (entry,) = (await found(cluster)).blockers
+    assert (entry.code, entry.object) == ("node-not-ready", "broker-2")
+    assert "was started while its log was read" in entry.observed
+    assert ("Failed to acquire lock" in entry.observed) is is_looping
+    assert ("Where it ends again" in entry.fix) is is_looping
+
+
+async def test_a_controller_that_has_ended_since_the_look_is_none_that_nobody_reaches() -> None:
+    """As where the way back has just stopped it."""
+
+    class Ends(Knocked):
+        async def is_answering(self, host: str, port: int) -> bool:
+            cluster.nodes[controller.id].die()
+            return await super().is_answering(host, port)
+
+    cluster = await in_dual_write()
+    controller = cluster.record().spec.controllers[0]
+    assert keys(await found(cluster, listeners=Ends(shut=f"{controller.host}:{controller.port}"))) == []
 
 
 async def test_where_kafka_is_silent_the_broker_that_nobody_reaches_is_named() -> None:
@@ -744,6 +826,21 @@ async def test_where_kafka_is_silent_the_broker_that_nobody_reaches_is_named() -
         assert (entry.code, entry.object) == ("part-unknown", f"broker-{broker.id}")
         assert address in entry.observed
         assert "firewall" in entry.fix
+
+
+async def test_an_address_that_takes_every_second_connection_is_told_as_such() -> None:
+    class EverySecond(Knocked):
+        knocks = 0
+
+        async def is_answering(self, host: str, port: int) -> bool:
+            self.knocks += host == "broker-2"
+            return await super().is_answering(host, port) and (host != "broker-2" or self.knocks % 2 == 1)
+
+    cluster = await in_dual_write()
+    cluster.faults.silent_kafka = True
+    (entry,) = (await found(cluster, listeners=EverySecond())).blockers
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "of 8 connections that were begun to broker-2:9092 at once 4 got through" in entry.observed
 
 
 async def test_a_broker_in_kraft_mode_is_looked_for_where_its_file_says() -> None:
@@ -833,6 +930,17 @@ async def test_a_parent_that_somebody_has_deleted_is_told() -> None:
     assert keys(await found(cluster)) == [("GF11", "/config/changes")]
 
 
+async def test_where_replicas_lag_their_brokers_are_asked_whether_they_are_themselves() -> None:
+    cluster = await in_dual_write()
+    cluster.nodes[3].die()
+    cluster.nodes[3].start()
+    cluster._catch_up_looks = 99
+    cluster.advance(5)
+    assert {code for code, _ in keys(await found(cluster))} == {"partitions-not-in-sync"}
+    cluster.faults.led_elsewhere = {3: 1}
+    assert ("part-unknown", "broker-3") in keys(await found(cluster))
+
+
 async def test_throttles_are_looked_for_where_replicas_lag() -> None:
     cluster = await in_dual_write()
     cluster.znodes["/config/brokers/1"] = b'{"version":1,"config":{"follower.replication.throttled.rate":"10"}}'
@@ -845,6 +953,15 @@ async def test_throttles_are_looked_for_where_replicas_lag() -> None:
     (entry,) = (await found(cluster)).blockers
     assert (entry.code, "/config/brokers/1" in entry.observed) == ("partitions-not-in-sync", True)
     assert "/config/brokers/2" not in entry.observed
+
+
+async def test_limits_of_connections_are_looked_for_where_replicas_lag() -> None:
+    cluster = await lagging(leader=1)
+    cluster.znodes["/config/ips/<default>"] = b'{"version":1,"config":{"connection_creation_rate":"2"}}'
+    cluster.znodes["/config/brokers/2"] = b'{"version":1,"config":{"max.connections":"9", "log.cleaner.threads":"2"}}'
+    (entry,) = (await found(cluster)).blockers
+    assert "connection_creation_rate=2 in /config/ips/<default>" in entry.observed
+    assert "log.cleaner.threads" not in entry.observed
 
 
 async def test_a_znode_that_the_copy_cannot_read_is_looked_for_before_it_begins() -> None:
@@ -874,3 +991,60 @@ async def test_what_zookeeper_lacks_is_told_where_dual_write_is_behind(monkeypat
     (entry,) = (await found(cluster)).blockers
     assert "/kafka-acl/Topic/payments (1,040,000 bytes)" in entry.observed
     assert "jute.maxbuffer" in entry.fix
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_where_only_who_is_down_lags_nobody_else_has_a_part_in_it(*, is_down: bool) -> None:
+    spec, fault = cluster_spec(), PartitionFault(partition="orders-0", missing=(2,), leader=1)
+    seen = with_kafka(observation(Point.CONTROLLERS_UP), under_replicated=(fault,))
+    seen = with_part(seen, 2, process=stopped("1@1"), metrics=None) if is_down else seen
+    situation = situation_of(seen, spec, POLICY)
+    assert hints.worth_watching(spec, seen, situation, ()) == ([] if is_down else [2, 1])
+    assert {1, 2} & {*hints.worth_reading(spec, seen, situation)} == ({2} if is_down else {1, 2})
+
+
+@pytest.mark.parametrize(
+    ("point", "down", "in_hand", "is_told"),
+    [
+        (Point.CONTROLLERS_UP, 2, (), True),
+        (Point.CONTROLLERS_UP, 2, ("broker-2",), False),
+        (Point.CONTROLLERS_UP, 3001, (), False),
+        (Point.CONTROLLERS_UP, None, (), False),
+        (Point.SOAK, 2, (), False),
+    ],
+)
+def test_the_ensemble_is_asked_what_has_changed_where_a_broker_needs_it_to_come_up(
+    point: Point, down: int | None, in_hand: tuple[str, ...], *, is_told: bool
+) -> None:
+    """Not where a step is about to start it, nor where its file says nothing of ZooKeeper."""
+    seen = observation(point)
+    seen = with_part(seen, down, process=stopped("1@1"), metrics=None) if down is not None else seen
+    assert hints.is_awaited(cluster_spec(), situation_of(seen, cluster_spec(), POLICY), in_hand) is is_told
+
+
+@pytest.mark.parametrize("are_awaited", [False, True])
+async def test_of_servers_that_serve_only_what_has_changed_is_asked(
+    *, are_awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, silent, asked = await in_dual_write(), list[str](), list[str]()
+    addresses = cluster.spec.zookeeper.connect.partition("/")[0].split(",")
+    members = tuple(
+        ZooKeeperMemberSpec(host=host, port=int(port), data_dir="/zk") for host, port in (a.split(":") for a in addresses)
+    )
+    record = cluster.record()
+    zookeeper = record.spec.zookeeper.model_copy(update={"members": members})
+    record = record.model_copy(update={"spec": record.spec.model_copy(update={"zookeeper": zookeeper})})
+
+    async def changes(_self: MachineNotes, _migration: str, _member: Any, name: str) -> None:
+        asked.append(name)
+
+    async def watch(*_args: Any, **_more: Any) -> None:
+        raise AssertionError("it is well")
+
+    monkeypatch.setattr(MachineNotes, "of_server", changes)
+    monkeypatch.setattr(machine_hints, "watch_server", watch)
+    seen = observation(Point.DUAL_WRITE)
+    machines = machine_hints.MachineHints(cast("Any", None), SpecDrivers())
+    serving = dict.fromkeys(addresses, Serving.YES)
+    await machines.of_servers("m1", record, seen, serving, silent, are_awaited=are_awaited)
+    assert (sorted(asked), silent) == (sorted(f"zookeeper {address}" for address in addresses) if are_awaited else [], [])

@@ -1,14 +1,17 @@
 """`try_canaries` on a simulated cluster: what it sees, what it removes, and what it leaves to whoever comes after a kill."""
 
+import itertools
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities import canaries, perch
 from activities.node_files import read_mark
 from domain.canaries import (
     MAX_PARTITIONS,
@@ -159,8 +162,12 @@ async def test_after_a_kill_the_way_back_removes_it_too(scene: Scene, road: tupl
 
 @pytest.mark.parametrize("canary", [Canary.TOPIC, Canary.MESSAGES, Canary.CONFIG, Canary.ACL, Canary.SCRAM])
 async def test_what_fails_is_named_removed_and_tried_again_and_no_other_broker_follows(
-    scene: Scene, road: tuple[Walk, Found], canary: Canary
+    scene: Scene, road: tuple[Walk, Found], canary: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By a clock that goes on with every look: what a trial has used up, what it made is not left for."""
+    ticks = itertools.count()
+    for module in (canaries, perch):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 60))
     cluster = scene.copy()
     cluster.faults.failing_canaries = {canary}
     impatient = replace(scene, request=scene.request.model_copy(update={"policy": IMPATIENT}))

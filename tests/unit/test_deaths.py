@@ -7,6 +7,7 @@ import pytest
 
 from domain.zk_to_kraft.deaths import DEATHS, SILENT, death_in, ending_of, ending_of_started, words_of
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, Told
+from domain.zk_to_kraft.running_lines import silence_in
 from domain.zk_to_kraft.said import said_in
 from domain.zk_to_kraft.unconnected import UNCONNECTED, unconnected_in
 
@@ -26,6 +27,11 @@ DYING = {
     "Not a number of type LONG",
     "system-property-needed": "https://idp.example.org/token is not allowed. Update System property "
     "'org.apache.kafka.sasl.oauthbearer.allowed.urls' to allow https://idp.example.org/token",
+    "zookeeper-session-unknown": "ERROR Error while creating ephemeral at /brokers/ids/1 with return code: SESSIONEXPIRED (x)\n"
+    "ERROR [KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)\n"
+    "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired",
+    "zookeeper-local-session": "org.apache.zookeeper.KeeperException$EphemeralOnLocalSessionException: KeeperErrorCode = "
+    "Ephemeral node on local session for /brokers/ids/1",
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
     "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
@@ -145,6 +151,23 @@ def test_every_death_is_known(kind: Told) -> None:
 def test_every_sample_is_of_a_kind_and_no_two_kinds_have_one_name() -> None:
     names = [kind.name for kind in DEATHS]
     assert sorted(names) == sorted(set(names)) == sorted(DYING)
+
+
+def test_who_asked_for_the_memory_counts_where_it_is_the_log_cleaner() -> None:
+    """Only the frames say so, and more heap is not what is needed where somebody has set that buffer for all brokers."""
+    frames = ("\tat java.base/java.nio.ByteBuffer.allocate(ByteBuffer.java:363)",)
+    cleaner = ("\tat org.apache.kafka.storage.internals.log.SkimpyOffsetMap.<init>(SkimpyOffsetMap.java:90)",)
+    assert named(BEGUN, STAMP.format(1) + DYING["out-of-memory"], *frames) == "out-of-memory"
+    found = death_in((BEGUN, STAMP.format(1) + DYING["out-of-memory"], *frames, *cleaner))
+    assert found is not None
+    assert "--delete-config log.cleaner.dedupe.buffer.size" in found.told.fix
+    assert "log cleaner" in found.quote
+    starting = STAMP.format(1) + "INFO Starting the log cleaner (kafka.log.LogCleaner)"
+    ending = (BEGUN, starting, "Terminating due to java.lang.OutOfMemoryError: Java heap space")
+    assert named(*ending) == "cleaner-buffer"
+    found = silence_in(ending)
+    assert found is not None
+    assert found.told.name == "cleaner-buffer", "of one that is still about to end, too"
 
 
 def test_the_last_known_words_count() -> None:

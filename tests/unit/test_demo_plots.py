@@ -75,7 +75,7 @@ class Tree:
     def delete_znode(self, path: str) -> None:
         del self.znodes[path]
 
-    def edit(self, _broker: int, _assignments: dict[str, str]) -> None:
+    def put_into_force(self, _broker: int, _assignments: dict[str, str]) -> None:
         """Nobody reads the files here."""
 
 

@@ -270,6 +270,24 @@ def test_the_census_counts_starts_and_not_looks(directory: DemoDirectory, java: 
     assert census.restarts() == {"broker-1": 2}
 
 
+def test_the_census_leaves_out_what_was_started_before_the_migration(directory: DemoDirectory, java: str) -> None:
+    census = Census(directory.path, directory.cluster)
+
+    def start(name: str) -> None:
+        node = subprocess.Popen([java, "-c", ONLY_WAITS, "kafka.Kafka", str(directory.cluster / name / "server.properties")])
+        processes.wait_until(lambda: node.pid in census.pids(), "the node to be seen", 5)
+        node.kill()
+        node.wait()
+
+    for name in ("broker-1", "broker-1", "broker-2"):
+        start(name)
+    census.begin()
+    assert census.restarts() == {"broker-1": 0, "broker-2": 0}
+    for name in ("broker-1", "controller-3001", "controller-3001"):
+        start(name)
+    assert census.restarts() == {"broker-1": 1, "broker-2": 0, "controller-3001": 1}
+
+
 def test_only_the_clusters_own_brokers_and_controllers_are_nodes() -> None:
     cluster, file = Path("/x"), "/x/broker-1/server.properties"
     assert node_of(["/jre/bin/java", "-Xmx1g", "kafka.Kafka", file], cluster) == "broker-1"

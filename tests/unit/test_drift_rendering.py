@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from domain.drift.explaining import DUPLICATE_RULE, explanation_of, verdict_in_words
+from domain.drift.messages import SEVERITY as MESSAGE_SEVERITY
+from domain.drift.messages import MessageRule
 from domain.drift.records import KINDS, Severity
 from domain.drift.rendering import EXPLAINED, REDACTED, as_html, as_text
 from domain.drift.report import CheckName, Cut, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
@@ -20,6 +22,16 @@ GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 3, 1, 3, 0, 7, tzinfo=UTC)
 SECRET = "3d5f2a9c41"
 NASTY = '<script>alert(1)</script>\n\x1b[2J\u202egnp.\ud800 & "quotes"'
+
+
+ASKS_FOR_A_BACKUP = {
+    MessageRule.END,
+    MessageRule.START,
+    MessageRule.MISSING,
+    MessageRule.UNREADABLE,
+    MessageRule.BATCH,
+    MessageRule.CHECKSUM,
+}
 
 
 def finding_of(**fields: Any) -> DriftFinding:
@@ -169,6 +181,20 @@ def test_what_was_made_between_the_two_looks_at_the_copy_asks_for_nothing() -> N
     made = explanation_of(finding_of(finding=FindingKind.MISSING_LEFT), CheckName.COPY)
     assert made.advice == "Nothing."
     assert "roll back" in explanation_of(finding_of(finding=FindingKind.MISSING_RIGHT), CheckName.COPY).advice
+
+
+def test_of_a_compacted_topic_nobody_is_asked_to_make_anything_readable() -> None:
+    finding = finding_of(finding=FindingKind.UNVERIFIABLE, severity=Severity.INFO, rule=MessageRule.COMPACTED)
+    explained = explanation_of(finding, CheckName.MESSAGES)
+    assert "cleaner" in explained.means
+    assert explained.advice == "Nothing."
+
+
+@pytest.mark.parametrize("rule", MessageRule)
+def test_what_clients_do_themselves_is_not_called_a_loss(rule: MessageRule) -> None:
+    kind = FindingKind.UNVERIFIABLE if MESSAGE_SEVERITY[rule] is Severity.INFO else FindingKind.DIFFERS
+    explained = explanation_of(finding_of(finding=kind, rule=rule), CheckName.MESSAGES)
+    assert ("restore" in explained.advice) == (rule in ASKS_FOR_A_BACKUP)
 
 
 def test_what_others_wrote_is_neither_markup_nor_a_command_to_a_terminal() -> None:

@@ -13,6 +13,7 @@ from domain.zk_to_kraft.running_lines import (
     ISR_REFUSED,
     LOG_DIR_FAILED,
     LOGIN_FAILED,
+    PEER_CUT,
     PEER_UNREACHABLE,
     TLS_FAILED,
     TOPIC_ID_DIFFERS,
@@ -116,6 +117,20 @@ def test_what_a_follower_says_is_told_with_its_reason(lines: tuple[str, ...], to
 def test_what_is_of_others_is_no_reason(line: str) -> None:
     """A client that cannot log in, another partition, another leader."""
     assert said_by_follower(at(line), ["orders-3"], [1]) is None
+
+
+def test_a_leader_that_is_cut_off_again_and_again_is_told_so() -> None:
+    """Between that it is told as one that cannot be reached, which somebody would look for at its listener. One end leaves
+    a line of every fetcher."""
+    cut = (
+        f"INFO {FETCHER}Cancelled in-flight FETCH request with correlation id 9 due to node 1 being disconnected (elapsed time "
+        "since creation: 0ms, elapsed time since send: 0ms, throttle time: 0ms, request timeout: 30000ms)"
+    )
+    for seconds, told in (("00", PEER_UNREACHABLE), ("0011", PEER_UNREACHABLE), ("012", PEER_CUT)):
+        lines = [f"[2026-11-20 02:59:5{second},000] {cut}" for second in seconds * 2]
+        found = said_by_follower([*lines, *at(UNREACHABLE)], ["orders-3"], [1])
+        assert found is not None
+        assert found.told is told
 
 
 def test_a_partition_that_is_fetched_again_is_over() -> None:

@@ -1,16 +1,23 @@
 """Why Kafka does not answer as a whole, and why replicas lag: each reason with its own object and fix."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from domain.blocker import Blocker
-from domain.cluster import ClusterSpec, JolokiaEndpoint
+from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
 from domain.decisions import Wait, WaitReason
 from domain.errors import Obstacle
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Asked, Hints, Looked, Serving
+from domain.zk_to_kraft.connection_limits import ConnectionLimit
+from domain.zk_to_kraft.owners import listening
+from domain.zk_to_kraft.proxy_headers import PROXY_HEADER
 from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.sparing import restart_of
 from tests.unit.conftest import (
     CONNECT,
     LEADER,
@@ -36,9 +43,12 @@ MANY = (
 FETCHER = "[2026-11-20 03:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] "
 
 
+def looked_at(seen: Observation, **hints: object) -> Looked:
+    return Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(**hints))  # type: ignore[arg-type]
+
+
 def entries(seen: Observation, **hints: object) -> list[Blocker]:
-    looked = Looked(seen, SPEC, POLICY, situation_of(seen, SPEC, POLICY), Hints(**hints))  # type: ignore[arg-type]
-    return list(blockers_of(looked)[0])
+    return list(blockers_of(looked_at(seen, **hints))[0])
 
 
 def silent(seen: Observation, why: str = "it says so", **about: object) -> Observation:
@@ -185,6 +195,112 @@ def test_no_broker_is_restarted_while_zookeeper_is_gone() -> None:
     assert mute.fix.startswith("First bring ZooKeeper's ensemble back")
 
 
+BY_ADDRESS = ConnectionLimit("connection_creation_rate", "1", "/config/ips/<default>")
+CLOSED = Asked("127.0.0.1:9093", "it closes our connection, or cannot be reached", Obstacle.LATE)
+
+
+def test_brokers_that_close_connections_above_a_rate_are_told_by_that_and_none_is_blamed() -> None:
+    """They do not say so, and who answers changes from look to look."""
+    (entry,) = entries(silent(DUAL), asked={1: CLOSED, 2: MUTE, 3: WELL}, limits=(BY_ADDRESS,))
+    assert (entry.code, entry.object) == ("part-unknown", "connection_creation_rate in /config/ips/<default>")
+    assert "no more than 1 new connections a second come, from any one address" in entry.observed
+    assert "--entity-type ips --entity-default --delete-config connection_creation_rate" in entry.fix
+
+
+def test_a_rate_that_is_in_a_brokers_file_is_raised_without_a_restart() -> None:
+    seen = with_file(silent(DUAL), 2, "broker.id=2\nmax.connection.creation.rate=2\n", None)
+    (entry,) = (one for one in entries(seen, asked={1: WELL, 2: CLOSED}) if one.code == "part-unknown")
+    assert entry.object == "max.connection.creation.rate in /etc/kafka/2.properties"
+    assert "--entity-type brokers --entity-default --add-config max.connection.creation.rate=NUMBER" in entry.fix
+    raised = ConnectionLimit("max.connection.creation.rate", "2000", "/config/brokers/<default>")
+    found = entries(seen, asked={1: WELL, 2: CLOSED}, limits=(raised,))
+    (entry,) = (one for one in found if one.code == "part-unknown")
+    assert entry.object == "broker-2"
+
+
+def test_of_a_broker_that_is_only_late_a_rate_is_the_first_thing_to_look_at() -> None:
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, limits=(BY_ADDRESS,))
+    assert entry.object == "broker-2"
+    assert "connection_creation_rate=1 in /config/ips/<default>" in entry.observed
+    assert entry.fix.startswith("Raise or remove it")
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        ConnectionLimit("max.connections", "20", "/config/brokers/<default>"),
+        ConnectionLimit("connection_creation_rate", "500", "/config/ips/<default>"),
+    ],
+)
+def test_a_limit_that_need_not_be_reached_is_named_beside_who_closes(limit: ConnectionLimit) -> None:
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: CLOSED}, limits=(limit,))
+    assert entry.object == "broker-2"
+    assert f"Its connections are limited: {limit.in_words}" in entry.observed
+
+
+@pytest.mark.parametrize(("unread", "is_told"), [(0, True), (9, False)])
+def test_a_leader_whose_link_is_slow_is_told_and_nobody_is_to_be_restarted(unread: int, is_told: bool) -> None:
+    """Followers' logs say that it does not answer in time; one that reads nothing is to blame itself."""
+    faults = (PartitionFault(partition="orders-1", missing=(2,), leader=1),)
+    silence = f"{FETCHER}Disconnecting from node 1 due to request timeout."
+    host = host_of(next(address for address, name in listening(looked_at(DUAL)) if name == "broker-2"))
+    sends = signs_of(unsent=((f"{host}:45678", 44_000, 3_000.0),), on_cpu=0.1)
+    signs = {"broker-1": sends, "broker-2": signs_of(unread=unread, on_cpu=0.1)}
+    found = entries(with_kafka(DUAL, under_replicated=faults), logs={2: (silence,)}, signs=signs)
+    entry = next(one for one in found if one.code == "partitions-not-in-sync")
+    assert ("its link may carry less than is written" in entry.observed) is is_told
+    assert ("44 kB wait, 3.0 kB a second get through" in entry.observed) is is_told
+    assert (entry.object, "Restart none of them" in entry.fix) == (("broker-1", True) if is_told else ("broker-2", False))
+
+
+def test_of_a_broker_whose_link_is_full_no_listener_is_to_be_opened() -> None:
+    """A connection to it takes seconds, like all else."""
+    host = host_of(next(address for address, name in listening(looked_at(DUAL)) if name == "broker-3"))
+    signs = {"broker-2": signs_of(unsent=((f"{host}:45678", 44_000, 3_000.0),), on_cpu=0.1)}
+    seen = with_kafka(DUAL, under_replicated=(PartitionFault(partition="a-0", missing=(1,), leader=2),))
+    (entry,) = (one for one in entries(seen, unheard={2: ("10.0.0.2:9092",)}, signs=signs) if one.object == "broker-2")
+    assert "its link may be full" in entry.observed
+    assert "ethtool" in entry.fix
+    assert "advertised.listeners" not in entry.fix
+
+
+def test_a_broker_that_asks_at_a_listener_that_the_others_have_not_got_is_told_so() -> None:
+    """Its own log has only that it connects to an empty node."""
+    faults = (PartitionFault(partition="orders-1", missing=(2,), leader=1),)
+    seen = with_kafka(DUAL, under_replicated=faults)
+    seen = with_file(seen, 2, "broker.id=2\ninter.broker.listener.name=REPLICATION\n", None)
+    said = (
+        f"{FETCHER.replace('leaderId=1', 'leaderId=-1')}Error in response for fetch request (type=FetchRequest, replicaId=2)",
+        "java.lang.IllegalArgumentException: Cannot connect to empty node :-1 (id: -1 rack: null)",
+    )
+    (entry,) = (one for one in entries(seen, logs={2: said}) if one.code == "partitions-not-in-sync")
+    assert entry.object == "broker-2"
+    assert "It asks at their listener REPLICATION" in entry.observed
+    assert "inter.broker.listener.name" in entry.fix
+    assert "look at disk" not in entry.fix
+
+
+def test_what_a_log_says_for_sure_is_told_before_a_limit_or_a_link_that_may_be_the_cause() -> None:
+    faults = (PartitionFault(partition="orders-1", missing=(2,), leader=1),)
+    dead_disk = "[2026-11-20 03:00:00,000] WARN [ReplicaManager broker=2] Stopping serving replicas in dir /data/2 with uuid x"
+    (entry,) = entries(with_kafka(DUAL, under_replicated=faults), logs={2: (dead_disk,)}, limits=(BY_ADDRESS,))
+    assert "Stopping serving replicas" in entry.observed
+
+
+def test_followers_do_not_come_by_the_limit_of_a_broker() -> None:
+    """Where brokers have a listener for themselves it is spared."""
+    faults = (PartitionFault(partition="a-0", missing=(2,)),)
+    limit = ConnectionLimit("max.connection.creation.rate", "1", "/config/brokers/<default>")
+    (entry,) = entries(with_kafka(DUAL, under_replicated=faults), limits=(limit,))
+    assert "limited" not in entry.observed
+
+
+def test_replicas_that_lag_where_new_connections_are_limited_are_told_so() -> None:
+    faults = (PartitionFault(partition="a-0", missing=(2,)),)
+    (entry,) = entries(with_kafka(DUAL, under_replicated=faults), limits=(BY_ADDRESS,))
+    assert (entry.code, BY_ADDRESS.in_words in entry.observed) == ("partitions-not-in-sync", True)
+
+
 @pytest.mark.parametrize("about", [{"is_cut_short": True}, {"broker_id": 2, "obstacle": Obstacle.LATE}])
 def test_the_one_broker_that_does_not_answer_is_named_with_those_that_do(about: dict[str, object]) -> None:
     (entry,) = entries(silent(DUAL, "no answer within 5 s", **about), asked={1: WELL, 2: MUTE, 3: WELL})
@@ -194,6 +310,49 @@ def test_the_one_broker_that_does_not_answer_is_named_with_those_that_do(about: 
         "broker-3 answer"
     )
     assert "restart broker-2 once its partitions can spare it" in entry.fix
+
+
+@pytest.mark.parametrize(("size", "is_told"), [(218762506, True), (1347571544, True), (1195725856, False)])
+def test_a_balancer_that_sends_headers_of_its_own_is_told_and_no_broker_is_to_be_restarted(*, size: int, is_told: bool) -> None:
+    """The third is an HTTP request (`GET `): some scanner's, which keeps nobody from anything."""
+    said = (
+        "[2026-11-26 02:33:53,160] WARN [SocketServer listenerType=ZK_BROKER, nodeId=2] Unexpected error from "
+        "/127.0.0.1 (channelId=127.0.0.1:27444-127.0.0.1:40922-34); closing connection (org.apache.kafka.common.network.X)",
+        f"org.apache.kafka.common.network.InvalidReceiveException: Invalid receive (size = {size} larger than 104857600)",
+        "\tat org.apache.kafka.common.network.NetworkReceive.readFrom(NetworkReceive.java:95)",
+    )
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE, 3: WELL}, logs={2: said})
+    assert (entry.object, "PROXY protocol" in entry.observed) == ("broker-2", is_told)
+    assert (entry.fix == PROXY_HEADER.fix, "restart broker-2 once" in entry.fix) == (is_told, not is_told)
+    busy = {"broker-2": signs_of(on_cpu=0.05, awaiting_cpu=0.95)}
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE, 3: WELL}, logs={2: said}, signs=busy)
+    assert entry.fix.startswith(PROXY_HEADER.fix if is_told else "Something else has its CPUs")
+    lagging = with_kafka(DUAL, under_replicated=(PartitionFault(partition="a-0", missing=(1,), leader=2),))
+    (entry,) = entries(lagging, logs={2: said})
+    assert (entry.object == "broker-2", "PROXY protocol" in entry.observed) == (is_told, is_told)
+
+
+def test_a_broker_to_which_the_way_is_long_accepts_connections_late() -> None:
+    """Neither a firewall nor its address is to blame, and it is not to be restarted."""
+    address = "127.0.0.1:9094"
+    lagging = with_kafka(DUAL, under_replicated=(PartitionFault(partition="a-0", missing=(1,), leader=2),))
+    for signs in ({"signs": {"broker-1": signs_of(far=((address, 6.0),))}}, {"own_signs": signs_of(far=((address, 6.0),))}):
+        entry = next(one for one in entries(lagging, unheard={2: (address,)}, **signs) if one.object == "broker-2")
+        assert "the way there and back takes 6.0 s" in entry.observed
+        assert entry.fix.startswith("Connections need as long to open")
+        assert "firewall" not in entry.fix
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_a_broker_in_whose_place_another_one_answers_is_told_and_no_broker_is_to_be_restarted(*, is_silent: bool) -> None:
+    """What lags because of it is no entry of its own: neither what it leads, nor what it should follow."""
+    other = Asked("127.0.0.1:9094", "broker 1 answers, and not broker 2", Obstacle.ANOTHERS)
+    faults = (PartitionFault(partition="a-0", missing=(1,), leader=2), PartitionFault(partition="b-0", missing=(2,), leader=3))
+    seen = silent(DUAL) if is_silent else with_kafka(DUAL, under_replicated=faults)
+    (entry,) = entries(seen, asked={1: WELL, 2: other, 3: WELL}, signs={"broker-2": signs_of(on_cpu=0.05, awaiting_cpu=0.95)})
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "at its address 127.0.0.1:9094 broker 1 answers, and not broker 2" in entry.observed
+    assert entry.fix.startswith("Correct what leads there: the target of a load balancer")
 
 
 def test_what_the_machine_says_of_the_one_that_does_not_answer_stands_in_its_entry() -> None:
@@ -245,6 +404,28 @@ def test_of_a_broker_that_is_dead_or_is_not_reached_no_more_is_told_and_no_less_
     assert [entry.object for entry in entries(dead(silent(DUAL), 3), asked=mute)] == ["broker-3", "broker-2"]
     found = entries(silent(DUAL), asked=mute | {3: gone}, unheard={3: ("127.0.0.1:9095",)})
     assert [entry.object for entry in found] == ["broker-3", "broker-2"]
+
+
+@pytest.mark.parametrize("is_mute", [True, False])
+def test_of_connections_some_get_through_and_that_is_all_that_is_told_of_the_broker(is_mute: bool) -> None:
+    """As where one link of a port channel passes nothing: a single one says that all is well, or that nobody is there."""
+    partly = {"127.0.0.1:9094": (5, 8)}
+    seen = silent(DUAL, "no answer within 5 s", is_cut_short=True) if is_mute else lagging(DUAL, ("orders-1", (3,), 2))
+    also = {"asked": {1: WELL, 2: MUTE, 3: WELL}, "unheard": {2: ("127.0.0.1:9094",)}} if is_mute else {}
+    found = entries(seen, partly={2: partly}, **also)
+    (entry,) = [one for one in found if one.object == "broker-2"]
+    assert entry.code == "part-unknown"
+    assert "of 8 connections that were begun to 127.0.0.1:9094 at once 5 got through" in entry.observed
+    assert "port channel" in entry.fix
+    assert "jstack" not in entry.fix
+    assert len(found) == 1, "replicas that lag are explained by it"
+
+
+def test_whom_a_step_has_in_hand_nobody_is_told_to_restart_meanwhile() -> None:
+    looked = looked_at(DUAL)
+    ours = replace(looked, in_hand=frozenset({"broker-3"}), step_since=DUAL.ended_at - timedelta(minutes=1))
+    assert restart_of(ours, 3) == "restart broker-3, but not while a step of this migration has it in hand"
+    assert restart_of(looked, 3).startswith("restart broker-3 (its partitions can spare it now)")
 
 
 def test_a_broker_that_is_not_ours_to_know_is_named_all_the_same() -> None:

@@ -203,6 +203,62 @@ async def test_a_config_that_zookeeper_cannot_hold_forbids_to_rely_on_a_flush(wa
     assert end_of(walk) == found, "nothing was touched"
 
 
+REFUSED = "ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in MetadataChangeEvent"
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+async def test_what_a_controller_could_not_write_is_not_lost_without_consent(walk: Walk, *, is_accepted: bool) -> None:
+    """Kafka does not try it again, and the offset has gone past it since: by that, ZooKeeper has everything."""
+    request = await window(walk)
+    leader = walk.cluster.quorum.leader
+    assert leader is not None
+    node, starts = walk.cluster.nodes[leader], [node.starts for node in walk.cluster.nodes.values()]
+    node.output.append(REFUSED)
+    if is_accepted:
+        assert request.revert is not None
+        order = request.revert.model_copy(update={"accepted_losses": ("metadata-changes",)})
+        assert (await attempt(walk, request.model_copy(update={"revert": order}))).is_done
+        return
+    outcome = await attempt(walk, request)
+    assert f"restart controller-{leader}: the controller that leads next writes what differs" in (outcome.blocked or "")
+    assert [node.starts for node in walk.cluster.nodes.values()] == starts, "nothing was touched"
+    node.die()
+    walk.cluster.advance(3)
+    outcome = await attempt(walk, request)
+    assert "could not write a change" not in (outcome.blocked or ""), "who leads since has written it"
+
+
+STRAY_ACL = (18, b"\1" * 16 + b"\3\4a/b\3\x0bUser:alice\2*\3\2\0")
+"""AccessControlEntryRecord: group a/b, literal, User:alice, every host, read, denied."""
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["long past", "in the last moment"])
+async def test_what_zookeeper_has_never_got_is_not_lost_without_consent(walk: Walk, is_late: bool) -> None:
+    """By the offset dual write is current: nothing else would tell. In the last moment, where only the dead logs do."""
+    request = await window(walk)
+
+    async def deny(call: str) -> None:
+        if not call or call.endswith("rename"):
+            walk.cluster.metadata_log.stray = (STRAY_ACL,)
+            walk.cluster.advance(2)
+
+    if not is_late:
+        await deny("")
+    controllers = [walk.cluster.nodes[c.id] for c in walk.cluster.spec.controllers]
+    starts = [node.starts for node in controllers]
+    outcome = await attempt(walk, request, deny if is_late else None)
+    assert "DENY of READ to User:alice for group a/b" in (outcome.blocked or "")
+    assert "never-written" in (outcome.blocked or "")
+    assert all(node.process is not None for node in controllers)
+    assert [node.starts for node in controllers] == starts or is_late, "nothing was touched"
+    assert request.revert is not None
+    order = request.revert.model_copy(update={"accepted_losses": ("never-written",)})
+    outcome = await attempt(walk, request.model_copy(update={"revert": order}))
+    assert outcome.is_done, outcome.blocked
+    assert any("accepted as lost: ZooKeeper has never got" in change for change in outcome.changes)
+    assert is_left(walk)
+
+
 async def test_a_log_that_is_final_has_no_way_back(walk: Walk) -> None:
     """Found only once they are dead: a controller without its flag became active in the last moment."""
     request = await window(walk)

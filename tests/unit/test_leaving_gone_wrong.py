@@ -91,6 +91,19 @@ async def test_a_missing_permission_is_learnt_while_the_controllers_live(walk: W
     assert not [call for call in calls.calls if call.split()[-1] in TOUCHING]
 
 
+async def test_what_keeps_whoever_is_elected_from_ruling_is_learnt_while_the_controllers_live(walk: Walk) -> None:
+    """A GUI has saved /feature with the quotes of its command line. Dual write never reads it."""
+    request, calls = await window(walk), KillAfter()
+    walk.cluster.znodes["/feature"] = b'"{"features":{},"version":2,"status":1}"'
+    outcome = await attempt(walk, request, calls)
+    assert "/feature cannot be read" in (outcome.blocked or "")
+    assert "delete /feature" in (outcome.blocked or "")
+    assert not [call for call in calls.calls if call.split()[-1] in TOUCHING]
+    del walk.cluster.znodes["/feature"]
+    assert (await attempt(walk, await window(walk))).is_done
+    assert is_left(walk)
+
+
 async def test_a_permission_that_is_lost_after_the_kill_gives_the_cluster_back(walk: Walk) -> None:
     request = await window(walk)
     watch = at(walk, lambda call: call.endswith("kill"), lambda: walk.cluster.faults.forbidden_znodes.add("/migration"))

@@ -106,6 +106,7 @@ async def test_the_window_with_one_death_after_another(walk: Walk) -> None:
     await kill_again_and_again(walk, await next_step(walk), window_of)
 
 
+@pytest.mark.chaos
 async def test_the_window_with_a_flush(walk: Walk) -> None:
     """How often controllers are started depends on where the worker dies; that nothing is lost does not."""
     request = await next_step(walk)
@@ -124,6 +125,7 @@ async def test_the_wipe(walk: Walk) -> None:
     await kill_again_and_again(walk, request, lambda w: (end_of(w), files_of(w), has_logs(w)))
 
 
+@pytest.mark.chaos
 async def test_a_failover(walk: Walk) -> None:
     request = await dead_dual_write(walk)
     await kill_everywhere(walk, request, failover_of)

@@ -55,6 +55,10 @@ LIVING = {
     "zookeeper-answer-too-large": "java.io.IOException: Packet len4194310 is out of range!",
     "peer-unreachable": "WARN [NodeToControllerChannelManager id=1] Connection to node 3002 (127.0.0.1/127.0.0.1:9093) could "
     "not be established. Node may not be available.",
+    "no-listener": "java.lang.IllegalArgumentException: Cannot connect to empty node :-1 (id: -1 rack: null)",
+    "peer-cut": "INFO [NodeToControllerChannelManager id=1 name=heartbeat] Cancelled in-flight BROKER_HEARTBEAT request with "
+    "correlation id 132 due to node 3002 being disconnected (elapsed time since creation: 2ms, elapsed time since send: 1ms, "
+    "throttle time: 0ms, request timeout: 4500ms) (org.apache.kafka.clients.NetworkClient)",
     "peer-silent": "INFO [ReplicaFetcher replicaId=2, leaderId=3, fetcherId=1] Disconnecting from node 3 due to request "
     "timeout. (org.apache.kafka.clients.NetworkClient)",
     "too-many-connections": "INFO Rejected connection from /127.0.0.1, address already has the configured maximum of 2 "
@@ -86,11 +90,23 @@ LIVING = {
 
 @pytest.mark.parametrize("kind", RUNNING, ids=lambda kind: kind.name)
 def test_every_line_of_a_living_process_is_known(kind: Told) -> None:
-    (found,) = found_in((STAMP.format(1) + LIVING[kind.name],), RUNNING)
+    (found,) = found_in([STAMP.format(second) + LIVING[kind.name] for second in range(1, kind.least + 1)], RUNNING)
     assert found.told is kind
     assert found.quote in LIVING[kind.name]
     assert kind.fix
     assert kind.expected
+
+
+def test_a_peer_that_ends_once_is_nothing_and_neither_are_answers_that_come_late() -> None:
+    cut, other = LIVING["peer-cut"], LIVING["peer-cut"].replace("node 3002", "node 3003")
+    late = cut.replace("since send: 1ms", "since send: 4501ms")
+
+    def told(*lines: str) -> list[tuple[str, ...]]:
+        return [one.named for one in found_in([STAMP.format(number) + line for number, line in enumerate(lines, 1)], RUNNING)]
+
+    assert told(cut, cut, other, late, late, late) == []
+    assert told(cut, other, cut, cut) == [("3002",)]
+    assert found_in((STAMP.format(1) + cut,) * 5, RUNNING) == (), "threads of one moment"
 
 
 def test_what_is_named_in_a_line_is_told() -> None:

@@ -133,12 +133,13 @@ def test_nobody_listens_and_a_port_that_is_taken() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_a_processs_own_ends_of_its_connections(host: str) -> None:
+def test_both_ends_of_a_processs_connections(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as server, socket.create_connection(server.getsockname()[:2]) as client:
         found = run(pid=os.getpid())
         shown = f"[{host}]" if ":" in host else host
-        assert f"{shown}:{client.getsockname()[1]}" in found["sockets"]
+        ends = [f"{shown}:{end.getsockname()[1]}" for end in (client, server)]
+        assert ends in found["sockets"]
         assert found["open_files"] > 2
         assert found["most_open_files"] >= found["open_files"]
         assert found["maps"] > 10

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from activities.on_node import look_at_start, program
+from activities.on_node import kernel, look_at_start, program
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.death_signs import signs_at_death
@@ -69,7 +69,7 @@ def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyP
         "24 22 8:2 / /my\\040disk ro,relatime - xfs /dev/sdb1 rw,attr2\n"
         "25 22 8:3 / /failed ro,relatime - ext4 /dev/sdc1 ro,errors=remount-ro\n"
     )
-    monkeypatch.setattr(look_at_start, "text", {"/proc/self/mountinfo": mounts}.get)
+    monkeypatch.setattr(kernel, "text", {"/proc/self/mountinfo": mounts}.get)
     folders = ["/nowhere/kafka", "/var/log/kafka", "/my disk/1", "/failed/1", "/var/logs"]
     found = look_at_start.place({"folders": folders, "files": []})["read_only"]
     assert found == ["/nowhere/kafka", "/my disk/1", "/var/logs"]
@@ -294,3 +294,26 @@ def test_whom_a_logout_would_end(
     found = look_at_start.unit()
     assert (found and found["ends_at_logout"]) == ends
     assert found is None or found["inherits"] == ["ProtectSystem=full"]
+
+
+ALLOWS_ALL = """
+import ctypes, os, struct, sys
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+libc, returns = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0x7FFF0000))
+assert libc.prctl(38, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS"
+assert libc.prctl(22, 2, ctypes.byref(Program(1, ctypes.addressof(returns)))) == 0, "PR_SET_SECCOMP"
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_a_filter_of_system_calls_is_seen_from_below_it(*, is_filtered: bool) -> None:
+    """By the kernel's own: one that allows every call."""
+    look = ["-c", PROGRAM, json.dumps({"folders": [], "files": []})]
+    command = [sys.executable, *(["-c", ALLOWS_ALL, *look] if is_filtered else look)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    is_ours = look_at_start.FILTERED.search(Path("/proc/self/status").read_text(encoding="utf-8")) is not None
+    assert json.loads(done.stdout)["is_filtered"] is (is_filtered or is_ours)

@@ -41,6 +41,8 @@ def between(before: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -
         ("limit", {"Max open files": "100000 100000"}, {"Max open files": "1024 4096"},
          "its limit Max open files: 100000 100000 → 1024 4096"),
         ("environment", {}, {"HTTP_PROXY": "http://…@p:1"}, "variable HTTP_PROXY of its environment is new: http://…@p:1"),
+        ("process", {"Seccomp": "0", "Uid": "0 0"}, {"Seccomp": "2", "Uid": "0 0"},
+         "the filter of system calls, inherited from whoever started it (Seccomp) of its process: 0 → 2"),
         ("mount", {"/data, file system": "rw,errors=remount-ro"}, {"/data, file system": "ro,errors=remount-ro"},
          "mount /data, file system: rw → ro"),
         ("mount", {"/data, options": "rw,relatime"}, {"/data, options": "rw,relatime,noexec"},
@@ -53,6 +55,11 @@ def between(before: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -
 def test_a_change_in_words(kind: str, before: dict[str, str], now: dict[str, str], told: str) -> None:
     assert between({kind: before}, {kind: now}) == (told,)
     assert between({kind: before}, {kind: before}) == ()
+
+
+def test_who_has_got_rid_of_a_filter_is_kept_from_nothing_by_that() -> None:
+    """What was noted while it had one is no state to go back to."""
+    assert between({"process": {"Seccomp": "2", "NoNewPrivs": "1"}}, {"process": {"Seccomp": "0", "NoNewPrivs": "0"}}) == ()
 
 
 @pytest.mark.parametrize("kind", ["data", "sysctl", "group", "topic"])
@@ -267,6 +274,15 @@ async def test_nothing_is_known_of_what_was_never_noted() -> None:
     assert await Kept(FakeCluster()).changes(1) is None
 
 
+def test_of_what_a_kernel_has_said_the_cause_is_told_before_what_came_of_it() -> None:
+    said = [(30.0, "critical space allocation error, dev loop0, sector 8")]
+    said += [(float(ago), f"Buffer I/O error on device loop0, logical block {ago}") for ago in (20, 10, 5, 1)]
+    note = MachineNote(about="broker-1", at=NOON - timedelta(hours=1), identity=None, facts={})
+    told = changes_between(note, {}, said, NOON)
+    assert told.said[0] == said[0][1]
+    assert told.said[1:] == tuple(line for _, line in said[-2:])
+
+
 async def test_a_ledger_that_is_silent_is_no_error() -> None:
     kept = Kept(FakeCluster())
     kept.ledger.is_silent = True
@@ -305,13 +321,28 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     )
 
 
+async def test_a_list_of_names_that_has_grown_too_long_is_told_with_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer ends the session of every broker that asks for it, and the log has only the packet's length."""
+    monkeypatch.setattr("activities.metadata_notes.LONG_LIST_BYTES", 4000)
+    kept = Kept(FakeCluster())
+    znodes = kept.cluster.znodes
+    znodes["/kafka-acl-changes/acl_changes_0000000000"] = b""
+    await kept.keep()
+    assert not await kept.notes.of_metadata("m1", kept.cluster.record())
+    for number in range(200):
+        znodes[f"/kafka-acl-changes/acl_changes_{number:010}"] = b""
+    changes = await kept.notes.of_metadata("m1", kept.cluster.record())
+    assert changes is not None
+    assert changes.changes == ("long list of names below /kafka-acl-changes is new: 200 names, 5,200 bytes",)
+
+
 async def test_more_topics_than_anybody_waits_for_are_left_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(FakeCluster())
     kept.cluster.znodes["/config/topics/orders"] = CONFIGURED
     kept.cluster.znodes["/config/topics/payments"] = CONFIGURED
     monkeypatch.setattr(metadata_notes, "MOST_ZNODES", 1)
     await kept.keep()
-    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"config", "acl", "order", "deletion"}
+    assert kept.ledger.notes[ZOOKEEPER].facts.keys() == {"list", "config", "acl", "order", "deletion"}
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,12 @@ def test_what_is_lawful_is_no_finding(story: Story) -> None:
     result = result_of(story)
     assert drifts(result.first) == set()
     assert result.verdict is Verdict.CLEAN
-    assert {one.rule for one in result.first} <= {MessageRule.COMPACTED}
+    assert {one.rule for one in result.first} <= {MessageRule.COMPACTED, MessageRule.REMOVED}
     for counts in result.counts.values():
         assert counts.equal <= counts.left
     assert result.counts["batch"].equal == result.counts["batch"].left == result.counts["batch"].right
     partitions = result.counts["partition-log"]
-    compacted = {one.key for one in result.first}
+    compacted = {one.key for one in result.first if one.rule is MessageRule.COMPACTED}
     of_compacted = sum(one.topic in compacted for one in story.before.partitions.values())
     assert partitions.equal == partitions.left, of_compacted
 
@@ -69,7 +69,8 @@ def test_every_loss_is_found_and_named_and_nothing_else(loss: object) -> None:
     def holds(story: Story) -> None:
         result = result_of(story)
         assert drifts(result.first) == story.expected
-        assert {one.rule for one in result.first if one.finding is FindingKind.UNVERIFIABLE} <= {MessageRule.COMPACTED}
+        told = {one.rule for one in result.first if one.finding is FindingKind.UNVERIFIABLE}
+        assert told <= {MessageRule.COMPACTED, MessageRule.REMOVED}
         assert result.verdict is (Verdict.DRIFT if story.expected else Verdict.CLEAN)
         met.append(bool(story.expected))
 
@@ -91,6 +92,20 @@ def test_batches_are_compared_as_a_brute_force_does(look: Look, chance: random.R
     assert found.findings.num_rows == len(told)
     keys = {(row["topic"], row["partition"], row["broker"], row["base_offset"]) for row in look.batches + after.batches}
     assert found.equal <= len(keys)
+
+
+def test_what_was_removed_from_the_beginning_is_told_by_topic_and_is_no_drift() -> None:
+    """As where somebody has set a short retention for a while; a compacted topic is told as such."""
+    before = [
+        PartitionOffsets(topic, TOPIC_ID, n, 10, 100, topic == "kept") for topic in ("orders", "kept", "whole") for n in (0, 1)
+    ]
+    starts = {("orders", 0): 100, ("orders", 1): 40, ("kept", 0): 50}
+    after = [replace(one, start=starts.get((one.topic, one.partition), 10), end=120) for one in before]
+    told = {
+        (one.rule, one.key, one.left, one.right, one.severity)
+        for one in judge(Sight(tuple(before)), Sight(tuple(after))).findings
+    }
+    assert told == {("removed", "orders", "180", "60", "info"), ("compacted", "kept", None, None, "info")}
 
 
 def _change_anything(look: Look, chance: random.Random) -> None:

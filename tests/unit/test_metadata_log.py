@@ -62,6 +62,12 @@ def test_the_kinds_of_records_are_those_of_kafkas_own_schemas() -> None:
     found = schemas()
     named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", n.removesuffix("Record")).upper(): s["apiKey"] for n, s in found.items()}
     assert named == {kind.name: kind.value for kind in RecordType}
+    acls, removed = found["AccessControlEntryRecord"], found["RemoveAccessControlEntryRecord"]
+    assert (acls["validVersions"], [f["type"] for f in acls["fields"]][:5]) == (
+        "0",
+        ["uuid", "int8", "string", "int8", "string"],
+    )
+    assert (removed["validVersions"], [f["type"] for f in removed["fields"]]) == ("0", ["uuid"])
     migration, configs = found["ZkMigrationStateRecord"], found["ConfigRecord"]
     assert (migration["validVersions"], [f["type"] for f in migration["fields"]]) == ("0", ["int8"])
     assert (configs["validVersions"], [f["type"] for f in configs["fields"]]) == ("0", ["int8", "string", "string", "string"])
@@ -92,7 +98,7 @@ def test_whose_configs_are_changed_beyond_an_offset() -> None:
 def test_housekeeping_of_the_quorum_is_no_change() -> None:
     facts = facts_of(batch(0, [(kind, b"\0\0") for kind in NEVER_IN_ZOOKEEPER]))
     assert facts.changes == {}
-    others = set(RecordType) - NEVER_IN_ZOOKEEPER - {RecordType.CONFIG}
+    others = set(RecordType) - NEVER_IN_ZOOKEEPER - {RecordType.CONFIG, RecordType.ACCESS_CONTROL_ENTRY}
     assert facts_of(batch(0, [(kind, b"\0\0") for kind in others])).changes == dict.fromkeys(others, 1)
 
 
@@ -111,6 +117,46 @@ def test_configs_that_zookeeper_cannot_hold_are_named_until_they_are_deleted() -
     )
     assert facts.stray_configs == {(CLIENT_METRICS, "all", "match"), (GROUP, "billing", "consumer.session.timeout.ms")}
     assert facts.changes == {RecordType.CONFIG: 1}, "what ZooKeeper cannot hold is not missing there"
+
+
+ACL_ID, OTHER_ID = b"\1" * 16, b"\2" * 16
+
+
+def acl(acl_id: bytes, kind: int, name: str) -> tuple[int, bytes]:
+    """Literal, for everybody's host, to read, allowed, no tagged fields."""
+    body = acl_id + bytes([kind]) + compact(name) + b"\3" + compact("User:alice") + compact("*") + b"\3\3\0"
+    return RecordType.ACCESS_CONTROL_ENTRY, body
+
+
+def test_acls_whose_names_no_znode_can_have_are_named_until_they_are_removed() -> None:
+    """KAFKA-13983."""
+    made = batch(0, [acl(ACL_ID, 3, "team-a/loader"), acl(OTHER_ID, 3, "team-a"), acl(b"\3" * 16, 5, "flink/1")])
+    facts = facts_of(made)
+    assert [stray.what for stray in facts.strays] == [
+        "ALLOW of READ to User:alice for group team-a/loader",
+        "ALLOW of READ to User:alice for transactional id flink/1",
+    ]
+    assert all(stray.is_acl for stray in facts.strays)
+    assert facts.changes == {RecordType.ACCESS_CONTROL_ENTRY: 1}, "what ZooKeeper cannot hold is not missing there"
+    removed = [(RecordType.REMOVE_ACCESS_CONTROL_ENTRY, one + b"\0") for one in (ACL_ID, OTHER_ID)]
+    facts = facts_of(made, batch(3, removed))
+    assert [stray.what for stray in facts.strays] == ["ALLOW of READ to User:alice for transactional id flink/1"]
+
+
+def test_an_acl_that_is_not_whole_is_refused_and_no_name_is_a_command_to_a_terminal() -> None:
+    kind, body = acl(ACL_ID, 3, "a/b")
+    with pytest.raises(Unsafe, match="not whole"):
+        facts_of(batch(0, [(kind, body[:25])]))
+    (stray,) = facts_of(batch(0, [acl(ACL_ID, 3, "a/\x1b[2J")])).strays
+    assert stray.what.endswith(r"for group a/\x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stray"),
+    [("a", False), ("a.b-c_d", False), ("...", False), ("*", False), ("a/b", True), (".", True), ("..", True), ("a\x07", True)],
+)
+def test_what_the_name_of_a_znode_can_be(name: str, is_stray: bool) -> None:
+    assert bool(facts_of(batch(0, [acl(ACL_ID, 2, name)])).strays) is is_stray
 
 
 WHOLE = (batch(0, [TOPIC]), batch(1, [TOPIC, NO_OP]), batch(3, [TOPIC] * 3))

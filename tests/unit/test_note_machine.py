@@ -23,6 +23,7 @@ from activities.on_node import (
     facts_of_network,
     facts_of_process,
     facts_of_zookeeper,
+    kernel,
     note_machine,
     program,
 )
@@ -166,7 +167,7 @@ def test_what_hangs_is_left_out_and_the_rest_is_told(tmp_path: Path, monkeypatch
 
 def test_what_may_not_be_looked_at_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts_of_network, "run", lambda *_command: None)
-    for part in (facts_of_network, facts_of_files, facts_of_process):
+    for part in (kernel, facts_of_network, facts_of_process):
         monkeypatch.setattr(part, "text", lambda _path: None)
     assert facts_of_network.firewall() is None
     assert facts_of_network.told_by("ip", "rule", "show") is None
@@ -237,6 +238,8 @@ def test_only_a_server_of_zookeeper_is_asked_for_its_file(tmp_path: Path, monkey
         (["java", "-cp", "x", "org.apache.spark.sql.connect.service.SparkConnectServer"], "/system.slice/my.service", None),
         (["(sd-pam)"], "/user.slice/user-0.slice/user@0.service/init.scope", None),
         (["tail", "-f", "/var/log/syslog"], "/user.slice/user-0.slice/session-12.scope", None),
+        (["sh", "-c", "sleep 240; fsfreeze -u /data"], "/system.slice/my.service", None),
+        (["bash", "/opt/repair.sh"], "/system.slice/my.service", "bash /opt/repair.sh"),
     ],
 )
 def test_what_of_a_program_is_told(words: list[str], group: str, told: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,6 +400,8 @@ def test_code_that_a_process_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None
         "/usr/lib/x86_64-linux-gnu/libnss_files.so.2",
         "/srv/tmp/snappy-1.1.10-21c4-libsnappyjava.so",
         "/srv/tmp/libzstd-jni-1.5.6-414.so",
+        "/opt/keeperless/lib/python3.11/site-packages/pydantic_core/_pydantic_core.cpython-311-x86_64-linux-gnu.so",
+        "/opt/keeperless/lib/python3.11/site-packages/cryptography/_rust.abi3.so",
         "/opt/apm/libagent.so",
         "/opt/apm/agent.jar",
         "[heap]",

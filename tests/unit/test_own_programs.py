@@ -15,7 +15,7 @@ import pytest
 
 from api import programs, units
 from api.journal import printed_by
-from api.programs import Process, running, signs_of_program
+from api.programs import Process, apart_from, running, signs_of_program
 from api.temporal import Temporal
 from api.units import signs_of_units
 from api.worker_log import last_words
@@ -130,6 +130,35 @@ async def test_one_with_the_same_temporal_and_another_ledger_is_told_without_a_p
     assert "hunter" not in observed
     assert "KEEPERLESS_LEDGER_URL" in fix
     assert await told(known=process.pid) == ("", ""), "it was told already"
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ({}, "sqlite+aiosqlite:///{0}/.local/state/keeperless/ledger.db"),
+        ({"KEEPERLESS_LEDGER_URL": "postgresql://u:hunter2@db/another"}, "postgresql+psycopg://u:***@db/another"),
+        ({"KEEPERLESS_LEDGER_URL": "postgresql://u:hunter2@pgbouncer:6432/ledger"}, None),
+        ({"KEEPERLESS_LEDGER_URL": LEDGER}, None),
+        ({"TEMPORAL_NAMESPACE": "others"}, None),
+    ],
+    ids=["none was given", "another one", "by another name", "the same", "another installation"],
+)
+async def test_a_worker_that_goes_by_another_ledger_is_found_though_it_is_well(
+    given: dict[str, str], place: str | None, start: Start, tmp_path: Path
+) -> None:
+    process = start(**given)
+    wanted = [] if place is None else [(PROGRAM, process.pid, place.format(tmp_path))]
+    assert [(one.program, one.pid, one.ledger) for one in await apart_from(OURS, LEDGER)] == wanted
+
+
+async def test_one_file_may_have_several_names(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "other.db").touch()
+    (tmp_path / "link.db").symlink_to(tmp_path / "ledger.db")
+    start(KEEPERLESS_LEDGER_URL=f"sqlite:///{tmp_path}/link.db")
+    assert await apart_from(OURS, f"sqlite:///{tmp_path}/ledger.db") == []
+    assert len(await apart_from(OURS, f"sqlite:///{tmp_path}/other.db")) == 1
+    assert await apart_from(OURS, f"sqlite:///{tmp_path}/gone.db") == [], "what is not there is not known"
 
 
 async def test_that_none_runs_is_told_and_is_no_cause_by_itself() -> None:

@@ -72,6 +72,11 @@ def test_dual_write_that_falls_behind_is_the_same_phase() -> None:
     assert phase(seen.model_copy(update={"zookeeper": None})) is Phase.DUAL_WRITE
 
 
+def test_a_broker_that_does_not_answer_in_the_soak_leaves_the_phase_open() -> None:
+    """Its file says that it was rolled, and not whether it has been restarted since: one look too late is no phase back."""
+    assert phase(with_part(observation(Point.SOAK), 2, metrics=None)) is None
+
+
 def vars_of(point: Point, node_id: int) -> dict[str, object]:
     node = observation(point).node(node_id)
     return {"process": node.process, "disk": node.disk, "metrics": node.metrics}
@@ -91,7 +96,8 @@ def test_what_nobody_can_see_has_no_phase() -> None:
 
 def test_files_speak_where_processes_do_not_answer() -> None:
     assert phase(with_part(observation(Point.CONTROLLERS_UP), 3001, metrics=None)) is Phase.CONTROLLERS_UP
-    assert phase(with_part(observation(Point.SOAK), 1, metrics=None)) is Phase.BROKERS_TO_KRAFT
+    half_way = with_part(observation(Point.SOAK), 3, **vars_of(Point.DUAL_WRITE, 3))
+    assert phase(with_part(half_way, 1, metrics=None)) is Phase.BROKERS_TO_KRAFT
 
 
 def test_a_claim_without_any_controller_of_ours_is_somebody_elses() -> None:

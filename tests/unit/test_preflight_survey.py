@@ -12,7 +12,7 @@ from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
 from domain.start_place import StartUnit
-from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached
+from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
 from domain.zk_to_kraft.checks.controllers import heap_mib
@@ -196,6 +196,11 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF43",
         B,
     ),
+    "an edit that waits for a restart": (
+        with_node_survey(HEALTHY, (2,), unapplied=(Unapplied(key="num.io.threads", runs=None, says="0"),)),
+        "PF44",
+        B,
+    ),
     "two active controllers": (with_metrics(HEALTHY, 1, active_controller_count=1), "PF23", B),
     "no active controller": (with_metrics(HEALTHY, 2, active_controller_count=0), "PF23", B),
     "a controller of another name": (
@@ -294,6 +299,11 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         blind("survey of zookeeper", zookeeper=None),
         SPEC,
         {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33", "PF42"},
+    ),
+    "configs that may not be described": (
+        with_node_survey(blind("what brokers run with"), (1, 2, 3), unapplied=None),
+        SPEC,
+        {"PF44"},
     ),
     "srvr is not whitelisted": (server_with(mode=None), SPEC, {"PF09"}),
     "cons is not whitelisted": (server_with(sessions=None), SPEC, {"PF19"}),
@@ -444,10 +454,22 @@ def test_a_finding_about_a_secret_shows_no_digest() -> None:
     assert not any(digest in finding.model_dump_json() for digest in seen.survey.node(2).digests.values())
 
 
-@pytest.mark.parametrize(("sockets", "is_foreign"), [(("10.0.0.2:50001",), False), (("10.0.0.2:1",), True), (None, False)])
-def test_an_authorizers_own_session_is_its_brokers(sockets: tuple[str, ...] | None, is_foreign: bool) -> None:
+ENSEMBLE, KAFKA = "10.0.0.9:2181", "10.0.0.1:9092"
+
+
+@pytest.mark.parametrize(
+    ("sockets", "is_foreign"),
+    [
+        ((("10.0.0.2:50001", ENSEMBLE),), False),
+        ((("10.0.0.2:1", ENSEMBLE),), True),
+        ((("10.0.0.2:50001", KAFKA),), True),
+        (None, False),
+    ],
+    ids=["its broker's", "of another process", "of another process, with a port that the broker has elsewhere", "not seen"],
+)
+def test_an_authorizers_own_session_is_its_brokers(sockets: tuple[tuple[str, str], ...] | None, is_foreign: bool) -> None:
     sessions = (ClientSession(id=0x102, client="10.0.0.2:40001"), ClientSession(id=0x9, client="10.0.0.2:50001"))
-    seen = with_look(server_with(sessions=sessions), (2,), sockets=sockets)
+    seen = with_look(server_with(address=ENSEMBLE, sessions=sessions), (2,), sockets=sockets)
     assert ("PF19" in {f.code for f in found(seen)}) == is_foreign
 
 

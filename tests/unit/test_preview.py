@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from domain.decisions import Done, Intent, NodeStage, Step, StepAction
-from domain.observation import MigrationGauge, NodeView, Observation
+from domain.observation import MigrationGauge, NodeView, Observation, Suspect
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.decide import decide
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, Restoration, restoration_of
@@ -49,6 +49,7 @@ from tests.unit.conftest import (
     stopped,
     text_at,
     with_file,
+    with_kafka,
     with_metrics,
     with_node,
     with_part,
@@ -222,6 +223,30 @@ def test_more_time_is_expected_where_zookeeper_is_behind() -> None:
     preview = preview_of(seen, SPEC, POLICY, files_of(Point.DUAL_WRITE))
     assert preview.controllerless_seconds == WINDOW_SECONDS + FLUSH_SECONDS
     assert [loss.name for loss in preview.losses] == ["metadata-changes"]
+
+
+def test_a_broker_that_does_not_run_is_told_with_what_becomes_of_it() -> None:
+    seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("77@1"), metrics=None)
+    told = preview_of(seen, SPEC, POLICY, files_of(Point.DUAL_WRITE))
+    assert told.is_possible
+    (obstacle,) = told.obstacles
+    assert obstacle.startswith("broker-2 does not run")
+    assert "KRaft without it" in obstacle
+
+
+def test_a_broker_that_nobody_described_is_told_with_what_is_lost_of_it() -> None:
+    kafka = observation(Point.SOAK).kafka
+    assert kafka is not None
+    seen = with_kafka(observation(Point.SOAK), broker_ids=(*kafka.broker_ids, 4))
+    (obstacle,) = preview_of(seen, SPEC, POLICY, files_of(Point.SOAK)).obstacles
+    assert obstacle.startswith("broker 4 is registered")
+    assert "lost" in obstacle
+
+
+def test_an_obstacle_to_the_hand_over_is_none_where_there_is_none_to_be() -> None:
+    suspects = (Suspect(what="/feature", why="is no JSON"),)
+    assert preview_of(observation(Point.DUAL_WRITE), SPEC, POLICY, {}, unelectable=suspects).obstacles
+    assert not preview_of(observation(Point.CONTROLLERS_UP), SPEC, POLICY, {}, unelectable=suspects).obstacles
 
 
 def test_why_there_is_no_way_back() -> None:

@@ -192,6 +192,7 @@ async def test_an_edit_that_a_roll_took_along_is_still_named(road: dict[str, Wal
     """The roll to KRaft edits the file as it is then, so it is ours byte for byte, and the original lacks what others wrote."""
     walk = road["kraft"].copy(approvals={})
     edit_by_hand(walk.cluster, 2, num_io_threads="16")
+    restart_by_hand(walk.cluster, 2)
     if is_cut:
         decision = await walk.decision()
         assert isinstance(decision, Step)
@@ -345,6 +346,7 @@ CUTS = {
 }
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("goes", ["forward", "back"])
 @pytest.mark.parametrize("cut", CUTS)
 async def test_a_roll_that_nobody_finished_is_finished_or_reverted_by_the_next_migration(

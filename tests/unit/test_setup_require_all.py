@@ -1,4 +1,4 @@
-"""`KEEPERLESS_REQUIRE_ALL=1`, by running small suites under it."""
+"""`KEEPERLESS_REQUIRE_ALL`, by running small suites under it."""
 
 import os
 import subprocess
@@ -54,6 +54,16 @@ def test_a_run_without_a_cluster_test_fails(run: Run) -> None:
     done = run(PLAIN)
     assert done.returncode == 1, done.stdout
     assert "no test on a real cluster has passed" in done.stdout
+
+
+def test_where_only_skips_are_forbidden_no_cluster_is_needed(run: Run) -> None:
+    assert run(PLAIN, required="skips").returncode == 0
+    assert run(PLAIN, SKIPPED, required="skips").returncode == 1
+
+
+def test_a_name_is_no_mark(run: Run) -> None:
+    named = "@pytest.mark.parametrize('what', ['cluster'])\ndef test_named(what): pass\n"
+    assert run(PLAIN, named).returncode == 1
 
 
 @pytest.mark.parametrize("skipped", [SKIPPED, MODULE_SKIPPED])

@@ -1,11 +1,14 @@
 """What no look at a cluster finds: holds, gates, refused steps, orders that nobody takes, and who of us is missing."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from domain import standing
+from domain.blocker import Blocker
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
@@ -22,7 +25,15 @@ from domain.records import (
     Progress,
     Waiting,
 )
-from domain.standing import in_hand, of_commands, of_machines, of_refused, of_run, of_steps, of_waiting, rolled
+from domain.standing import (
+    in_hand,
+    of_commands,
+    of_machines,
+    of_refused,
+    of_run,
+    of_waiting,
+    rolled,
+)
 from domain.vital_signs import Sign
 from tests.unit.conftest import NOW
 
@@ -73,6 +84,27 @@ def test_a_hold_is_told_with_who_and_since_when() -> None:
     failed = event("held", by="keeperless", reason="roll: no", error="Unsafe")
     (entry,) = of_waiting(record, frozenset(), (failed,), NOW)
     assert entry.fix.startswith("Mend what is named")
+
+
+@pytest.mark.parametrize(
+    ("decided", "is_told"),
+    [
+        ({}, True),
+        ({"delivered_at": NOW}, True),
+        ({"delivered_at": NOW - timedelta(minutes=2)}, False),
+        ({"evidence_hash": "0" * 64}, False),
+        ({"refused_because": "the gate is not open"}, False),
+    ],
+    ids=["on its way", "just taken", "long done", "other evidence", "refused"],
+)
+def test_a_gate_that_somebody_has_decided_says_so(*, decided: dict[str, Any], is_told: bool) -> None:
+    """As where the workflow fails with each task, so that it takes nothing."""
+    gate = OpenGate(name=GateName.FINALIZE, evidence_hash="f" * 64, since=AN_HOUR_AGO, evidence={})
+    record = a_migration(MigrationState.WAITING, waiting=waiting("approval", for_people=True), gate=gate)
+    asked = {"kind": CommandKind.APPROVE, "gate": gate.name, "evidence_hash": gate.evidence_hash, "at": NOW}
+    (entry,) = of_waiting(record, frozenset(), (), NOW, (a_command(**(asked | decided)),))
+    assert ("anna has said approve" in entry.observed, entry.fix.startswith("Do not decide again")) == (is_told, is_told)
+    assert ("nobody has decided" in entry.observed) is not is_told
 
 
 def a_command(**more: Any) -> Command:
@@ -158,39 +190,102 @@ def test_no_wait_is_no_entry() -> None:
 STEP = {"action": "roll-node", "node": "broker-1", "stage": "kraft"}
 
 
+def of_steps(events: Sequence[Event]) -> list[Blocker]:
+    return list(standing.of_steps(events, NOW))
+
+
+def refused(number: int, why: str = "b", **other: Any) -> Event:
+    return event("step-blocked", 10 - number, step=number, why=why, **STEP | other)
+
+
 def test_a_step_that_is_refused_again_and_again_is_told_with_its_last_reason_and_first_time() -> None:
-    events = [
-        event("step-done", 9, **STEP),
-        event("step-blocked", 8, **STEP, why="a"),
-        event("step-blocked", 2, **STEP, why="b"),
-    ]
-    (entry,) = of_steps(events)
+    (entry,) = of_steps([event("step-done", 9, step=1, **STEP), refused(2, "a"), refused(8)])
     assert entry.code == "step-failing"
-    assert entry.observed == "refused 2 times; the last time: b"
+    assert entry.object == "roll-node of broker-1"
+    assert entry.observed == "refused 2 times; the last time: b. Before that: a"
     assert entry.since == NOW - timedelta(minutes=8)
 
 
+def test_what_a_step_was_refused_for_is_not_hidden_by_what_passes() -> None:
+    """A busy machine: what does not answer right before the effect says nothing of an edit that is there all the time."""
+    tries = [refused(2, "an edit"), refused(5, "an edit"), refused(7, "part-unknown"), refused(8, "part-unknown")]
+    (entry,) = of_steps(tries)
+    assert entry.observed == "refused 4 times; the last time: part-unknown. Before that: an edit"
+    (entry,) = of_steps([refused(7), refused(8)])
+    assert "Before that" not in entry.observed
+
+
+def test_where_the_guards_took_long_the_next_try_is_told_for_as_long() -> None:
+    slow = [refused(2, seconds=80.0), refused(8, seconds=80.0)]
+    (entry,) = of_steps([*slow, event("step-started", 1, step=9, **STEP)])
+    assert "it is tried again since" in entry.observed
+    assert of_steps([*slow, event("step-started", 2.1, step=9, **STEP)]) == []
+
+
+def test_the_next_try_of_a_refused_step_is_told_until_guards_have_had_their_time() -> None:
+    """Then it is under way, and what it was refused for is over."""
+    (entry,) = of_steps([refused(2), refused(8), event("step-started", 0.1, step=9, **STEP)])
+    since = NOW - timedelta(minutes=0.1)
+    assert entry.observed == f"refused 2 times; the last time: b; it is tried again since {since:%H:%M:%S} UTC"
+    assert of_steps([refused(2), refused(8), event("step-started", 1, step=9, **STEP)]) == []
+
+
+def test_refusals_of_a_step_are_over_once_another_one_is_in_hand() -> None:
+    other = event("step-started", 1, step=9, **STEP | {"node": "broker-2"})
+    assert of_steps([refused(2), refused(8), other]) == []
+
+
+def test_a_wave_that_is_refused_again_and_again_is_told_with_all_its_nodes() -> None:
+    """Each node has its own event."""
+    waves = [refused(n, why, node=f"broker-{node}") for n in (2, 8) for node, why in ((1, "a"), (2, "b"), (3, "a"))]
+    (entry,) = of_steps(waves)
+    assert entry.object == "roll-node of broker-1, broker-2, broker-3"
+    assert entry.observed == "refused 2 times; the last time: a; b"
+
+
+def test_a_wave_of_which_a_node_came_through_has_got_on() -> None:
+    done = event("step-done", 2, step=8, **STEP | {"node": "broker-2"})
+    assert of_steps([refused(2), refused(7), refused(8), done]) == []
+
+
 def test_a_step_that_went_through_afterwards_is_no_entry() -> None:
-    assert list(of_steps([event("step-blocked", 8, **STEP, why="a"), event("step-done", 2, **STEP)])) == []
-    assert list(of_steps([])) == []
+    assert of_steps([refused(2), event("step-done", 2, step=8, **STEP)]) == []
+    assert of_steps([]) == []
+    assert of_steps([event("step-started", 0.1, step=1, **STEP)]) == []
 
 
 @pytest.mark.parametrize("kind", ["held", "resumed", "phase-entered"])
 def test_refusals_before_a_hold_or_another_phase_are_over(kind: str) -> None:
-    refused = [event("step-blocked", n, **STEP, why="b") for n in (9, 8)]
-    assert list(of_steps([*refused, event(kind, 2)])) == []
-    assert len(list(of_steps([event(kind, 12), *refused]))) == 1
+    tries = [refused(1), refused(2)]
+    assert of_steps([*tries, event(kind, 2)]) == []
+    assert len(of_steps([event(kind, 12), *tries])) == 1
 
 
 def test_another_steps_refusals_are_not_counted() -> None:
-    other = STEP | {"node": "broker-2"}
-    refused = [event("step-blocked", 9, **other, why="a"), *(event("step-blocked", n, **STEP, why="b") for n in (3, 2))]
-    (entry,) = of_steps(refused)
+    (entry,) = of_steps([refused(1, "a", node="broker-2"), refused(7), refused(8)])
     assert entry.observed.startswith("refused 2 times")
 
 
 def test_one_refusal_is_what_guards_are_for() -> None:
-    assert list(of_steps([event("step-blocked", 2, **STEP, why="b")])) == []
+    assert of_steps([refused(8)]) == []
+
+
+def test_one_refusal_is_told_until_guards_have_had_their_time_with_the_next_try() -> None:
+    """Pauses are short at first, and most of the time the next try is in hand."""
+
+    def told(*events: Event) -> list[Blocker]:
+        return list(standing.of_any_refusal(events, NOW))
+
+    (entry,) = told(refused(8))
+    assert (entry.code, entry.observed) == ("step-failing", "refused once: b")
+    (entry,) = told(refused(8), event("step-started", 0.1, step=9, **STEP))
+    assert entry.observed.startswith("refused once: b; it is tried again since")
+    assert told(refused(8), event("step-started", 1, step=9, **STEP)) == []
+    (entry,) = told(refused(9.9), event("phase-entered", 0))
+    assert entry.observed == "refused once: b", "the step that was refused has changed what the phase is read from"
+    (entry,) = told(refused(7), refused(8))
+    assert entry.observed.startswith("refused 2 times"), "the second may have been written down since the look began"
+    assert told(refused(8), event("step-started", 0.1, step=9, **STEP | {"node": "broker-2"})) == []
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,13 @@ async def scene_of_a_roll(*, of_controller: bool = False) -> Scene:
     return Scene(before, walk.ledger, request)
 
 
+def accepting(code: str, scene: Scene) -> Scene:
+    """The same under a policy that accepts this finding of everybody."""
+    accepted = AcceptedFinding(code=code, object="*", by="ann", reason="a test cluster")
+    policy = scene.request.policy.model_copy(update={"accepted_findings": (accepted,)})
+    return replace(scene, request=scene.request.model_copy(update={"policy": policy}))
+
+
 @pytest.mark.parametrize("of_controller", [False, True])
 async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) -> None:
     scene = await scene_of_a_roll(of_controller=of_controller)
@@ -120,6 +127,22 @@ async def test_a_node_that_ignores_what_it_would_be_stopped_by_runs_on(
     assert (f"its process {pid} ignores SIGTERM. Nothing was stopped" in blocked) is (told is not None)
     assert (told or "").format(pid=pid) in blocked
     assert (cluster.restarts[cluster.spec.node_name(node.id)] == before) is (told is not None)
+
+
+@pytest.mark.parametrize(("line", "is_told"), [(b"inter.broker.listener.name=REPLICATION", True), (b"num.io.threads=9", False)])
+async def test_a_broker_that_would_not_find_the_others_runs_on(line: bytes, is_told: bool) -> None:
+    """Somebody has written a change of the brokers' own listener into the files, and restarted nobody."""
+    scene = accepting("PF44", await scene_of_a_roll())
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    driver = cluster.driver(node)
+    file = await driver.read_file(node.properties_file)
+    assert file is not None
+    await driver.write_file(node.properties_file, replace(file, content=file.content + b"\n" + line + b"\n"))
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert ("at their listener REPLICATION, and broker-" in (outcome.blocked or "")) is is_told
+    assert cluster.restarts[cluster.spec.node_name(node.id)] - before == (not is_told)
 
 
 async def test_nobody_restarts_who_would_forget_a_topic() -> None:
@@ -263,6 +286,34 @@ async def test_a_node_that_would_inherit_a_limit_of_cpu_time_runs_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("inherits", "runs", "is_refused"),
+    [
+        (None, b"Seccomp:\t0\n", True),
+        (["SystemCallFilter=@system-service"], b"Name:\tjava\nSeccomp:\t0\n", True),
+        (["NoNewPrivileges=yes"], b"Seccomp:\t0\n", False),
+        (None, b"Seccomp:\t2\n", False),
+        (None, None, False),
+    ],
+)
+async def test_a_node_that_would_inherit_a_filter_of_system_calls_runs_on(
+    *, inherits: list[str] | None, runs: bytes | None, is_refused: bool
+) -> None:
+    """It would start, and follow, and nobody could fetch from it; unless it runs under one already, or nobody knows."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    machine = cluster.nodes[node.id].machine
+    machine.place = {"is_filtered": True}
+    machine.unit = {"name": "k.service", "kill_mode": "process", "inherits": inherits} if inherits else None
+    if runs is not None:
+        machine.write(f"/proc/{(await cluster.driver(node).process()).pid}/status", FileContent(runs, 0o444, 0, 0))
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    blocked = (await rolled(cluster, scene)).blocked or ""
+    assert ("filter of system calls (Seccomp: 2" in blocked) is is_refused
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before + (not is_refused)
+
+
+@pytest.mark.parametrize(
     ("signs", "why"),
     [
         ({"stuck_threads": 4, "stuck_in": ["percpu_rwsem_wait"]}, "their file system is frozen"),
@@ -308,7 +359,4 @@ async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> Non
     cluster = scene.copy()
     machine = cluster.nodes[cluster.spec.node(scene.request.step.node).id].machine
     machine.unit = {"name": "keeperless-activities.service", "kill_mode": "control-group"}
-    accepted = AcceptedFinding(code="PF43", object="*", by="ann", reason="a test cluster")
-    policy = scene.request.policy.model_copy(update={"accepted_findings": (accepted,)})
-    scene = replace(scene, request=scene.request.model_copy(update={"policy": policy}))
-    assert (await rolled(cluster, scene)).blocked is None
+    assert (await rolled(cluster, accepting("PF43", scene))).blocked is None

@@ -71,7 +71,7 @@ async def test_secrets_are_kept_as_digests_that_no_two_surveys_share() -> None:
 async def test_what_does_not_answer_is_waited_for() -> None:
     class Silent:
         def __init__(self) -> None:
-            self.view = cluster.view
+            self.view, self.started_with = cluster.view, cluster.started_with
 
         async def log_dirs(self, record: Any) -> Any:
             raise Transient("log directories: no answer")

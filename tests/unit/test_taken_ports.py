@@ -7,10 +7,11 @@ import pytest
 from domain.cluster import ZooKeeperMemberSpec
 from domain.policy import MigrationPolicy
 from domain.vital_signs import PortHolder, Sign
+from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.situation import situation_of
 from domain.zk_to_kraft.taken_ports import ports_not_bound, signs_of_holders
-from tests.unit.conftest import Point, cluster_spec, observation, signs_of
+from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_part
 
 TAKEN = "java.net.BindException: Address already in use"
 BINDING = "[2026-11-23 08:26:36,822] INFO binding to port /0.0.0.0:2181 (org.apache.zookeeper.server.NIOServerCnxnFactory)"
@@ -65,6 +66,35 @@ def test_a_node_that_has_the_port_of_another_is_left_as_it_is() -> None:
     (sign,) = signs(name, of(command=f"java kafka.Kafka {other.properties_file}"))
     is_one_host = spec.brokers[0].host == spec.brokers[1].host
     assert (f"Leave {spec.node_name(other.id)} as it is" in sign.fix) is is_one_host
+
+
+@pytest.mark.parametrize("starter", ["process 25 (monit)", ""])
+def test_who_runs_a_node_that_nobody_owns_is_told_with_who_has_started_it(starter: str) -> None:
+    """A supervisor starts it again, whoever ends it: first that is to be switched off."""
+    spec, policy = cluster_spec(), MigrationPolicy()
+    seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("77@1"), metrics=None, is_unowned=True)
+    holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}", started_by=starter)
+    looked = Looked(seen, spec, policy, situation_of(seen, spec, policy), Hints(holders={"broker-2": (holder,)}))
+    (entry,) = blockers_of(looked)[0]
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "process 812 (java kafka.Kafka" in entry.observed
+    assert ("started by process 25 (monit)" in entry.observed) is bool(starter)
+    assert entry.fix.startswith("First switch off process 25 (monit)") is bool(starter)
+    assert "switch off systemd" not in entry.fix
+    assert "supervisor" in entry.fix
+    assert "an earlier process of its own" not in entry.observed
+
+
+def test_a_node_whose_pid_file_somebody_has_taken_away_is_not_to_be_stopped() -> None:
+    """The process is the one that was started last as the specification says."""
+    spec, policy = cluster_spec(), MigrationPolicy()
+    seen = with_part(observation(Point.DUAL_WRITE), 2, process=stopped("812@1"), metrics=None, is_unowned=True)
+    holder = of(command=f"java kafka.Kafka {spec.brokers[1].properties_file}")
+    looked = Looked(seen, spec, policy, situation_of(seen, spec, policy), Hints(holders={"broker-2": (holder,)}))
+    (entry,) = blockers_of(looked)[0]
+    assert "its process of before, by process 812" in entry.observed
+    assert entry.fix.startswith(f"Write its number back: `echo 812 > {spec.brokers[1].driver.service.pid_file}`. Stop nothing.")
+    assert "background" not in entry.fix
 
 
 def test_a_connection_that_has_the_port_is_no_listener() -> None:

@@ -1,16 +1,18 @@
 """No node is restarted on the way forward while members of the ensemble have different trees."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from activities import member_trees
 from activities.member_trees import why_trees_differ
+from activities.observe import Ports, observe
 from domain.cluster import NodeSpec, servers_in
 from domain.decisions import NodeStage
-from domain.errors import Transient
+from domain.errors import Obstacle, Transient
 from domain.observation import MigrationGauge
+from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
@@ -19,7 +21,9 @@ MODES = ("leader", "follower", "follower")
 DIFFER, AGREE = (30, 30, 28), (30, 30, 30)
 
 
-def tell(cluster: FakeCluster, counts: Sequence[int | None], zxids: Sequence[int] = (7, 7, 7)) -> None:
+def tell(
+    cluster: FakeCluster, counts: Sequence[int | None], zxids: Sequence[int] = (7, 7, 7), modes: Sequence[str] = MODES
+) -> None:
     """`None`: does not answer."""
     addresses = servers_in(cluster.spec.zookeeper.connect)
     answer = cluster.ask
@@ -30,7 +34,7 @@ def tell(cluster: FakeCluster, counts: Sequence[int | None], zxids: Sequence[int
             return await answer(server, word)
         if counts[number] is None:
             raise Transient("no answer")
-        return f"Outstanding: 0\nZxid: {zxids[number]:#x}\nMode: {MODES[number]}\nNode count: {counts[number]}\n"
+        return f"Outstanding: 0\nZxid: {zxids[number]:#x}\nMode: {modes[number]}\nNode count: {counts[number]}\n"
 
     cluster.ask = ask  # type: ignore[method-assign]
 
@@ -88,17 +92,43 @@ async def test_once_the_log_is_final_nobody_needs_zookeeper(monkeypatch: pytest.
     assert await why(cluster, NodeStage.KRAFT) is None
 
 
-@pytest.mark.parametrize("counts", [DIFFER, AGREE], ids=["differ", "agree"])
-async def test_a_step_waits_for_members_that_differ(counts: Sequence[int]) -> None:
+TORN = ("leader", "follower", "leader")
+TWO_EPOCHS = (0x100000007, 0x100000007, 0x200000003)
+
+
+@pytest.mark.parametrize(
+    ("counts", "zxids", "modes", "why"),
+    [
+        (DIFFER, (7, 7, 7), MODES, "different trees"),
+        (DIFFER, TWO_EPOCHS, TORN, "part-unknown"),
+        (AGREE, (7, 7, 7), MODES, ""),
+    ],
+    ids=["differ", "are two ensembles", "agree"],
+)
+async def test_a_step_waits_for_members_that_differ(
+    counts: Sequence[int], zxids: Sequence[int], modes: Sequence[str], why: str
+) -> None:
     walk = Walk(LedgerInMemory(FakeCluster()), FakeCluster())
     await walk.to("step", {"first": lambda step: is_roll(step, NodeStage.MIGRATION)})
     await walk.to("step", {"roll": lambda step: is_roll(step, NodeStage.MIGRATION)})
     before, request, _ = walk.found["roll"]
     scene = Scene(before, walk.ledger, request)
     cluster = scene.copy()
-    tell(cluster, counts)
+    tell(cluster, counts, zxids, modes)
     name = cluster.spec.node_name(request.step.node)
     restarts = cluster.restarts[name]
     outcome = await scene.attempt(cluster, KillAfter())
-    assert ("different trees" in (outcome.blocked or "")) is (counts == DIFFER)
-    assert cluster.restarts[name] - restarts == (counts == AGREE)
+    assert why in (outcome.blocked or "")
+    assert cluster.restarts[name] - restarts == (not why)
+
+
+async def test_what_a_session_shows_of_two_ensembles_is_not_known() -> None:
+    """Unknown is never healthy: nothing is decided by it, and no check compares it."""
+    cluster = FakeCluster()
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+    tell(cluster, DIFFER, TWO_EPOCHS, TORN)
+    seen = await observe(cluster.record(), ports)
+    assert seen.zookeeper is None
+    assert [(part.what, part.obstacle) for part in seen.unanswered] == [("zookeeper", Obstacle.TORN)]
+    tell(cluster, AGREE)
+    assert (await observe(cluster.record(), ports)).zookeeper is not None

@@ -1,6 +1,7 @@
 """The walk of segments as a node runs it: a program of its own, held against the batches that were written."""
 
 import ctypes
+import errno
 import json
 import mmap
 import os
@@ -277,6 +278,25 @@ def forget(path: Path) -> None:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(file)
+
+
+@pytest.mark.parametrize(
+    ("error", "knows"),
+    [
+        pytest.param(OSError(errno.ENODEV, "no mmap"), False, id="a file system that maps no files"),
+        pytest.param(ValueError("mmap length is greater than file size"), True, id="cut in this moment"),
+    ],
+)
+def test_where_nothing_tells_what_is_cached_all_is_read_and_nothing_forgotten(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, error: Exception, knows: bool
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    disk.write("orders-0", 0, segment(0, 300, 1000))
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    told = disk.here().told
+    assert (told["verified"], told["forgotten_bytes"], told["knows_page_cache"]) == (300, 0, knows)
 
 
 def test_the_page_cache_is_left_as_it_was(disk: Disk) -> None:

@@ -3,11 +3,14 @@
 import json
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.on_node import connections, kernel, program, watch_process
-from domain.vital_signs import MANY_CONNECTED, VitalSigns, bad_signs, of_askers
+from activities.on_node import connections, kernel, program, stops, watch_process
+from domain.vital_signs import MANY_CONNECTED, VitalSigns, bad_signs, of_askers, of_standstill
 from tests.unit.conftest import signs_of
 
 PROGRAM = program("watch_process")
@@ -54,6 +57,19 @@ except BlockingIOError:
     print("begun", flush=True)
 time.sleep(60)
 """
+KEEPING = """
+import sys, time
+kept = [open(path) for path in sys.argv[1:]]
+print("begun", flush=True)
+time.sleep(60)
+"""
+SENDING_ON = """
+import socket, sys
+one = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print("begun", flush=True)
+while True:
+    one.sendall(bytes(65536))
+"""
 ON_ONE_CPU = """
 import os
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -61,6 +77,14 @@ print("begun", flush=True)
 while True:
     pass
 """
+OF_THE_LAST = (
+    """
+import os
+os.nice(7)
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+"""
+    + ON_ONE_CPU
+)
 CONNECTING = """
 import socket, sys, time
 kept = []
@@ -99,8 +123,8 @@ def start(started: list["subprocess.Popen[str]"], program: str, *arguments: str,
     return process.pid
 
 
-def watch(pid: int) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps({"watch": pid, "log_dirs": ["/"]})]
+def watch(pid: int, log_dirs: Sequence[str] = ("/",)) -> dict[str, Any]:
+    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps({"watch": pid, "log_dirs": log_dirs})]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -386,15 +410,142 @@ def test_a_process_that_a_debugger_holds(started: list["subprocess.Popen[str]"])
     assert f"kill {tracer}." in sign.fix
 
 
+SPINNING = "print('begun', flush=True)\nwhile True: pass"
+LIMITING = """
+import os, signal, sys, time
+pid = int(sys.argv[1])
+print("begun", flush=True)
+while True:
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.08)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(0.02)
+"""
+
+
+def test_a_process_that_is_stopped_and_let_go_on_again_and_again(started: list["subprocess.Popen[str]"]) -> None:
+    """As cpulimit(1) does: at one moment it stands, at the next it runs, and to let it go on does not help."""
+    pid = start(started, SPINNING)
+    start(started, LIMITING, str(pid))
+    found = watch(pid)
+    (sign,) = of_standstill(VitalSigns.model_validate({**found, "skew": 0.0}))
+    assert sign.observed.startswith("it is stopped and let go on by signals")
+    assert sign.fix.startswith("Find the program that sends these signals")
+    assert not [one for one in told(found) if "wait for a CPU" in one]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_of_it"),
+    [
+        (["/usr/bin/cpulimit", "-p", "4711", "-l", "3"], True),
+        (["cpulimit", "--pid=4711", "-l", "3"], True),
+        (["cpulimit", "-e", "java", "-l", "30", "-b"], True),
+        (["cpulimit", "-p", "999", "-l", "3"], False),
+        (["jstat", "-gcutil", "4711"], False),
+        (["postgres", "-p", "4711"], False),
+    ],
+)
+def test_only_who_limits_that_process_is_to_be_ended(
+    command: list[str], is_of_it: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"/proc/9/cmdline": "\0".join([*command, ""]), "/proc/9/comm": "limiter\n"}
+    monkeypatch.setattr(stops, "names", lambda _: ["9", "self"])
+    monkeypatch.setattr(stops, "text", files.get)
+    monkeypatch.setattr(kernel, "text", files.get)
+    assert stops.limiters(4711) == (["9 (limiter)"] if is_of_it else [])
+
+
+def test_a_process_that_was_stopped_once_is_told_elsewhere(started: list["subprocess.Popen[str]"]) -> None:
+    pid = start(started, SPINNING)
+    assert watch(pid)["stops"] is None
+    os.kill(pid, signal.SIGSTOP)
+    found = watch(pid)
+    assert found["stops"] == [1.0, 0, []]
+    assert list(of_standstill(VitalSigns.model_validate({**found, "skew": 0.0}))) == []
+
+
+@pytest.mark.parametrize(
+    ("let_go", "who", "is_told"),
+    [(0, (), False), (1, (), False), (2, (), True), (1, ("9 (limiter)",), True), (0, ("9 (cpulimit)",), True)],
+)
+def test_on_a_slow_machine_who_is_stopped_by_turns_may_be_let_go_on_once_in_a_second(
+    let_go: int, who: tuple[str, ...], is_told: bool
+) -> None:
+    assert bool(list(of_standstill(signs_of(stops=(0.92, let_go, who))))) is is_told
+
+
 def test_a_peer_that_takes_nothing(started: list["subprocess.Popen[str]"]) -> None:
     """As with a link that is full: what was sent stays where it is."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         found = watch(start(started, SENDING, str(port)))
-    assert found["unsent"] == [f"127.0.0.1:{port}"]
-    assert told(found, {f"127.0.0.1:{port}": "broker-3"}) == [
-        "what it sends to broker-3 waits in its machine's queues all the time"
-    ]
+    ((peer, waits, pace),) = found["unsent"]
+    assert (peer, waits > 1000, pace < 100e3) == (f"127.0.0.1:{port}", True, True), "it tries now and then whether a byte goes"
+    (words,) = told(found, {f"127.0.0.1:{port}": "broker-3"})
+    assert words.startswith("what it sends to broker-3 (")
+    assert words.endswith(" kB a second get through) waits in its machine's queues all the time")
+
+
+@pytest.mark.parametrize(("seconds_between", "is_slow"), [(0.1, True), (0.0, False)])
+def test_a_peer_that_takes_little(started: list["subprocess.Popen[str]"], *, seconds_between: float, is_slow: bool) -> None:
+    """A slow link's queue need not be long; one that is emptied in no time is none, however much waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        pid = start(started, SENDING_ON, str(server.getsockname()[1]))
+        taken, _ = server.accept()
+        done = threading.Event()
+
+        def take() -> None:
+            while not done.wait(seconds_between) and taken.recv(3000 if is_slow else 1 << 20):
+                pass
+
+        taking = pool.submit(take)
+        found = watch(pid)["unsent"]
+        done.set()
+        taking.result()
+        taken.close()
+    assert [0 <= pace < 100e3 for _, _, pace in found] == ([True] if is_slow else [])
+
+
+SS = """\
+0      0          127.0.0.1:22931      127.0.0.1:40322
+\t cubic wscale:7,7 rto:204 rtt:0.1/0.05 ato:40 mss:32768 bytes_sent:99 bytes_acked:100 bytes_received:7
+0      1206      10.77.7.1:51022      10.77.7.2:22931
+\t cubic wscale:7,7 rto:24024 backoff:1 rtt:6001.23/0.4 mss:1448 cwnd:10 bytes_acked:5120
+0      9         [::ffff:10.77.7.1]:51024      [::ffff:10.77.7.2]:22931
+\t cubic rto:1200 rtt:601.5/300
+"""
+
+
+def test_a_peer_that_is_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent to it is sent again before an acknowledgement can come: it is not lost for that."""
+    monkeypatch.setattr(connections, "run", lambda *_command: SS)
+    first = connections.acknowledged()
+    peer, near = "10.77.7.2:22931", ("127.0.0.1:22931", "127.0.0.1:40322")
+    away, later = (("10.77.7.1:51022", peer), ("10.77.7.1:51024", peer))
+    assert first == {near: (100, 0.0001), away: (5120, 6.00123), later: (0, 0.6015)}
+    waiting = [{near: 3}, {away: 1206, later: 9}, {away: 1300}]
+    assert connections.far(waiting, first) == [(peer, 6.00123)]
+    (sign,) = bad_signs(signs_of(far=((peer, 6.00123),)), {peer: "broker-2"})
+    assert "broker-2 at 10.77.7.2:22931 (6.0 s)" in sign.observed
+    assert (sign.about, "ping" in sign.fix) == ((peer,), True)
+
+
+def test_a_directory_over_which_something_was_mounted(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
+    """The process goes on with its files, which nobody else finds."""
+    data, other = tmp_path / "my data", tmp_path / "other"
+    data.mkdir()
+    other.mkdir()
+    for place in (data, other):
+        (place / "00000000000000000000.log").write_text("x", "utf-8")
+    pid = start(started, KEEPING, str(data / "00000000000000000000.log"), str(other / "00000000000000000000.log"))
+    directories = [str(data), str(other), str(tmp_path / "missing")]
+    assert watch(pid, directories)["covered"] == []
+    subprocess.run(["mount", "-t", "tmpfs", "keeperless-test", data], check=True)
+    try:
+        assert watch(pid, directories)["covered"] == [[str(data), f"keeperless-test (tmpfs) at {data}"]]
+    finally:
+        subprocess.run(["umount", data], check=True)
 
 
 def test_a_process_that_others_keep_from_its_cpu(started: list["subprocess.Popen[str]"]) -> None:
@@ -403,6 +554,39 @@ def test_a_process_that_others_keep_from_its_cpu(started: list["subprocess.Popen
     signs = [sign.observed for sign in bad_signs(signs_of(on_cpu=found["on_cpu"], awaiting_cpu=found["awaiting_cpu"]), {})]
     assert len(signs) == 1
     assert signs[0].startswith("its threads wait for a CPU 9")
+
+
+TIMES = ("on_cpu", "awaiting_cpu", "held_to")
+
+
+def test_a_process_that_lets_all_others_go_first(started: list["subprocess.Popen[str]"]) -> None:
+    """Nothing of its own machine is full: others have the one CPU that is left to it. Where the machine has more to do, who
+    keeps that CPU busy waits as well now and then, and a look in which it does shows less."""
+    first = start(started, OF_THE_LAST)
+    start(started, ON_ONE_CPU)
+    looks = (watch(first) for _ in range(10))
+    found, sign = next(
+        (look, sign) for look in looks for sign in bad_signs(signs_of(**{name: look[name] for name in TIMES}), {})
+    )
+    least = min(os.sched_getaffinity(0))
+    online = Path("/sys/devices/system/cpu/online").read_text("utf-8").strip()
+    assert found["held_to"] == ["scheduling policy SCHED_IDLE", "nice 7", f"CPU {least} of {online}"]
+    assert "are held to scheduling policy SCHED_IDLE" in sign.observed
+    assert "chrt -a -o -p 0 PID" in sign.fix
+    assert watch(start(started, SPINNING))["held_to"] == []
+
+
+def test_a_session_that_lets_all_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel with automatic groups (sched(7)): what a thread's own policy says counts within its session only."""
+    files = {
+        "/proc/7/task/7/stat": f"7 (java) S {' '.join(['0'] * 49)}",
+        "/proc/7/task/7/status": "Name:\tjava\nCpus_allowed_list:\t0-1\n",
+        "/proc/7/autogroup": "/autogroup-1234 nice 19\n",
+        "/sys/devices/system/cpu/online": "0-1\n",
+    }
+    monkeypatch.setattr(watch_process, "text", files.get)
+    monkeypatch.setattr(watch_process, "names", lambda path: ["7"])
+    assert watch_process.held_to("/proc/7") == ["nice 19 for all of its session"]
 
 
 @pytest.mark.parametrize(
@@ -478,10 +662,11 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"tracked": (12, 0)}, ""),
         ({"tasks": (64, 64)}, "its control group has 64 processes and threads, of at most 64"),
         ({"on_cpu": 0.05, "awaiting_cpu": 0.95}, "its threads wait for a CPU 95% of the time in which they could run"),
+        ({"on_cpu": 0.05, "awaiting_cpu": 0.95, "stops": (0.9, 10, ())}, "it is stopped and let go on by signals"),
         ({"on_cpu": 0.4, "awaiting_cpu": 3.6}, ""),
         ({"on_cpu": 1.0, "awaiting_cpu": 16.0}, ""),
         ({"on_cpu": 0.05, "awaiting_cpu": 0.95, "throttled": 0.9}, "a quota of CPU time"),
-        ({"unsent": ("10.9.9.9:4711",)}, ""),
+        ({"unsent": (("10.9.9.9:4711", 44_000, 3_000.0),)}, ""),
         ({"unaccepted": ((9092, 50, ""),), "on_cpu": 0.1}, "50 connections wait at its port 9092"),
         (
             {"unaccepted": ((9092, 50, ""), (7071, 6, "")), "on_cpu": 0.1},
@@ -502,8 +687,8 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
         ({"askers": (("10.1.2.3", 9),)}, ""),
         ({"on_cpu": 0.001, "awaiting_cpu": 0.05}, ""),
         (
-            {"unsent": ("10.0.0.1:9", "10.0.0.2:4711", "10.0.0.2:4712")},
-            "what it sends to 10.0.0.2:4711, 10.0.0.2:4712 waits in its machine's queues",
+            {"unsent": (("10.0.0.1:9", 1, 0.0), ("10.0.0.2:4711", 44_000, 3_120.0), ("10.0.0.2:4712", 70_000, None))},
+            "what it sends to 10.0.0.2:4711 (44 kB wait, 3.1 kB a second get through), 10.0.0.2:4712 (70 kB wait) waits in its",
         ),
         ({"unheard": ("[::1]:9", "10.0.0.1:9")}, "what it sends to [::1]:9, 10.0.0.1:9 is not acknowledged"),
     ],
@@ -716,7 +901,56 @@ def test_a_server_of_zookeeper_that_listens_elsewhere_is_found_by_its_data(
     found = ask(watch_port=1, log_dirs=[str(tmp_path)], is_shut=True)
     (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
     assert found["elsewhere"] == [pid, [f"127.0.0.1:{listener.port}"]]
+    at_one_address = ask(watch_port=listener.port, log_dirs=[str(tmp_path)], is_shut=True)["elsewhere"]
+    assert at_one_address == found["elsewhere"], "it is asked at another one"
     assert ask(watch_port=1, log_dirs=[str(tmp_path / "another")], is_shut=True) == {}
+
+
+def test_a_server_of_zookeeper_that_has_only_just_come_is_not_elsewhere(
+    started: list["subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    config = tmp_path / "zoo.cfg"
+    config.write_text(f"dataDir={tmp_path}\n")
+    pid = start(started, SERVER.replace("127.0.0.1", ""), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config))
+    (listener,) = [c.laddr for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
+    assert ask(watch_port=listener.port, log_dirs=[str(tmp_path)], is_shut=True)["elsewhere"] is None
+
+
+def test_who_has_started_a_process_is_told_past_the_shells_between(tmp_path: Path) -> None:
+    """As a supervisor does: by a script of its own, and `sh -c`."""
+    supervisor = tmp_path / "watchdog.py"
+    supervisor.write_text(
+        "import subprocess, sys\n"
+        "child = subprocess.Popen(['sh', '-c', 'sleep 60 & echo $!; wait'], stdout=subprocess.PIPE, text=True)\n"
+        "print(child.stdout.readline(), end='', flush=True)\n"
+        "child.wait()\n"
+    )
+    with subprocess.Popen([sys.executable, str(supervisor)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        try:
+            told = watch_process.started_by(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+    assert told.startswith(f"process {process.pid} (")
+    assert told.endswith(f" {supervisor})")
+
+
+@pytest.mark.parametrize(
+    ("groups", "own", "told"),
+    [
+        ("0::/system.slice/kafka@1.service\n", "", "systemd, as its unit kafka@1.service"),
+        ("0::/user.slice/user-0.slice/session-1.scope\n", "", ""),
+        ("0::/system.slice/keeperless-activities.service\n", "0::/system.slice/keeperless-activities.service\n", ""),
+    ],
+    ids=["a unit", "a session", "put into the background by a start of ours"],
+)
+def test_of_a_process_whose_parent_is_the_machines_first_its_unit_is_told(
+    groups: str, own: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"/proc/7/stat": "7 (java) S 1 7 7 0", "/proc/7/cgroup": groups, "/proc/self/cgroup": own}
+    monkeypatch.setattr(watch_process, "text", files.get)
+    assert watch_process.started_by(7) == told
 
 
 def test_who_has_a_port_is_told_whether_it_listens_or_not(started: list["subprocess.Popen[str]"]) -> None:
@@ -726,6 +960,7 @@ def test_who_has_a_port_is_told_whether_it_listens_or_not(started: list["subproc
         near = outbound.getsockname()[1]
         listens, connected = ask(ports=[listener.port, near])["holders"]
     command = f"{Path(f'/proc/{pid}/comm').read_text().strip()} kafka.Kafka /etc/kafka/1.properties"
+    assert listens.pop("started_by") == "", "it was started by whoever looks"
     assert listens == {"port": listener.port, "pid": pid, "command": command, "data_dir": None, "peer": None}
     assert (connected["pid"], connected["peer"]) == (os.getpid(), f"127.0.0.1:{listener.port}")
     assert ask(ports=[1]) == {"holders": []}

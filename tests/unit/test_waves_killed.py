@@ -158,6 +158,7 @@ def ensure_outcome_tells(scene: Scene, cluster: FakeCluster, outcome: StepOutcom
     }, where
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("do_steps_follow", [True, False], ids=["steps-follow", "retry-only"])
 async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_nothing_more(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, do_steps_follow: bool

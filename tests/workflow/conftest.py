@@ -444,6 +444,15 @@ class World:
         assert gate is not None
         return gate
 
+    async def until_evidence(self, is_meant: Callable[[str], bool]) -> None:
+        """The gate is open on evidence whose hash is meant: a look under way may still have seen what was before."""
+
+        async def found() -> bool:
+            gate = (await self.progress()).gate
+            return gate is not None and is_meant(gate.evidence_hash)
+
+        await self.until(found)
+
     # ---- what people do ----
 
     async def command(self, kind: CommandKind, **fields: Any) -> Command:
@@ -518,6 +527,16 @@ class World:
         completed = [i for i, e in enumerate(events) if e.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED]
         tasks = [i for i, e in enumerate(events) if e.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED]
         return bool(completed) and completed[-1] > tasks[-1]
+
+    async def has_task_without_commands(self, because_of: "EventType.ValueType") -> bool:
+        """History ends with one, which was given out for such an event."""
+        *_, before, scheduled, started, completed = [e.event_type for e in (await self.handle.fetch_history()).events]
+        return (before, scheduled, started, completed) == (
+            because_of,
+            EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+            EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+            EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+        )
 
     async def has_updates(self, count: int) -> bool:
         """So many updates have been accepted by their validators."""

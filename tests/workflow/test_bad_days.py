@@ -12,6 +12,8 @@ from domain.errors import Permanent, Transient, Unsafe
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.phases import Phase
 
+pytestmark = pytest.mark.chaos
+
 
 async def test_a_refused_preflight_touches_nothing(small: Any) -> None:
     small.cluster.znodes["/admin/delete_topics/orders"] = b""

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
 from domain.contracts import HoldMessage
@@ -102,6 +103,24 @@ async def test_a_hold_is_over_as_soon_as_it_is_resumed_however_long_the_look_tak
     await small.resume()
     await small.approve_gate()
     assert await small.result() == "succeeded"
+
+
+async def test_an_order_after_tasks_without_commands_stands_in_history_as_it_is_read(small: Any) -> None:
+    """A worker that reads the run anew is given the last of them together with the order, and later, by history, one by one."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    pause = small.ledger.pause("record")
+    await small.hold()
+    await pause.is_reached.wait()
+    await small.until(lambda: small.has_task_without_commands(EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED))
+    small.ledger.release("record")
+    await small.until(lambda: small.has_task_without_commands(EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED))
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+    for history in await small.histories():
+        assert EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED not in [event.event_type for event in history.events]
 
 
 async def test_messages_around_the_end_of_a_phase_are_not_lost(small: Any, ledger_is_down: Exception) -> None:

@@ -3,7 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from domain.zk_to_kraft.phases import Phase
+
+pytestmark = pytest.mark.chaos
 
 
 async def test_a_pause_that_is_too_long_holds_after_the_node_and_resume_goes_on_with_the_next(small: Any) -> None:

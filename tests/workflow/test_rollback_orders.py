@@ -95,6 +95,34 @@ async def test_a_loss_that_nobody_accepted_is_refused_and_by_its_name_accepted(g
     assert told.data["losses"] == ["edits-of-broker-2"]
 
 
+async def test_a_command_that_was_refused_stays_refused(world: Any, make_rollback: MakeRollback) -> None:
+    """Who was told that it is refused has gone home: whatever kept it from being accepted may be over by then."""
+    await world.lead_to(Phase.SOAK)
+    await world.begin()
+    gate = await world.until_gate()
+    broker = world.cluster.nodes[2]
+    path = broker.spec.properties_file
+    file = broker.machine.read(path)
+    broker.machine.write(path, type(file)(file.content + b"num.io.threads=9\n", file.mode, file.uid, file.gid))
+    await world.until_evidence(lambda evidence_hash: evidence_hash != gate.evidence_hash)
+    command = await world.command(CommandKind.ROLLBACK)
+    message = make_rollback(command_id=command.id)
+    why = await refusal_of(world.handle.execute_update("rollback", message, id="first"))
+    broker.machine.write(path, file)
+    assert await refusal_of(world.handle.execute_update("rollback", message, id="second")) == why
+    assert (await world.status()).refused_commands == {command.id: why}
+    assert len(await world.events("rollback-refused")) == 1
+    await world.until_evidence(lambda evidence_hash: evidence_hash == gate.evidence_hash)
+    pause = world.drivers.of[3001].pause("stop")
+    await world.approve(gate.evidence_hash)
+    await world.until_told("step-done", node="controller-3003")
+    await pause.is_reached.wait()
+    assert (await world.status()).progress.phase == Phase.FINALIZING, "which is another run"
+    assert await refusal_of(world.handle.execute_update("rollback", message, id="third")) == why
+    world.drivers.of[3001].release("stop")
+    assert await world.result() == "succeeded"
+
+
 async def test_a_loss_that_shows_later_can_still_be_accepted(gated: Any) -> None:
     """Somebody edits a file on the way back: it waits, and a second rollback says what may be lost."""
     pause = gated.drivers.of[1].pause("stop")

@@ -57,6 +57,8 @@ async def test_no_secret_leaves_its_node(small: Any, count_events: Callable[...,
         file = node.machine.read(path)
         lines = f"password.encoder.secret={SECRET}\nssl.keystore.password={SECRET}\n".encode()
         node.machine.write(path, type(file)(file.content + lines, file.mode, file.uid, file.gid))
+        node.start()
+    small.cluster.advance(10)
     await small.begin()
     await small.approve_gate()
     assert await small.result() == "succeeded"

@@ -7,7 +7,7 @@ between two views, and every broker that the answer lists must itself name the s
 import asyncio
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from activities.adapters.kafka_admin.connections import (
     ANYBODY_THERE_SECONDS,
     CLEANUP,
     ELECTIONS_BATCH,
+    MIN_ISR,
     OFFSETS_BATCH,
     Client,
     connected,
@@ -37,12 +38,15 @@ from domain.errors import BrokerApart, Obstacle, Transient
 from domain.observation import KafkaView
 from domain.offsets import GroupOffset, PartitionOffsets
 from domain.records import ClusterRecord
-from domain.survey import BrokerLogDir
+from domain.survey import BrokerLogDir, StartedWith
 
 EARLIEST, LATEST = -2, -1
 """Timestamps that mean a log's first offset and its high watermark (ListOffsetsRequest)."""
 GROUP_COORDINATION = "__consumer_offsets"
 NO_TOPIC_ID = bytes(16)
+UNSETTLED_LOOKS, UNSETTLED_SECONDS = 3, 0.2
+"""At topics that were made or deleted while they were looked at: a broker knows of both within milliseconds, as a rule."""
+MOST_NAMED = 5
 CLIENT_SECONDS = 2.0
 """Limits each request of a client that is kept open: it is asked again, at another broker if need be."""
 
@@ -57,16 +61,16 @@ class BrokerAdmin:
     async def view(self, cluster: ClusterRecord) -> KafkaView:
         return await asyncio.to_thread(self._view, cluster.spec.kafka)
 
-    async def ask_broker(self, cluster: ClusterRecord, address: str, seconds: float) -> None:
-        await asyncio.to_thread(self._ask_broker, cluster.spec.kafka, address, seconds)
+    async def ask_broker(self, cluster: ClusterRecord, broker_id: int, address: str, seconds: float) -> None:
+        await asyncio.to_thread(self._ask_broker, cluster.spec.kafka, broker_id, address, seconds)
 
-    def _ask_broker(self, spec: KafkaClientSpec, address: str, seconds: float) -> None:
+    def _ask_broker(self, spec: KafkaClientSpec, broker_id: int, address: str, seconds: float) -> None:
         settings, until = settings_of(spec, self._secrets), time.monotonic() + seconds
         if not is_anybody_there(address):
             raise Transient(f"it accepts no connection within {ANYBODY_THERE_SECONDS:g} s")
         client = Client(address, settings, seconds)
         try:
-            client.ask()
+            other = client.ask(broker_id)
         except KafkaError as error:
             if time.monotonic() >= until:
                 words = f"it takes our connection, and answers no request within {seconds:g} s"
@@ -75,9 +79,14 @@ class BrokerAdmin:
             raise Transient(words or f"it answers with an error ({type(error).__name__})", obstacle=obstacle) from error
         finally:
             client.close()
+        if other is not None:
+            raise Transient(f"broker {other} answers, and not broker {broker_id}", obstacle=Obstacle.ANOTHERS)
 
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
+
+    async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
+        return await asyncio.to_thread(self._started_with, cluster.spec.kafka, brokers)
 
     async def open_client(self, cluster: ClusterRecord) -> RequestingClient:
         return await asyncio.to_thread(self._open_client, cluster.spec.kafka)
@@ -109,12 +118,17 @@ class BrokerAdmin:
             brokers = sorted(broker.node_id for broker in metadata.brokers)
             return tuple(found for broker in brokers for found in client.log_dirs(broker))
 
+    def _started_with(self, spec: KafkaClientSpec, brokers: Sequence[int]) -> dict[int, StartedWith]:
+        with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:
+            return {broker: client.started_with(broker) for broker in brokers}
+
     def _offsets(self, spec: KafkaClientSpec) -> tuple[PartitionOffsets, ...]:
         with self._agreed(spec) as (client, metadata):
+            policies = _settled(client, metadata, CLEANUP)
             starts, ends = (_ask_leaders(client, metadata, when) for when in (EARLIEST, LATEST))
-            policies = client.topic_configs([topic.name for topic in metadata.topics], CLEANUP)
+            _leave_out_gone(client, metadata, {*starts} & {*ends})
             return tuple(
-                PartitionOffsets(topic.name, _topic_id(topic), number, *bounds, "compact" in policies.get(topic.name, ""))
+                PartitionOffsets(topic.name, _topic_id(topic), number, *bounds, "compact" in policies[topic.name])
                 for topic in sorted(metadata.topics, key=lambda found: found.name)
                 for number in sorted(partition.partition_index for partition in topic.partitions)
                 for bounds in [(starts[topic.name, number], ends[topic.name, number])]
@@ -140,7 +154,43 @@ class BrokerAdmin:
 
     def _view(self, spec: KafkaClientSpec) -> KafkaView:
         with self._agreed(spec) as (client, metadata):
-            return view_of(metadata, client.min_isr([topic.name for topic in metadata.topics]))
+            min_isr = {topic: int(value) for topic, value in _settled(client, metadata, MIN_ISR).items()}
+            return view_of(metadata, min_isr)
+
+
+def _settled(client: Client, metadata: MetadataResponse, config: str) -> dict[str, str]:
+    """This config of each topic. What comes or goes meanwhile is asked for again: a topic that is listed no more is gone, and
+    left out of `metadata`. One that is listed, and not known, stays unknown: `Transient`.
+    """
+    found = client.topic_configs([topic.name for topic in metadata.topics], config)
+    for _ in range(UNSETTLED_LOOKS):
+        unsettled = _unsettled(metadata, found)
+        if not unsettled:
+            return found
+        time.sleep(UNSETTLED_SECONDS)
+        now = {topic.name: topic for topic in client.metadata(topics=None).topics if topic.name in unsettled}
+        metadata.topics = [now.get(t.name, t) for t in metadata.topics if t.name in now or t.name not in unsettled]
+        found |= client.topic_configs(sorted(now), config)
+    if left := _unsettled(metadata, found):
+        raise Transient(
+            f"topics {', '.join(sorted(left)[:MOST_NAMED])}: their metadata cannot be read now, though they are listed"
+        )
+    return found
+
+
+def _unsettled(metadata: MetadataResponse, configs: Container[str]) -> set[str]:
+    return {topic.name for topic in metadata.topics if topic.error_code or topic.name not in configs}
+
+
+def _leave_out_gone(client: Client, metadata: MetadataResponse, known: Container[tuple[str, int]]) -> None:
+    """Topics of which no offset is known because they were deleted meanwhile."""
+    lacking = {t.name for t in metadata.topics if any((t.name, p.partition_index) not in known for p in t.partitions)}
+    listed = lacking & {topic.name for topic in client.metadata(topics=None).topics} if lacking else set()
+    if listed:
+        raise Transient(
+            f"topics {', '.join(sorted(listed)[:MOST_NAMED])}: their offsets cannot be read now, though they are listed"
+        )
+    metadata.topics = [topic for topic in metadata.topics if topic.name not in lacking]
 
 
 def _ask_leaders(client: Client, metadata: MetadataResponse, when: int) -> dict[tuple[str, int], int]:
@@ -165,7 +215,8 @@ def ensure_agreement(spec: KafkaClientSpec, client: Client, metadata: MetadataRe
         address = f"{broker.host}:{broker.port}"
         try:
             if not is_anybody_there(address):
-                raise BrokerApart(f"{who} is listed as alive and does not listen at {address}", broker.node_id, address)
+                words = f"{who} is listed as alive, and accepts no connection of ours at {address}"
+                raise BrokerApart(f"{words} within {ANYBODY_THERE_SECONDS:g} s", broker.node_id, address)
             seen = brokers_in(client.metadata(topics=[], node_id=broker.node_id))
         except Unresolved as error:
             raise BrokerApart(f"{who} at {address}: {error}", broker.node_id, address, obstacle=error.obstacle) from error

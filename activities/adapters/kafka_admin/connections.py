@@ -5,6 +5,7 @@ as one does that has just started in KRaft mode (`rd_kafka_admin_response_parse`
 """
 
 import logging
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from kafka.errors import (
     AuthorizationError,
     ClusterAuthorizationFailedError,
     ElectionNotNeededError,
+    IncompatibleBrokerVersion,
     InvalidReceiveError,
     KafkaConnectionError,
     KafkaError,
@@ -24,6 +26,7 @@ from kafka.errors import (
     PreferredLeaderNotAvailableError,
     RequestTimedOutError,
     SaslAuthenticationFailedError,
+    ThrottlingQuotaExceededError,
     TopicAuthorizationFailedError,
     UnknownError,
     UnknownTopicOrPartitionError,
@@ -48,7 +51,7 @@ from activities.reaching import Unresolved, no_tls, own_fault, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
 from domain.offsets import GroupOffset
-from domain.survey import BrokerLogDir
+from domain.survey import BrokerLogDir, StartedWith
 
 logging.getLogger("kafka").propagate = False  # each refused connection is an error there; what matters reaches the caller
 
@@ -57,10 +60,14 @@ CLEANUP = "cleanup.policy"
 OFFSETS_BATCH = 5000
 """Partitions whose offsets are asked for in one request."""
 GROUPS_BATCH = 200
+ANOTHER = re.compile(r"Unexpected broker id, expected (\d+)")
+"""Of a broker that is asked for another one's settings (ConfigHelper)."""
 ELECTIONS_BATCH = 1000
 """Partitions whose leaders are elected by one request."""
 NO_ELECTION = frozenset({ElectionNotNeededError.errno, PreferredLeaderNotAvailableError.errno})
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+FROM_FILE = 4
+"""STATIC_BROKER_CONFIG, of DescribeConfigsResponse.ConfigSource."""
 RECONNECT_MS = 250
 """The longest pause before a broker that did not answer is tried again. kafka-python's own goes up to half a minute."""
 CONFIG_BATCH = 1000
@@ -205,15 +212,24 @@ class Client:
         self._net.start()
         self._manager.bootstrap(self._limit)
 
-    def ask(self) -> None:
-        """Our server, and once only, unlike `open`: for the brokers that it knows, though that may be none."""
+    def ask(self, broker_id: int) -> int | None:
+        """Our server, and once only, unlike `open`: for the brokers that it knows, though that may be none, and for what only
+        that broker tells. Which one it is, where it says that it is another."""
         self._net.start()
-        self._manager.run(self._asked)
+        other: int | None = self._manager.run(self._asked, broker_id)
+        return other
 
-    async def _asked(self) -> None:
+    async def _asked(self, broker_id: int) -> int | None:
         (server,) = self._manager.cluster.bootstrap_brokers()
         request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
         await self._manager.wait_for(self._manager.send(request, server.node_id), self._limit)
+        configs = DescribeConfigsRequest(resources=[(BROKER_RESOURCE, str(broker_id), [])])
+        try:
+            answer = await self._manager.wait_for(self._manager.send(configs, server.node_id), self._limit)
+        except IncompatibleBrokerVersion:
+            return None
+        refused = next((ANOTHER.search(found.error_message or "") for found in answer.results), None)
+        return int(refused[1]) if refused else None
 
     def close(self) -> None:
         self._manager.close()
@@ -237,23 +253,22 @@ class Client:
         known = self._manager.cluster.brokers()
         return next((broker.node_id for broker in known if f"{broker.host}:{broker.port}" == self._server), None)
 
-    def min_isr(self, topics: Sequence[str]) -> dict[str, int]:
-        return {topic: int(value) for topic, value in self.topic_configs(topics, MIN_ISR).items()}
-
     def topic_configs(self, topics: Sequence[str], wanted: str) -> dict[str, str]:
-        """One config of many topics, the default where a topic has none of its own."""
+        """One config of many topics, the default where a topic has none of its own; nothing of topics that do not exist."""
         found: dict[str, str] = {}
         for start in range(0, len(topics), CONFIG_BATCH):
             resources = [(TOPIC_RESOURCE, name, [wanted]) for name in topics[start : start + CONFIG_BATCH]]
             answer = self._manager.run(self._manager.send, DescribeConfigsRequest(resources=resources))
             for result in answer.results:
+                if result.error_code == UnknownTopicOrPartitionError.errno:
+                    continue
                 if result.error_code:
                     raise for_code(result.error_code)(f"configuration of topic {result.resource_name}")
                 found.update((result.resource_name, entry.value) for entry in result.configs if entry.name == wanted)
         return found
 
     def offsets(self, leader: int, partitions: Sequence[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
-        """From the partitions' leader."""
+        """From the partitions' leader; nothing of topics that do not exist."""
         asked: dict[str, list[object]] = {}
         topic_type = ListOffsetsRequest.ListOffsetsTopic
         for topic, number in partitions:
@@ -265,6 +280,7 @@ class Client:
             (topic.name, one.partition_index): told(one, f"offsets of {topic.name}-{one.partition_index}").offset
             for topic in answer.topics
             for one in topic.partitions
+            if one.error_code != UnknownTopicOrPartitionError.errno
         }
 
     def elect_preferred(self, controller: int, partitions: Sequence[tuple[str, int]]) -> int:
@@ -296,6 +312,21 @@ class Client:
             if not is_offline:
                 told(found, f"{found.log_dir} of broker {broker}")
             yield BrokerLogDir(broker_id=broker, path=found.log_dir, is_offline=is_offline)
+
+    def started_with(self, broker: int) -> StartedWith:
+        """Each entry tells where its value comes from, what it covers as `synonyms` (KIP-226); of a secret no value."""
+        request = DescribeConfigsRequest(resources=[(BROKER_RESOURCE, str(broker), None)], include_synonyms=True)
+        (found,) = self._manager.run(self._manager.send, request, broker).results
+        entries = told(found, f"configuration of broker {broker}").configs
+        return StartedWith(
+            values={
+                entry.name: None if entry.is_sensitive else given.value or ""
+                for entry in entries
+                for given in entry.synonyms
+                if given.name == entry.name and given.source == FROM_FILE
+            },
+            public=frozenset(entry.name for entry in entries if not entry.is_sensitive),
+        )
 
     def groups(self, broker: int) -> list[str]:
         """Groups that this broker coordinates."""
@@ -395,7 +426,11 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
     except (NoConnection, SaslAuthenticationFailedError) as error:
         raise NotLetIn(f"{where}: no connection can be made ({error}); look at client_properties") from error
     except UnknownTopicOrPartitionError as error:
-        raise Absent(f"{where}: knows no such topic or partition") from error
+        about = f" ({error.args[0]})" if error.args else ""
+        raise Absent(f"{where}: knows no such topic or partition{about}") from error
+    except ThrottlingQuotaExceededError as error:
+        told = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
+        raise Transient(f"{where}: {told}", obstacle=Obstacle.QUOTA) from error
     except KafkaError as error:
         told = WORDS.get(type(error), "does not answer as expected")
         raise Transient(f"{where}: {told} ({type(error).__name__})") from error

@@ -10,10 +10,23 @@ from domain.zk_to_kraft.checks import (
     listeners,
     outliving,
     security,
+    unapplied,
     zookeeper_content,
 )
 from domain.zk_to_kraft.checks.seen import Check
 
-MODULES = (identity, controllers, ensemble, zookeeper_content, brokers, listeners, security, configuration, canaries, outliving)
+MODULES = (
+    identity,
+    controllers,
+    ensemble,
+    zookeeper_content,
+    brokers,
+    listeners,
+    security,
+    configuration,
+    canaries,
+    outliving,
+    unapplied,
+)
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))

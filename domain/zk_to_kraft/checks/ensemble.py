@@ -143,23 +143,31 @@ def _foreign(seen: Surveyed) -> Iterator[Finding]:
 
 def _not_of_brokers(seen: Surveyed, tree: ZooKeeperSurvey) -> list[tuple[str, ClientSession]]:
     """A broker has more sessions than the one that it registers with: its authorizer has its own (AclAuthorizer.scala). They
-    come from sockets of its process; where those cannot be looked at, from its address.
+    come from sockets of its process to a server's port (a port of its own may be another process's too, towards another peer);
+    where those cannot be looked at, from its address.
     """
     sessions = [(server.address, session) for server in seen.survey.servers for session in server.sessions or ()]
     registered = {registration.session: registration.broker_id for registration in tree.registrations}
     looks = {broker.id: seen.node(broker.id).look for broker in seen.spec.brokers}
-    sockets = {socket for look in looks.values() if look is not None for socket in look.sockets or ()}
+    ends = (both for look in looks.values() if look is not None for both in look.sockets or ())
+    sockets = {(own, _port(peer)) for own, peer in ends}
     unseen = {broker_id for broker_id, look in looks.items() if look is None or look.sockets is None}
-    hosts = {_host(session) for _, session in sessions if registered.get(session.id) in unseen}
+    hosts = {_host(session.client) for _, session in sessions if registered.get(session.id) in unseen}
     return [
         (address, session)
         for address, session in sessions
-        if session.id not in registered and session.client not in sockets and _host(session) not in hosts
+        if session.id not in registered
+        and (session.client, _port(address)) not in sockets
+        and _host(session.client) not in hosts
     ]
 
 
-def _host(session: ClientSession) -> str:
-    return session.client.rpartition(":")[0]
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]
 
 
 def _sizes(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
@@ -211,7 +219,7 @@ CHECKS = (
         severity=Severity.WARNING,
         holds="the largest znode and the longest list of names are below half of `jute.maxbuffer`",
         because="an answer that is larger ends the controller's session, again and again",
-        source="all znodes that the copy reads; `-Djute.maxbuffer` of the controllers",
+        source="all znodes that the copy reads, lists of notifications; `-Djute.maxbuffer` of the controllers",
         unverifiable="ZooKeeper may not be read with our identity",
         of_survey=(of_zookeeper("PF21", _sizes, Severity.WARNING),),
     ),

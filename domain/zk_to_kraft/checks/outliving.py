@@ -8,7 +8,7 @@ from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF43"
 EXPECTED = "nodes outlive it: KillMode=process"
-NO_CODE = "MemoryDenyWriteExecute=yes"
+NO_CODE, FILTER = "MemoryDenyWriteExecute=yes", "SystemCallFilter="
 
 
 def ending_with(unit: StartUnit) -> Finding | None:
@@ -94,6 +94,23 @@ def short_lived(place: StartPlace) -> Finding | None:
     )
 
 
+def filtered(place: StartPlace) -> Finding | None:
+    """For whose process has no filter. Other settings of units filter calls as well, and leave Kafka alone
+    (RestrictRealtime=)."""
+    is_meant = place.unit is None or any(setting.startswith(FILTER) for setting in place.unit.inherits)
+    if not place.is_filtered or not is_meant:
+        return None
+    return Finding(
+        code=CODE,
+        object="system calls of keeperless-activities",
+        observed="what it starts inherits its filter of system calls (Seccomp: 2 in its /proc/PID/status), and the process "
+        "that runs has none: a broker may start under it, follow, and serve neither followers nor consumers (sendfile)",
+        expected="no filter of system calls for nodes",
+        fix=f"Take it away where keeperless-activities is started ({FILTER} of its unit, the seccomp profile of a container), "
+        "and restart keeperless-activities. Or accept this finding, where brokers are known to serve under that filter.",
+    )
+
+
 def _of_sandbox(unit: StartUnit, observed: str, expected: str) -> Finding:
     """Of the unit: who accepts that nodes end with keeperless-activities has not accepted that they cannot start."""
     return Finding(code=CODE, object=unit.name, observed=observed, expected=expected, fix=out_of_the_sandbox(unit))
@@ -134,8 +151,9 @@ CHECKS = (
         "do not outlive it",
         source="the control group of what is run on the node, `systemctl show --property=KillMode`; of a user's unit whether "
         "that user lingers, of a session KillUserProcesses of logind. Before each stop also whether the node's directories can "
-        "be written from inside that unit: what is started there inherits its sandbox, and its limit of CPU time. Files to "
-        "which a start appends are opened as it does, which changes nothing of them",
+        "be written from inside that unit: what is started there inherits its sandbox, its limit of CPU time, and its filter "
+        "of system calls, where the process that runs has none. Files to which a start appends are opened as it does, which "
+        "changes nothing of them",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),

@@ -7,6 +7,7 @@ from domain.decisions import Finding, Severity
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some
+from domain.zk_to_kraft.failed_elections import FEATURE, MEND_FEATURE
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
 THROTTLES = frozenset(
@@ -109,12 +110,13 @@ def _readable(seen: Surveyed, tree: ZooKeeperSurvey) -> Iterator[Finding]:
 
 
 def _poisoned(code: str, suspect: Suspect) -> Finding:
+    copied = "Repair it through Kafka's tools, or delete the znode: the copy dies of it, or drops it in silence."
     return Finding(
         code=code,
         object=suspect.what,
         observed=suspect.why,
         expected="content as Kafka writes it",
-        fix="Repair it through Kafka's tools, or delete the znode: the copy dies of it, or drops it in silence.",
+        fix=MEND_FEATURE if suspect.what == FEATURE else copied,
     )
 
 

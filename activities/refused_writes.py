@@ -1,0 +1,42 @@
+"""A change that the active controller could not write to ZooKeeper, by its log.
+
+Kafka does not try it again, and with the next change `/migration` goes past it: by its offset ZooKeeper has everything.
+"""
+
+from collections.abc import Collection
+
+from activities.ports.nodes import NodeDriver, NodeDrivers
+from domain.observation import MigrationGauge, Observation
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.failed_writes import in_words, refused_in
+from domain.zk_to_kraft.log_layouts import in_kafkas_layout
+from domain.zk_to_kraft.log_lines import Found
+from domain.zk_to_kraft.situation import quorum_leader
+
+LOG_LINES = 2000
+"""Of a log: more than a controller prints in the minute after which what it waits for is repeated. What counts until the
+process ends is found further back, too (`activities.on_node.read_output`)."""
+
+
+async def refused_write(
+    observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers, strays: Collection[int]
+) -> Found | None:
+    """Of the controller that leads, since it does; `None` also where none does. Raises as its driver does. `strays`: offsets of
+    what ZooKeeper cannot hold."""
+    leader = quorum_leader(observation, cluster.spec)
+    if leader is None or leader.metrics.migration_gauge is not MigrationGauge.MIGRATION:
+        return None
+    return await refused_by(drivers.driver(cluster.spec.node(leader.id)), strays)
+
+
+async def refused_by(driver: NodeDriver, strays: Collection[int]) -> Found | None:
+    """The same of the controller of this driver."""
+    return refused_in(in_kafkas_layout((await driver.output(LOG_LINES)).lines), strays)
+
+
+def told(found: Found, name: str) -> str:
+    """What that means for a way back, and what to do first. `name`: of the controller."""
+    return (
+        f"{name} could not write a change to ZooKeeper, and does not try it again: {in_words(found)}. Mend what it names "
+        f"(GET blockers), then restart {name}: the controller that leads next writes what differs."
+    )

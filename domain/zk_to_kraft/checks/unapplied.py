@@ -1,0 +1,97 @@
+"""PF44: what a broker's file says is what its process runs with. Of an edit that waits for the next restart nobody knows
+whether a broker starts with it, and serves: it is a migration's restart that would put it into force.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from domain.cluster import ClusterSpec, NodeSpec
+from domain.decisions import Finding, NodeStage, Severity
+from domain.properties import edit, parse
+from domain.survey import StartedWith, Unapplied
+from domain.zk_to_kraft.checks.seen import Check, Surveyed, some, unverifiable
+from domain.zk_to_kraft.node_config import node_file
+
+CODE = "PF44"
+PART = "what brokers run with"
+PROVIDED = "${"
+"""Of a value that a config provider gives (KIP-421): the process has what it was resolved to."""
+SAME_ID = {"node.id": "broker.id", "broker.id": "node.id"}
+"""Of which Kafka makes the one of the other (KafkaConfig.populateSynonyms)."""
+HIDDEN = "a value that is not shown"
+EXPECTED = "a restart puts nothing into force but the migration's own lines"
+FIX = (
+    "Put those lines back as they were, in the file and in whatever writes it. If they are meant, restart {} yourself first, "
+    "and see that it serves."
+)
+
+
+def unapplied(
+    spec: ClusterSpec,
+    node: NodeSpec,
+    stage: NodeStage,
+    file: Mapping[str, str],
+    runs: StartedWith,
+    overridden: Collection[str] = (),
+) -> tuple[Unapplied, ...]:
+    """What a restart into `stage` changes besides that stage's own lines. `overridden`: keys that the start command gives."""
+    given = {key: file.get(key, "") if value is None else value for key, value in runs.values.items()}
+    before = {key: value for key, value in given.items() if key in file or SAME_ID.get(key) not in file}
+    old, new = (parse(node_file(edit("", lines), spec, node, stage)) for lines in (before, file))
+    changed = (key for key in sorted({*old, *new} - {*overridden}) if not _is_same(old.get(key), new.get(key)))
+    return tuple(
+        Unapplied(key=key, runs=_shown(key, old.get(key), runs), says=_shown(key, new.get(key), runs))
+        for key in changed
+        if PROVIDED not in new.get(key, "")
+    )
+
+
+def _is_same(one: str | None, other: str | None) -> bool:
+    return one == other or (one is not None and other is not None and _plain(one) == _plain(other))
+
+
+def _plain(value: str) -> list[str]:
+    """Lists may have blanks, and truth any case."""
+    parts = [part.strip() for part in value.split(",")]
+    return [part.lower() if part.lower() in {"true", "false"} else part for part in parts]
+
+
+def _shown(key: str, value: str | None, runs: StartedWith) -> str | None:
+    return value if value is None or key in runs.public else HIDDEN
+
+
+def differing(name: str, path: str, found: Collection[Unapplied]) -> Finding | None:
+    """The finding about one broker; `None` where nothing differs."""
+    if not found:
+        return None
+    told = some(f"{one.key}: runs with {one.runs or 'no such line'}, the file has {one.says or 'none'}" for one in found)
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"{path} is not what its process was started with: {told}",
+        expected=EXPECTED,
+        fix=FIX.format(name),
+    )
+
+
+def _unapplied(seen: Surveyed) -> Iterator[Finding]:
+    for broker in seen.spec.brokers:
+        name, found = seen.name(broker.id), seen.node(broker.id).unapplied
+        if found is None:
+            why = seen.survey.why_missing(PART)
+            fix = "Let the user of client_properties describe the cluster's configs (DescribeConfigs), or compare yourself and "
+            yield unverifiable(CODE, name, why, EXPECTED, f"{fix}accept this finding.", Severity.WARNING)
+        elif (finding := differing(name, broker.properties_file, found)) is not None:
+            yield finding
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        holds="what each broker's file says is what its process was started with",
+        because="the migration restarts it: an edit that has waited in the file comes into force then, on one broker after the "
+        "other, and nobody has seen yet whether a broker starts with it. Asked again right before each restart",
+        source="brokers' files; DescribeConfigs of each broker: what it has from its file",
+        unverifiable="the user of `client_properties` may not describe brokers' configs: a warning",
+        of_survey=(_unapplied,),
+    ),
+)

@@ -1,0 +1,34 @@
+"""Of which changes a controller says that it could not write them."""
+
+import pytest
+
+from domain.zk_to_kraft.failed_writes import refused_in
+
+STARTED = "[2026-11-26 05:00:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jController$)"
+EVENT = "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=%s, lastContainedEpoch=1), isSnapshot=false}"
+FAILED = f"[2026-11-26 05:5%s:00,000] INFO Encountered ZooKeeper error during event {EVENT}. Will retry. (k.X)"
+REFUSED = (
+    f"[2026-11-26 05:5%s:30,000] ERROR Encountered zk migration fault: Encountered ZooKeeper authentication in {EVENT} (k.X)"
+)
+OVER = "[2026-11-26 05:58:00,000] INFO 3001 transitioning from SYNC_KRAFT_TO_ZK to DUAL_WRITE state"
+
+
+@pytest.mark.parametrize(
+    ("lines", "strays", "at"),
+    [
+        ((), (), None),
+        ((FAILED % (1, 900),), (), "900"),
+        ((FAILED % (1, 900),), (890,), None),
+        ((FAILED % (1, 500), FAILED % (2, 900)), (890,), "500"),
+        ((FAILED % (1, 900), REFUSED % (2, 1000)), (890,), "1000"),
+        ((REFUSED % (1, 500), OVER), (), None),
+        ((REFUSED % (1, 500), STARTED), (), None),
+        ((FAILED.replace("MetadataChangeEvent", "PollEvent") % (1, 5),), (), None),
+    ],
+)
+def test_each_change_that_was_not_written_counts_but_for_what_zookeeper_cannot_hold(
+    lines: tuple[str, ...], strays: tuple[int, ...], at: str | None
+) -> None:
+    """One of those, which somebody has been asked about, hides no other."""
+    found = refused_in((STARTED, *lines), strays)
+    assert (found and f"lastContainedOffset={at}," in found.block[0]) == (None if at is None else True)
