@@ -11,7 +11,8 @@
      5. fence every controller                            (nobody can start one any more, whoever tries)
      6. SIGKILL: first those without the flag, then all   (from here on the cluster has no controller: 0.15 s in all)
      7. dead: no process, no stranger at their ports
-     8. read the dead logs beyond the offset: what was acknowledged and is not in ZooKeeper? Complete the topics that the kill
+     8. read the dead logs beyond the offset, and what the dead have said of refused changes: what was acknowledged and is not
+        in ZooKeeper? Complete the topics that the kill
         has left half written there, start the controllers again, let them flush, and once more from 5.
         Where the logs say POST_MIGRATION there is no way back: all are started again
      9. raise what lags since; then one transaction: /controller_epoch raised to the largest known, /migration deleted,
@@ -60,6 +61,7 @@ from domain.observation import MigrationGauge
 from domain.policy import FLUSHES
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.failed_writes import in_words
+from domain.zk_to_kraft.log_lines import Found
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
 
 T = TypeVar("T")
@@ -199,11 +201,12 @@ class Window:
         if self._logs.state is not MigrationGauge.MIGRATION:
             return
         for member in self._members:
-            found = None if await is_dead(member) else await refused_by(member.driver, self._logs.never_written_at)
+            found = None if await is_dead(member) else await self._refused_by(member)
             if found is not None and not self._is_loss_accepted:
                 raise Blocked(f"{told(found, member.name)} Or ask for the rollback with the loss {METADATA_CHANGES} accepted.")
-            if found is not None:
-                self.story.append(f"accepted as lost: what {member.name} could not write to ZooKeeper ({in_words(found)})")
+
+    async def _refused_by(self, member: Member) -> Found | None:
+        return await refused_by(member.driver, self._logs.never_written_at)
 
     async def _wait_for_rest(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
@@ -263,10 +266,16 @@ class Window:
             return ()
         if not rule.is_zookeepers:
             self._ensure_consent()
-            return self._logs.changes
+            return (*self._logs.changes, *await self._refused())
         if rule.offset is not None and self._logs.changes:
             self.story.append(f"ZooKeeper's controller ruled already, without {', '.join(self._logs.changes)}")
         return ()
+
+    async def _refused(self) -> tuple[str, ...]:
+        """What they could not write to ZooKeeper up to their end, in words: whoever leads next writes it."""
+        found = await each(self._refused_by(member) for member in self._members)
+        refusals = zip(self._members, found, strict=True)
+        return tuple(f"what {m.name} could not write ({in_words(one)})" for m, one in refusals if one is not None)
 
     def _ensure_consent(self) -> None:
         """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""

@@ -24,6 +24,7 @@ FLAG = "zookeeper.metadata.migration.enable"
 METADATA_LOG = "__cluster_metadata-0"
 _PIDS = count(1000)
 START_TICKS_PER_PID = 7
+FIRST_LINE = "INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jControllerRegistration$)"
 NOT_FORMATTED = "ERROR Exiting Kafka due to fatal exception: No readable meta.properties files found."
 
 
@@ -114,7 +115,7 @@ class FakeNode:
         self.last_identity = self.process.identity
         self.machine.write(self.spec.driver.service.pid_file, _pid_file(self.process.pid))
         self.starts += 1
-        self.output.append(f"started in {mode} mode")
+        self.output += [FIRST_LINE, f"started in {mode} mode"]
         if mode.needs_formatted_storage and not self._is_formatted:
             self.die(NOT_FORMATTED)
         elif mode is Mode.KRAFT:

@@ -228,6 +228,44 @@ async def test_what_a_controller_could_not_write_is_not_lost_without_consent(wal
     assert "could not write a change" not in (outcome.blocked or ""), "who leads since has written it"
 
 
+@pytest.mark.parametrize("is_accepted", [False, True])
+async def test_what_a_controller_could_not_write_in_its_last_moment_is_written_by_the_next(
+    walk: Walk, *, is_accepted: bool
+) -> None:
+    request = await window(walk)
+    leader = walk.cluster.quorum.leader
+    assert leader is not None and request.revert is not None
+    order = request.revert.model_copy(update={"accepted_losses": ("metadata-changes",) if is_accepted else ()})
+    node = walk.cluster.nodes[leader]
+    starts = node.starts
+
+    async def refuse(call: str) -> None:
+        if call.endswith("rename") and node.starts == starts and REFUSED not in node.output:
+            node.output.append(REFUSED)
+
+    outcome = await attempt(walk, request.model_copy(update={"revert": order}), refuse)
+    assert outcome.is_done, outcome.blocked
+    assert any(change.startswith(f"flushed: what controller-{leader} could not write") for change in outcome.changes)
+    assert node.starts == starts + 1
+    assert is_left(walk)
+
+
+async def test_what_zookeeper_refuses_again_and_again_gives_the_cluster_back_to_its_controllers(walk: Walk) -> None:
+    request = await window(walk)
+    controllers = [walk.cluster.nodes[c.id] for c in walk.cluster.spec.controllers]
+
+    async def refuse(call: str) -> None:
+        if call.endswith("rename"):
+            for node in controllers:
+                node.output.append(REFUSED)
+
+    with pytest.raises(Unsafe, match="could not write .* accept the loss metadata-changes"):
+        await attempt(walk, request, refuse)
+    walk.cluster.advance(3)
+    assert walk.cluster.quorum.leader is not None
+    assert not any(end_of(walk)["fenced"].values())
+
+
 STRAY_ACL = (18, b"\1" * 16 + b"\3\4a/b\3\x0bUser:alice\2*\3\2\0")
 """AccessControlEntryRecord: group a/b, literal, User:alice, every host, read, denied."""
 
