@@ -50,6 +50,8 @@ from domain.zk_to_kraft.running_lines import (
     METADATA_FAULT,
     PEER_CUT,
     PEER_UNREACHABLE,
+    SESSION_LOST,
+    SESSION_TOO_SHORT,
     TLS_FAILED,
     since_registered,
 )
@@ -351,21 +353,30 @@ def _are_all_counted(looked: Looked) -> bool:
     return counted is not None and counted >= sum(b.mode in REGISTERING for b in looked.situation.brokers)
 
 
+LEAVE_IT = (
+    "Do not restart {name} for this: its session has ended, and it registers by itself with the next one. Where that does not "
+    "last, look at the way from its host to ZooKeeper, and at pauses of its JVM and of the members'."
+)
+
+
 def _not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
     """It serves with its session alive, and somebody has deleted its registration: no controller counts on it any more, and it
     does not register again by itself. Where it is the controller itself, its metadata goes on naming it."""
     if node.id not in missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
     name = looked.name(node.id)
+    said = found_in(lately(looked.hints.logs.get(node.id, ())), (SESSION_TOO_SHORT, SESSION_LOST))
+    words = f". Its log says: {said[0].quote}" if said else ""
+    restart = f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it."
     yield cause(
         looked,
         WaitReason.BROKERS_NOT_REGISTERED,
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         WaitReason.PART_UNKNOWN,
-        observed=f"it runs, and /brokers/ids/{node.id} does not exist in ZooKeeper",
-        expected="every broker in ZooKeeper or hybrid mode is registered there",
-        fix=f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it.",
+        observed=f"it runs, and /brokers/ids/{node.id} does not exist in ZooKeeper{words}",
+        expected=said[0].told.expected if said else "every broker in ZooKeeper or hybrid mode is registered there",
+        fix=said[0].told.fix + LEAVE_IT.format(name=name) if said else restart,
     )
 
 

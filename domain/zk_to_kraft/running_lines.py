@@ -323,6 +323,20 @@ ISR_INELIGIBLE = Told(
     "another process of that id. Look in the follower's log for what the controllers answer its heartbeats, and in the active "
     "controller's for `Fencing broker`: once it is unfenced, it comes into the ISR by itself.",
 )
+SESSION_TOO_SHORT = Told(
+    "zookeeper-session-too-short",
+    re.compile(r"negotiated timeout = \d{1,3}(?!\d)"),
+    "sessions of ZooKeeper as long as zookeeper.session.timeout.ms asks for, 18 s by default",
+    "The ensemble gives shorter ones: 20 times tickTime at most, or maxSessionTimeout, in the zoo.cfg of its members. Put "
+    "these back (tickTime=2000), and restart the members one by one. Any pause of a JVM ends such a session, and with it the "
+    "registration. ",
+)
+SESSION_LOST = Told(
+    "zookeeper-session-lost",
+    re.compile(r"Unable to reconnect to ZooKeeper service, session 0x\w{1,20} has expired"),
+    "sessions that last",
+    "",
+)
 TOO_MANY_CONNECTIONS = Told(
     "too-many-connections",
     re.compile(r"Rejected connection from /?\S{1,60}, address already has the configured maximum of \d+ connections"),

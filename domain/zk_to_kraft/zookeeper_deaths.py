@@ -116,6 +116,16 @@ SYNC_TIMED_OUT = Told(
     "restart them one by one, and find who writes so much (`mntr`: zk_approximate_data_size). Or nothing comes through: the "
     "leader stands still, or something between the members' quorum ports holds packets back.",
 )
+TICK = re.compile(r"\btickTime set to (\d+)\b")
+LEAST_TICK = 200
+"""Milliseconds. Its own limits are a few ticks, and a client's session 20 at most: below this a pause of any JVM ends them."""
+TICKS_TOO_SHORT = Told(
+    "zookeeper-ticks-too-short",
+    SYNC_TIMED_OUT.pattern,
+    "a tickTime with which members and brokers outlive a pause: 2000 (ms) as ZooKeeper brings it",
+    "Set tickTime=2000 in the zoo.cfg of every member, or what it was before, and restart them one by one: initLimit, "
+    "syncLimit and the longest session that a broker can get (20 ticks, or maxSessionTimeout) are counted in it.",
+)
 LARGER_THAN_TAKEN = Told(
     "zookeeper-larger-than-taken",
     re.compile(r"Exception when (?:follow|observ)ing the leader.{0,300}(?:Unreasonable length = \d+|Len error \d+)"),
@@ -180,9 +190,13 @@ class Complaint:
 
 def complaint_of_server(lines: Sequence[str]) -> Complaint:
     """Of one that runs and does not serve: the last that is known, else the last, of what it said since it served."""
-    complaints = [block for block in blocks(_since_served(_own(lines))) if _is_complaint(block) and _says_something(block)]
+    own = _own(lines)
+    complaints = [block for block in blocks(_since_served(own)) if _is_complaint(block) and _says_something(block)]
     known = [found for block in complaints if (found := _kept_by(block)) is not None]
     if known:
+        tick = next((int(match[1]) for one in reversed(own) if (match := TICK.search(one.text))), LEAST_TICK)
+        if known[-1].told is SYNC_TIMED_OUT and tick < LEAST_TICK:
+            return Complaint(f"{known[-1].quote} | its tickTime is {tick} ms", TICKS_TOO_SHORT.fix)
         return Complaint(known[-1].quote, fix_of_the_living(known[-1]))
     return Complaint(in_short(complaints[-1])) if complaints else Complaint()
 

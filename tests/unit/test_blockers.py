@@ -1061,6 +1061,20 @@ def test_a_broker_that_somebody_has_taken_out_of_zookeeper_is_named() -> None:
     assert "brokers-not-registered" not in {entry.code for entry in in_kraft}
 
 
+def test_a_broker_that_loses_its_session_again_and_again_registers_without_a_restart() -> None:
+    gone = with_zookeeper(HYBRID, broker_ids=(1, 3))
+    lost = f"{SAID} WARN Unable to reconnect to ZooKeeper service, session 0x100000d23 has expired (org.apache.z.ClientCnxn)"
+    made = f"{SAID} INFO Session establishment complete on server zk1/10.0.0.1:2181, id = 0x1, negotiated timeout = {{}} (X)"
+    told = {}
+    for name, lines in {"lost": (lost,), "short": (made.format(40), lost), "usual": (made.format(18000),)}.items():
+        entries, _ = blockers_of(looked_at(gone, hints=Hints(logs={2: lines})))
+        (told[name],) = (entry for entry in entries if (entry.code, entry.object) == ("brokers-not-registered", "broker-2"))
+    assert told["lost"].fix.startswith("Do not restart broker-2")
+    assert "negotiated timeout = 40" in told["short"].observed
+    assert "maxSessionTimeout" in told["short"].fix
+    assert told["usual"].fix.startswith("Restart broker-2")
+
+
 def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_restarts() -> None:
     def change(node: NodeView) -> NodeView:
         foreign = LogDir(path="/data/2", state=StorageState.FOREIGN, cluster_id="another", node_id=2)

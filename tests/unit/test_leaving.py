@@ -234,7 +234,8 @@ async def test_what_a_controller_could_not_write_in_its_last_moment_is_written_b
 ) -> None:
     request = await window(walk)
     leader = walk.cluster.quorum.leader
-    assert leader is not None and request.revert is not None
+    assert leader is not None
+    assert request.revert is not None
     order = request.revert.model_copy(update={"accepted_losses": ("metadata-changes",) if is_accepted else ()})
     node = walk.cluster.nodes[leader]
     starts = node.starts
@@ -259,7 +260,7 @@ async def test_what_zookeeper_refuses_again_and_again_gives_the_cluster_back_to_
             for node in controllers:
                 node.output.append(REFUSED)
 
-    with pytest.raises(Unsafe, match="could not write .* accept the loss metadata-changes"):
+    with pytest.raises(Unsafe, match=r"could not write .* accept the loss metadata-changes"):
         await attempt(walk, request, refuse)
     walk.cluster.advance(3)
     assert walk.cluster.quorum.leader is not None

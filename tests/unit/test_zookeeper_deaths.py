@@ -113,6 +113,19 @@ def test_a_leader_that_gives_up_says_why_as_if_all_were_well() -> None:
     assert "initLimit" in found.fix
 
 
+TICK = "[2026-11-23 08:26:30,001] INFO tickTime set to {} ms (org.apache.zookeeper.server.ZooKeeperServer)"
+
+
+@pytest.mark.parametrize(("tick", "is_short"), [(2, True), (2000, False)])
+def test_where_ticks_are_next_to_nothing_more_of_them_are_no_cure(tick: int, is_short: bool) -> None:
+    found = complaint_of_server((START, TICK.format(tick), FOLLOWING, "java.net.SocketTimeoutException: Read timed out"))
+    assert (f"tickTime is {tick} ms" in found.words, "2000" in found.fix, "raise initLimit" in found.fix) == (
+        is_short,
+        is_short,
+        not is_short,
+    )
+
+
 def test_a_channel_that_cannot_be_opened_is_told_with_its_exception_only() -> None:
     head = "[2026-11-23 08:26:36,822] WARN Cannot open channel to 2 at election address zk2/10.0.0.2:3888 (…QuorumCnxManager)"
     assert complaint_of_server((START, head)).words == ""
