@@ -7,8 +7,7 @@ from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
 from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
 from domain.zk_to_kraft.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
 from domain.zk_to_kraft.log_lines import Found, found_in
-from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.running_lines import (
+from domain.zk_to_kraft.migration_lines import (
     CHECK_OP_FAILED,
     CLAIM_REFUSED,
     NO_BROKERS_KNOWN,
@@ -19,6 +18,7 @@ from domain.zk_to_kraft.running_lines import (
     WRITE_FAILED,
     WRITE_REFUSED,
 )
+from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
 from domain.zk_to_kraft.sparing import before_a_failover
 

@@ -20,8 +20,9 @@ from domain.zk_to_kraft.kafka_deaths import ENDED_WHILE_STARTING, KEYS, PROPERTI
 from domain.zk_to_kraft.log_lines import MAX_QUOTE, START_OF_PROCESS, Found, first_of, of_this_process
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE, FILES, MACHINE_DEATHS, OF_PARTITION
 from domain.zk_to_kraft.refusals import refusals_in
-from domain.zk_to_kraft.running_lines import PEER_CUT, PEER_UNREACHABLE, who_asked
+from domain.zk_to_kraft.registration_lines import PEER_CUT, PEER_UNREACHABLE
 from domain.zk_to_kraft.said import THROWN, Said, foreign_place, said_in, shown, without_frames
+from domain.zk_to_kraft.silence_lines import who_asked
 from domain.zk_to_kraft.storage_deaths import LOG_NOT_LOADED, NEVER_REGISTERED, QUORUM, STORAGE
 from domain.zk_to_kraft.unconnected import of_the_dead, unconnected_in
 

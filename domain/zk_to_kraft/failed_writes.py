@@ -11,7 +11,7 @@ from domain.observation import Suspect
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.log_lines import Found, all_lasting, found_in
 from domain.zk_to_kraft.member_trees import are_alike
-from domain.zk_to_kraft.running_lines import CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.migration_lines import CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED
 from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import QuorumState, quorum_leader
 from domain.zk_to_kraft.sparing import before_a_failover

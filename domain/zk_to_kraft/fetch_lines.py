@@ -11,9 +11,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from domain.zk_to_kraft.log_lines import Found, Told, all_found, current, found_in, lately, of_this_process, that_count
+from domain.zk_to_kraft.migration_lines import BROKER_UNREACHED
 from domain.zk_to_kraft.refusals import exactly
-from domain.zk_to_kraft.running_lines import (
-    BROKER_UNREACHED,
+from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE, TLS_FAILED
+from domain.zk_to_kraft.replication_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,
@@ -22,13 +23,7 @@ from domain.zk_to_kraft.running_lines import (
     ISR_INELIGIBLE,
     ISR_REFUSED,
     LOG_DIR_FAILED,
-    LOGIN_FAILED,
-    NO_LISTENER,
-    PEER_CUT,
-    PEER_SILENT,
-    PEER_UNREACHABLE,
     STATE_REWRITTEN,
-    TLS_FAILED,
     TOPIC_ID_DIFFERS,
 )
 

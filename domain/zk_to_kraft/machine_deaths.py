@@ -7,7 +7,7 @@ more exact stands first.
 import re
 
 from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.running_lines import OUT_OF_MEMORY, TOO_MANY_OPEN_FILES
+from domain.zk_to_kraft.silence_lines import OUT_OF_MEMORY, TOO_MANY_OPEN_FILES
 
 ITS_FILES = "the process can read and write its own files"
 JAVA_THAT_STARTS = "a Java that starts"

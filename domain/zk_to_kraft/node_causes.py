@@ -39,15 +39,14 @@ from domain.zk_to_kraft.deaths import (
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.log_lines import THEN_START, Found, before_this_process, current, found_in, lately
 from domain.zk_to_kraft.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.zk_to_kraft.migration_lines import CONTROLLER_WITHOUT_FLAG
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.refusals import refusals_in
-from domain.zk_to_kraft.running_lines import (
+from domain.zk_to_kraft.registration_lines import (
     ANSWER_TOO_LARGE,
     CLUSTER_REFUSED,
-    CONTROLLER_WITHOUT_FLAG,
     LOGIN_FAILED,
-    METADATA_FAULT,
     PEER_CUT,
     PEER_UNREACHABLE,
     SESSION_LOST,
@@ -55,6 +54,7 @@ from domain.zk_to_kraft.running_lines import (
     TLS_FAILED,
     since_registered,
 )
+from domain.zk_to_kraft.running_lines import METADATA_FAULT
 from domain.zk_to_kraft.said import said_in, with_thrown
 from domain.zk_to_kraft.situation import (
     BrokerSituation,

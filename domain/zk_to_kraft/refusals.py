@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
 from domain.zk_to_kraft.log_lines import Found, Told, first_of, found_in
-from domain.zk_to_kraft.running_lines import LOGIN_FAILED, REFUSALS, TLS_FAILED
+from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, REFUSALS, TLS_FAILED
 
 TICKET = Told(
     "kerberos-ticket",

@@ -11,8 +11,8 @@ from dataclasses import replace
 from domain.zk_to_kraft.kafka_deaths import KEYS
 from domain.zk_to_kraft.log_lines import THEN_START, Found, Told, first_of
 from domain.zk_to_kraft.machine_deaths import MACHINE_OUT_OF_FILES, UNKNOWN_HOST
-from domain.zk_to_kraft.running_lines import TOO_MANY_OPEN_FILES
 from domain.zk_to_kraft.said import Said, blocks, in_short
+from domain.zk_to_kraft.silence_lines import TOO_MANY_OPEN_FILES
 
 TRIES = re.compile(
     r"Error connecting to node |Session 0x\w{1,20} for \w{5,6} |future isn't success|Unexpected throwable|"

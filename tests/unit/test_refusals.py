@@ -7,7 +7,7 @@ import pytest
 from domain.zk_to_kraft.kafka_deaths import KEYS
 from domain.zk_to_kraft.log_lines import Found, Told
 from domain.zk_to_kraft.refusals import TICKET, refusals_in
-from domain.zk_to_kraft.running_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED
+from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED
 from domain.zk_to_kraft.unconnected import KINDS, fix_of_the_living
 
 HANDSHAKE = (
