@@ -11,7 +11,7 @@ from activities.node_survey import CannotLook, watch_process
 from activities.ports.nodes import NodeDrivers
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.errors import KeeperlessError
-from domain.vital_signs import of_standstill
+from domain.standstill_signs import of_standstill
 
 AT_ONCE = 12
 """Brokers that are looked at, each for a second."""

@@ -22,7 +22,7 @@ from domain.errors import KeeperlessError
 from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.vital_signs import MEND_DEAFNESS, end_of_deaf
+from domain.standstill_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code

@@ -26,6 +26,7 @@ from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching, without_temporal
 from api.wiring import Wiring
 from domain import pending_tasks, standing
+from domain.bad_signs import signed
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import (
     APPROVAL,
@@ -43,7 +44,7 @@ from domain.decisions import WaitReason
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
-from domain.vital_signs import Sign, signed
+from domain.vital_signs import Sign
 from ledger.database import place_of
 from ledger.errors import LedgerUnavailable
 

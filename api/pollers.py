@@ -20,9 +20,11 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.on_node.watch_process import tracer, watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
+from domain.bad_signs import bad_signs
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue
-from domain.vital_signs import Sign, VitalSigns, bad_signs, of_standstill, vital_signs_in
+from domain.standstill_signs import of_standstill
+from domain.vital_signs import Sign, VitalSigns, vital_signs_in
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
+from domain.network_signs import NEARER
 from domain.observed import Unanswered
-from domain.vital_signs import NEARER
 from domain.zk_to_kraft.address_causes import HOW_TO_CORRECT, cause_of_ours, lacking_cause, unresolved_cause
 from domain.zk_to_kraft.causes import MAX_NAMED, Asked, Cause, Looked, Serving, cause, complaints, leaders_word, some, strangers
 from domain.zk_to_kraft.connection_limits import how_to_lift

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
-from domain.vital_signs import of_standstill
+from domain.standstill_signs import of_standstill
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.failed_writes import in_words, lost_by

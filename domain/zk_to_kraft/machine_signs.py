@@ -4,12 +4,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from domain.bad_signs import bad_signs, signed
 from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
 from domain.machine_notes import LOOK_AT_CHANGES, OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
+from domain.network_signs import MANY_UNREAD, of_askers
 from domain.node_output import signs_of_output
-from domain.vital_signs import MANY_UNREAD, Sign, VitalSigns, bad_signs, of_askers, of_deafness, signed
+from domain.standstill_signs import of_deafness
+from domain.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
 from domain.zk_to_kraft.owners import listening, owned_by

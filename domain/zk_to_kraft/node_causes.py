@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
+from domain.bad_signs import signed
 from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, PropertiesFile, StorageState
-from domain.vital_signs import signed
 from domain.zk_to_kraft.causes import (
     DOWN_MODES,
     MAX_NAMED,

@@ -6,7 +6,7 @@ Nothing is refused and nothing is lost: small requests are quick, and the logs o
 from collections.abc import Sequence
 
 from domain.cluster import host_of
-from domain.vital_signs import MANY_UNREAD, queues_to
+from domain.network_signs import MANY_UNREAD, queues_to
 from domain.zk_to_kraft.causes import Looked, some
 from domain.zk_to_kraft.owners import listening
 

@@ -8,7 +8,7 @@ from domain.cluster import Role, shown
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.observation import NodeView
-from domain.vital_signs import is_stopped_by_turns
+from domain.standstill_signs import is_stopped_by_turns
 from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
 from domain.zk_to_kraft.log_lines import ENDED, of_this_process

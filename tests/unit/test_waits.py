@@ -16,7 +16,7 @@ import pytest
 
 from activities.on_node import program, waits
 from activities.on_node.kernel import names
-from domain.vital_signs import bad_signs
+from domain.bad_signs import bad_signs
 from domain.waits import Wait, wait_in_words
 from tests.unit.conftest import signs_of
 

@@ -19,7 +19,10 @@ import psutil
 import pytest
 
 from activities.on_node import connections, kernel, program, stops, watch_process
-from domain.vital_signs import MANY_CONNECTED, VitalSigns, bad_signs, of_askers, of_standstill
+from domain.bad_signs import bad_signs
+from domain.network_signs import MANY_CONNECTED, of_askers
+from domain.standstill_signs import of_standstill
+from domain.vital_signs import VitalSigns
 from tests.unit.conftest import signs_of
 
 PROGRAM = program("watch_process")
