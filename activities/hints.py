@@ -4,7 +4,6 @@ Each in the time in which somebody waits for an answer: what does not come is na
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -29,22 +28,31 @@ from activities.suspects import strays_in_log
 from activities.thread_hints import thread_hints
 from activities.throttles import connection_limits, throttles
 from activities.unwritten import crowded, unwritten
+from activities.worth_looking import (
+    ACTIVE,
+    MOST_LAGGING,
+    in_hand_ids,
+    is_awaited,
+    is_watchable,
+    is_write_behind,
+    lagging_brokers,
+    worth_asking,
+    worth_reading,
+    worth_watching,
+)
 from activities.zookeeper_view import assigned_to, missing_paths
-from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.decisions import NodeStage
+from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.errors import Obstacle
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
-from domain.observation import LogDir, Observation, Process, StorageState, Suspect
+from domain.observation import Observation, Process, Suspect
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Asked, Hints, Serving, Unwritten, settled
-from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
+from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, Serving, Unwritten, settled
 from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
+from domain.zk_to_kraft.situation import Claim, QuorumState, Situation, quorum_leader
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
@@ -69,14 +77,9 @@ NO_BRAKES: Brakes = ((), ())
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
 
-ACTIVE = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL})
-"""Controllers one of which should lead."""
 
 SERVER_LOG_BYTES = 256 * 1024
 """Of the log of a server of the ensemble: more than it prints from one start to its end."""
-
-MOST_LAGGING = 6
-"""Followers whose log is read where replicas lag, leaders, and brokers that do not answer: what one says holds for others."""
 
 
 class Hinting:
@@ -303,7 +306,7 @@ class Hinting:
             for broker_id in running
         }
         set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        lagging = _lagging(cluster.spec, observation, frozenset())
+        lagging = lagging_brokers(cluster.spec, observation, frozenset())
         to_ask = {i: known for i, known in addresses.items() if i in lagging or is_kafka_mute(observation)}
         knocked, asked = await asyncio.gather(
             knocked_at(addresses, self._listeners, silent), ask_brokers(self._ports.kafka, cluster, to_ask, silent)
@@ -372,17 +375,17 @@ class Hinting:
             return await missing_paths(tree)
 
     async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
-        return await unwritten(observation, cluster, self._ports.drivers) if _is_behind(situation) else None
+        return await unwritten(observation, cluster, self._ports.drivers) if is_write_behind(situation) else None
 
     async def _crowded(self, cluster: ClusterRecord, situation: Situation) -> tuple[str, ...]:
-        if not _is_behind(situation):
+        if not is_write_behind(situation):
             return ()
         async with session(self._ports.zookeepers, cluster) as tree:
             return await crowded(tree)
 
     async def _busiest(self, cluster: ClusterRecord, situation: Situation, servers: Mapping[str, Serving]) -> tuple[str, ...]:
         is_slow = not {Serving.BUSY, Serving.STUCK}.isdisjoint(servers.values())
-        if not is_slow and not _is_behind(situation):
+        if not is_slow and not is_write_behind(situation):
             return ()
         return await busy_clients(self._ports.zookeepers, cluster.spec.zookeeper.connect)
 
@@ -391,93 +394,3 @@ class Hinting:
         if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
             return ()
         return await strays_in_log(observation, cluster, self._ports.drivers)
-
-
-def _is_behind(situation: Situation) -> bool:
-    """Dual write, by the quorum that ZooKeeper knows."""
-    is_ours = situation.quorum is QuorumState.MIGRATION and situation.claim is Claim.KRAFT
-    return is_ours and situation.dual_write is not DualWrite.CURRENT
-
-
-def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
-    """Whose log may tell a cause: the active controller's, or all controllers' where none is active, of what is dead, silent,
-    unready, behind, not registered, unable to apply metadata, or in our hands, of brokers between which replicas lag, and of
-    some where Kafka as a whole does not answer, or none of them becomes the controller."""
-    leader = quorum_leader(observation, spec)
-    made = [c.id for c in situation.controllers if c.mode is not ControllerMode.ABSENT]
-    return list(
-        dict.fromkeys([leader.id] if leader is not None else made)
-        | dict.fromkeys(_troubled(spec, observation, situation))
-        | dict.fromkeys(in_hand_ids(spec, in_hand))
-    )
-
-
-def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str]) -> list[int]:
-    """Whom its machine may keep from its work: who runs, and is in trouble, or in the hands of a step of ours."""
-    leader = quorum_leader(observation, spec)
-    is_behind = situation.quorum is QuorumState.MIGRATION and situation.dual_write is not DualWrite.CURRENT
-    wanted = _troubled(spec, observation, situation)
-    wanted += [leader.id] if leader is not None and is_behind else []
-    wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
-    wanted += in_hand_ids(spec, in_hand)
-    return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
-
-
-def is_awaited(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> bool:
-    """Whether a broker is down that needs ZooKeeper to come up, and nobody is about to start it."""
-    down = (broker for broker in situation.brokers if broker.mode is BrokerMode.DOWN and broker.stage is not NodeStage.KRAFT)
-    return any(spec.node_name(broker.id) not in in_hand for broker in down)
-
-
-def worth_asking(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> list[int]:
-    """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer."""
-    waiting = {*UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
-    return [node.id for node in situation.nodes if node.mode in waiting or spec.node_name(node.id) in in_hand]
-
-
-def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:
-    return [node.id for node in spec.nodes if spec.node_name(node.id) in in_hand]
-
-
-def is_watchable(observation: Observation, node_id: int) -> bool:
-    """Its process runs, and it is known which it is."""
-    process = observation.node(node_id).process if any(view.id == node_id for view in observation.nodes) else None
-    return process is not None and process.identity is not None
-
-
-def _troubled(spec: ClusterSpec, observation: Observation, situation: Situation) -> list[int]:
-    unready = {*DOWN_MODES, *UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
-    wanted = [node.id for node in situation.nodes if node.mode in unready]
-    wanted += [c.id for c in situation.controllers if c.mode is ControllerMode.MIGRATING and not c.is_caught_up]
-    wanted += [
-        node.id for node in observation.nodes if node.metrics and node.metrics.zookeeper_session not in {None, "CONNECTED"}
-    ]
-    wanted += [node.id for node in observation.nodes if node.metrics and node.metrics.metadata_error_count]
-    lost = (node.id for node in observation.nodes if node.disk and any(map(_is_lost, node.disk.log_dirs)))
-    wanted += [node_id for node_id in lost if is_watchable(observation, node_id)]
-    if situation.registration is Registration.DIFFERS:
-        wanted += [node.id for node in situation.brokers if node.mode in {BrokerMode.HYBRID, BrokerMode.KRAFT}]
-    is_leaderless = situation.claim is Claim.NOBODY and situation.quorum in OF_ZOOKEEPER
-    if observation.kafka is None or is_leaderless:
-        wanted += [node.id for node in situation.brokers][:MOST_LAGGING]
-    down = frozenset(node.id for node in situation.nodes if node.mode in DOWN_MODES)
-    return [*wanted, *_lagging(spec, observation, down)]
-
-
-def _is_lost(found: LogDir) -> bool:
-    return found.state is not StorageState.OURS and not found.is_fenced
-
-
-def _lagging(spec: ClusterSpec, observation: Observation, down: frozenset[int]) -> list[int]:
-    """Brokers at which replicas lag, or of which one should lead, and leaders, those first in which most partitions meet; and
-    who writes down in ZooKeeper who is in sync. Where only who is down lags, nobody else has a part in it."""
-    kafka = observation.kafka
-    faults = [] if kafka is None else [one for one in kafka.under_replicated if not one.missing or set(one.missing) - down]
-    known = {b.id for b in spec.brokers}
-    followers = Counter(broker_id for fault in faults for broker_id in fault.missing if broker_id in known)
-    wanted = observation.kafka.last_in_sync.values() if observation.kafka is not None else ()
-    followers.update(broker_id for brokers in wanted for broker_id in brokers if broker_id in known)
-    leaders = Counter(fault.leader for fault in faults if fault.leader in known)
-    found = [broker_id for counted in (followers, leaders) for broker_id, _ in counted.most_common(MOST_LAGGING)]
-    owner = observation.zookeeper.controller if observation.zookeeper is not None else None
-    return [*found, *([owner.broker_id] if found and owner is not None and owner.broker_id in known else [])]

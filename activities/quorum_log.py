@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 
 from activities.ports.nodes import NodeDriver
 from domain.errors import Transient, Unsafe
-from domain.metadata_log import SNAPSHOT_FOOTER, Batch, LogFacts, read_batches, size_of_first
+from domain.metadata_log import LogFacts
 from domain.observation import MigrationGauge
 from domain.partition_epochs import PartitionEpochs
+from domain.record_batches import SNAPSHOT_FOOTER, Batch, read_batches, size_of_first
 
 SEGMENT = re.compile(r"(\d{20})\.log")
 CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

@@ -4,37 +4,32 @@ Each of the three may be missing, and then says so as an entry: an answer that n
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-import structlog
 from pydantic import Field
-from temporalio.service import RPCStatusCode
 
+from api.absences import absence_of, heard_of, in_time, missing
 from api.answers import Outgoing
 from api.changes import changed_here
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
-from api.pending import RunSeen, in_work, run_seen
-from api.pollers import GONE, QUESTION, Poller, machines_of, pid_here, pollers_of, refusal, signs_of
-from api.programs import Apart, apart_from, signs_of_program
+from api.pending import RunSeen, run_seen
+from api.pollers import machines_of, signs_of
+from api.programs import Apart, apart_from
 from api.temporal import TemporalRefused, TemporalUnavailable
-from api.temporal_causes import without_matching, without_temporal
+from api.temporal_causes import without_temporal
 from api.wiring import Wiring
 from domain import pending_tasks, standing
-from domain.bad_signs import signed
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import (
     APPROVAL,
     LEDGER_UNAVAILABLE,
     MACHINE,
-    MOST_OBSERVED,
     OBSERVATION_FAILED,
-    PROGRAM_OF,
     SLOW_ACTIVITY,
     TEMPORAL_UNAVAILABLE,
 )
@@ -50,17 +45,12 @@ from ledger.errors import LedgerUnavailable
 
 Row = TypeVar("Row", Event, Command)
 
-log = structlog.get_logger()
 
 ANSWER_SECONDS = 14.5
 """For all that is looked up: who asks gets an answer within fifteen."""
 NO_TROUBLE = frozenset({APPROVAL, SLOW_ACTIVITY, WaitReason.HELD, WaitReason.SOAK_NOT_OVER})
 """What waits for people, or for time, or has much to do."""
 APART_SECONDS = 2.0
-LIMITED = frozenset({TaskQueue.CLUSTER, TaskQueue.CHECKS})
-"""Queues of work that takes long, of which a worker does only so much at once."""
-MOST_RUNS = 20
-"""That are asked for what is in work of them."""
 AS_NEW = timedelta(seconds=5)
 """What was begun no longer than that before a look may have come while that was at it."""
 PAGE = 1000
@@ -144,14 +134,14 @@ async def _refused_just_now(
     if record.progress.waiting is not None:
         return []
     newer: list[Event] = []
-    async with _in_time(until):
+    async with in_time(until):
         newer, _ = await _read(partial(_events, wiring, record.id, events[-1].seq if events else 0), now)
     return [*standing.of_any_refusal([*events, *newer], datetime.now(UTC))]
 
 
 async def _apart(wiring: Wiring, until: float) -> list[Apart]:
     """None, where that is not known soon."""
-    async with _in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
+    async with in_time(min(until, asyncio.get_running_loop().time() + APART_SECONDS)):
         return await apart_from(wiring.temporal, wiring.settings.ledger_url)
     return []
 
@@ -229,7 +219,7 @@ async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: fl
         tasks = await asyncio.gather(*(_with_signs(wiring, task, now, until) for task in run.tasks))
         return run.model_copy(update={"tasks": tuple(tasks)}), None
     unled = "nobody answers a question to the migration's workflow"
-    return run, await _missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
+    return run, await missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
 
 
 async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: float) -> PendingTask:
@@ -237,26 +227,14 @@ async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: f
     if task.queue not in set(TaskQueue):
         return task
     if pending_tasks.is_untaken(task, now) and not task.paused:
-        absence = await _absence(wiring, TaskQueue(task.queue), now, until, task.due_at)
+        absence = await absence_of(wiring, TaskQueue(task.queue), now, until, task.due_at)
         return replace(task, signs=absence.signs, asked_by=absence.asked_since(task.due_at, now))
     if task.taken_at is None or not is_over(task.taken_at, now, pending_tasks.UNTAKEN):
         return task
     signs: tuple[Sign, ...] = ()
-    async with _in_time(until):
+    async with in_time(until):
         signs = await signs_of(task.worker, TaskQueue(task.queue)) if task.worker else ()
     return replace(task, signs=signs)
-
-
-@asynccontextmanager
-async def _in_time(until: float) -> AsyncIterator[None]:
-    """For what is asked besides: what it lacks is not told, and a bug in it costs nobody the answer."""
-    try:
-        async with asyncio.timeout_at(until):
-            yield
-    except TimeoutError:
-        pass
-    except Exception:
-        log.exception("a worker could not be looked at")
 
 
 async def _looked(
@@ -266,7 +244,7 @@ async def _looked(
     looked = await _look(wiring, record, events, now, until)
     looker = Looker()
     if isinstance(looked, BlockersSeen) or looked.code != TEMPORAL_UNAVAILABLE:
-        async with _in_time(until):
+        async with in_time(until):
             answered_at = datetime.now(UTC) if isinstance(looked, BlockersSeen) else None
             looker = await looker_of(wiring.temporal, record.id, asked_at, answered_at)
     return looked, looker
@@ -274,7 +252,7 @@ async def _looked(
 
 async def _machines(wiring: Wiring) -> list[str]:
     """One worker of each machine from which somebody asks for tasks that have to be done on that of the nodes."""
-    heard = await asyncio.gather(*(_heard_of(wiring, queue) for queue in (TaskQueue.CLUSTER, TaskQueue.WATCH)))
+    heard = await asyncio.gather(*(heard_of(wiring, queue) for queue in (TaskQueue.CLUSTER, TaskQueue.WATCH)))
     found = machines_of(poller for pollers in heard if isinstance(pollers, tuple) for poller in pollers)
     return [poller.identity for poller in found.values()]
 
@@ -289,7 +267,7 @@ async def _look(
         took = "somebody took the task to look at the cluster, and has not come back"
         nobody = "nobody took the task to look at the cluster"
         observed = took if error.was_taken else nobody
-        return await _missing(wiring, TaskQueue.WATCH, observed, now, until, was_taken=error.was_taken)
+        return await missing(wiring, TaskQueue.WATCH, observed, now, until, was_taken=error.was_taken)
     except ObservationFailed as error:
         return blocker(
             OBSERVATION_FAILED,
@@ -335,88 +313,3 @@ def _with_another_ledger(one: Apart, wiring: Wiring, now: datetime) -> Blocker:
         "give it a namespace of Temporal's of its own (TEMPORAL_NAMESPACE).",
         since=now,
     )
-
-
-async def _missing(
-    wiring: Wiring, queue: TaskQueue, observed: str, now: datetime, until: float, *, was_taken: bool = False
-) -> Blocker:
-    """With who was there last, and what keeps it from its work where that can be seen from here, and in time. `was_taken`: by
-    somebody, who is not to be started unless he is known to be gone."""
-    absence = await _absence(wiring, queue, now, until)
-    if absence.unsaid is not None:
-        return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    tell = pending_tasks.unended if was_taken and absence.may_live(now) else pending_tasks.no_worker
-    entry = tell(queue, ". ".join([observed, *absence.words]), now)
-    return signed(entry, absence.signs, MOST_OBSERVED)
-
-
-@dataclass
-class _Absence:
-    """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there."""
-
-    words: list[str] = field(default_factory=list)
-    signs: tuple[Sign, ...] = ()
-    unsaid: TemporalUnavailable | None = None
-    poller: Poller | None = None
-
-    def is_asking(self, now: datetime) -> bool:
-        """Whether somebody was heard of lately, as far as is known: a question for tasks lasts a minute."""
-        poller = self.poller
-        return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, now, QUESTION)
-
-    def may_live(self, now: datetime) -> bool:
-        """Nobody knows of him where Temporal did not say in time who asks."""
-        return self.is_asking(now) if self.poller is not None else GONE not in self.signs
-
-    def asked_since(self, due: datetime, now: datetime) -> str:
-        """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""
-        poller = self.poller
-        is_well = all(sign.is_slight for sign in self.signs)
-        if poller is None or not is_well or poller.heard_at <= due or not self.is_asking(now):
-            return ""
-        return poller.in_brief(now)
-
-
-async def _absence(wiring: Wiring, queue: TaskQueue, now: datetime, until: float, due: datetime | None = None) -> _Absence:
-    """`due`: since when a task lies there."""
-    found = _Absence()
-    async with _in_time(until):
-        heard, refused = await asyncio.gather(_heard_of(wiring, queue), refusal(wiring.temporal))
-        if isinstance(heard, TemporalUnavailable):
-            found.unsaid = heard
-            return found
-        poller = found.poller = heard[-1] if heard else None
-        asked_at = poller.heard_at if poller is not None and due is not None and poller.heard_at > due else None
-        found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now, asked_at)
-        if poller is not None:
-            found.words.append(poller.in_words(now))
-            found.signs += await signs_of(poller.identity, queue)
-        known = pid_here(poller.identity) if poller is not None else None
-        if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
-            program = PROGRAM_OF[queue]
-            found.signs += await signs_of_program(program, wiring.temporal, wiring.settings.ledger_url, known)
-    return found
-
-
-async def _busy(wiring: Wiring, queue: TaskQueue, now: datetime, asked_at: datetime | None) -> tuple[Sign, ...]:
-    """A worker that has all that it does at once asks for no more, and its log says nothing of it. `asked_at`: when it asked
-    although a task lay there; who asks after it has taken its last could take another.
-    """
-    if queue not in LIMITED:
-        return ()
-    active = list(wiring.caretaker.last_read.values())[:MOST_RUNS]
-    tasks = await in_work(wiring.temporal, active, queue)
-    if asked_at is not None and all(task.taken_at is not None and task.taken_at < asked_at for _, task in tasks):
-        return ()
-    sign = pending_tasks.of_work(tasks, now)
-    return (sign,) if sign is not None else ()
-
-
-async def _heard_of(wiring: Wiring, queue: TaskQueue) -> tuple[Poller, ...] | TemporalUnavailable:
-    """Nobody, where Temporal does not let us ask."""
-    try:
-        return await pollers_of(wiring.temporal, queue)
-    except TemporalUnavailable as error:
-        return () if error.status is RPCStatusCode.RESOURCE_EXHAUSTED else error
-    except TemporalRefused:
-        return ()

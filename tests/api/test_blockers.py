@@ -249,7 +249,7 @@ async def test_a_worker_that_polls_elsewhere_is_told_with_where(
     async def pollers_of(*_: object) -> tuple[Poller, ...]:
         return ()
 
-    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
+    monkeypatch.setattr("api.absences.pollers_of", pollers_of)
     (script := tmp_path / "keeperless-activities").write_text("print('begun', flush=True); import time; time.sleep(60)")
     environment = {**os.environ, "TEMPORAL_NAMESPACE": "staging", "TEMPORAL_ADDRESS": "temporal.old:7233"}
     command = [sys.executable, "-I", str(script)]
@@ -604,7 +604,7 @@ async def with_a_worker_elsewhere(api: Any, monkeypatch: pytest.MonkeyPatch, tas
 
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=5))
     monkeypatch.setattr("api.blockers.run_seen", run_seen)
-    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
+    monkeypatch.setattr("api.absences.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api))
     return {item["code"]: item for item in answer["items"]}
 
@@ -633,8 +633,8 @@ async def test_a_task_that_is_kept_from_a_worker_that_asks_for_it_starts_nobody(
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now - timedelta(seconds=30), worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.blockers.QUESTION", timedelta(seconds=65))
-    monkeypatch.setattr("api.blockers.in_work", in_work)
+    monkeypatch.setattr("api.absences.QUESTION", timedelta(seconds=65))
+    monkeypatch.setattr("api.absences.in_work", in_work)
     lost = an_activity(named="--workflow-id 'w' --activity-id '8'")
     told = await with_a_worker_elsewhere(api, monkeypatch, lost)
     assert told["no-worker"]["object"] == "roll_node"
@@ -653,7 +653,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
         return () if ago is None else (Poller("7@elsewhere", datetime.now(UTC) - timedelta(seconds=ago)),)
 
     monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
-    monkeypatch.setattr("api.blockers.pollers_of", pollers_of)
+    monkeypatch.setattr("api.absences.pollers_of", pollers_of)
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "" if ago is None else ". Temporal has"
@@ -715,7 +715,7 @@ async def test_a_worker_that_has_all_places_taken_is_not_to_be_restarted(api: An
         now = datetime.now(UTC)
         return [("other", an_activity(taken_at=now, worker="7@elsewhere", heard_at=now))]
 
-    monkeypatch.setattr("api.blockers.in_work", in_work)
+    monkeypatch.setattr("api.absences.in_work", in_work)
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
     assert "has 1 in work: 7@elsewhere at roll_node of other since" in told["no-worker"]["observed"]
     assert told["no-worker"]["fix"].startswith("Do not restart it for this")

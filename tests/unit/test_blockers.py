@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from activities.hints import worth_reading
+from activities.worth_looking import worth_reading
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, NodeStage, Wait, WaitReason
 from domain.drift.report import Verdict

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten
+from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten, worth_looking
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
 from activities.blocking import Blocking, _as_seen_before
@@ -999,8 +999,8 @@ def test_where_only_who_is_down_lags_nobody_else_has_a_part_in_it(*, is_down: bo
     seen = with_kafka(observation(Point.CONTROLLERS_UP), under_replicated=(fault,))
     seen = with_part(seen, 2, process=stopped("1@1"), metrics=None) if is_down else seen
     situation = situation_of(seen, spec, POLICY)
-    assert hints.worth_watching(spec, seen, situation, ()) == ([] if is_down else [2, 1])
-    assert {1, 2} & {*hints.worth_reading(spec, seen, situation)} == ({2} if is_down else {1, 2})
+    assert worth_looking.worth_watching(spec, seen, situation, ()) == ([] if is_down else [2, 1])
+    assert {1, 2} & {*worth_looking.worth_reading(spec, seen, situation)} == ({2} if is_down else {1, 2})
 
 
 @pytest.mark.parametrize(
@@ -1019,7 +1019,7 @@ def test_the_ensemble_is_asked_what_has_changed_where_a_broker_needs_it_to_come_
     """Not where a step is about to start it, nor where its file says nothing of ZooKeeper."""
     seen = observation(point)
     seen = with_part(seen, down, process=stopped("1@1"), metrics=None) if down is not None else seen
-    assert hints.is_awaited(cluster_spec(), situation_of(seen, cluster_spec(), POLICY), in_hand) is is_told
+    assert worth_looking.is_awaited(cluster_spec(), situation_of(seen, cluster_spec(), POLICY), in_hand) is is_told
 
 
 @pytest.mark.parametrize("are_awaited", [False, True])

@@ -13,17 +13,9 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from domain.errors import Unsafe
-from domain.metadata_log import (
-    CLIENT_METRICS,
-    GROUP,
-    NEVER_IN_ZOOKEEPER,
-    LogFacts,
-    RecordType,
-    crc32c,
-    read_batches,
-    size_of_first,
-)
+from domain.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts, RecordType
 from domain.observation import MigrationGauge
+from domain.record_batches import crc32c, read_batches, size_of_first
 from playground.jars import installed_kafka
 from playground.log_bytes import batch, control, raw_batch, value
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activities.hints import worth_reading
+from activities.worth_looking import worth_reading
 from domain.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
