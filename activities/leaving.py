@@ -51,7 +51,7 @@ from activities.observe import Ports
 from activities.pace import USUAL, Gap, Pace
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.refused_writes import refused_by, told
+from activities.refused_writes import told, writing_of
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.strangers import answering, complaint, still_answering
 from activities.succession import Blocked, Succession
@@ -206,7 +206,7 @@ class Window:
                 raise Blocked(f"{told(found, member.name)} Or ask for the rollback with the loss {METADATA_CHANGES} accepted.")
 
     async def _refused_by(self, member: Member) -> Found | None:
-        return await refused_by(member.driver, self._logs.never_written_at)
+        return (await writing_of(member.driver, self._logs.never_written_at)).refused
 
     async def _wait_for_rest(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""

@@ -15,7 +15,7 @@ from activities.node_files import original_path, sha256_of
 from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
 from activities.poison import unelectable
-from activities.refused_writes import refused_write, told
+from activities.refused_writes import told, writing_of_leader
 from activities.sessions import session
 from activities.suspects import strays_in_log
 from domain.cluster import ControllerSpec, NodeSpec
@@ -139,11 +139,12 @@ class Previewing:
         leader = quorum_leader(observation, cluster.spec)
         name = cluster.spec.node_name(leader.id) if leader is not None else ""
         try:
-            found = await refused_write(observation, cluster, self._ports.drivers, offsets_of(strays))
+            found = await writing_of_leader(observation, cluster, self._ports.drivers, offsets_of(strays))
         except KeeperlessError as error:
             activity.logger.warning("the log of %s could not be read: %r", name, error)
             return "", (f"the log of {name}",)
-        return (told(found, name) if found is not None else ""), ()
+        unread = () if found.is_whole else (f"the log of {name} since it began to write to ZooKeeper",)
+        return (told(found.refused, name) if found.refused is not None else ""), unread
 
     async def _newest_reports(self, cluster: ClusterRecord) -> list[DriftReport]:
         return await self._ports.ledger.newest_reports(cluster.spec.name, CheckName.METADATA)

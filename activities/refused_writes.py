@@ -4,11 +4,12 @@ Kafka does not try it again, and with the next change `/migration` goes past it:
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from activities.ports.nodes import NodeDriver, NodeDrivers
 from domain.observation import MigrationGauge, Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.failed_writes import in_words, refused_in
+from domain.zk_to_kraft.failed_writes import has_begun_to_write, in_words, refused_in
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.log_lines import Found
 from domain.zk_to_kraft.situation import quorum_leader
@@ -18,20 +19,29 @@ LOG_LINES = 2000
 process ends is found further back, too (`activities.on_node.read_output`)."""
 
 
-async def refused_write(
+@dataclass(frozen=True)
+class Writing:
+    """What a controller says of its writes to ZooKeeper. `is_whole`: its log reaches back to when it began with them."""
+
+    refused: Found | None = None
+    is_whole: bool = True
+
+
+async def writing_of_leader(
     observation: Observation, cluster: ClusterRecord, drivers: NodeDrivers, strays: Collection[int]
-) -> Found | None:
-    """Of the controller that leads, since it does; `None` also where none does. Raises as its driver does. `strays`: offsets of
+) -> Writing:
+    """Of the controller that leads, since it does; nothing where none does. Raises as its driver does. `strays`: offsets of
     what ZooKeeper cannot hold."""
     leader = quorum_leader(observation, cluster.spec)
     if leader is None or leader.metrics.migration_gauge is not MigrationGauge.MIGRATION:
-        return None
-    return await refused_by(drivers.driver(cluster.spec.node(leader.id)), strays)
+        return Writing()
+    return await writing_of(drivers.driver(cluster.spec.node(leader.id)), strays)
 
 
-async def refused_by(driver: NodeDriver, strays: Collection[int]) -> Found | None:
+async def writing_of(driver: NodeDriver, strays: Collection[int]) -> Writing:
     """The same of the controller of this driver."""
-    return refused_in(in_kafkas_layout((await driver.output(LOG_LINES)).lines), strays)
+    lines = in_kafkas_layout((await driver.output(LOG_LINES)).lines)
+    return Writing(refused_in(lines, strays), has_begun_to_write(lines))
 
 
 def told(found: Found, name: str) -> str:

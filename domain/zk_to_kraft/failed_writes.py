@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from domain.observation import Suspect
 from domain.zk_to_kraft.causes import Looked
-from domain.zk_to_kraft.log_lines import Found, all_lasting, found_in
+from domain.zk_to_kraft.log_lines import Found, all_lasting, found_in, of_this_process
 from domain.zk_to_kraft.member_trees import are_alike
-from domain.zk_to_kraft.migration_lines import CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.migration_lines import CHECK_OP_FAILED, STEP_OF_MIGRATION, WRITE_FAILED, WRITE_REFUSED
 from domain.zk_to_kraft.said import with_thrown
 from domain.zk_to_kraft.situation import QuorumState, quorum_leader
 from domain.zk_to_kraft.sparing import before_a_failover
@@ -67,6 +67,11 @@ def refused_in(lines: Sequence[str], strays: Collection[int]) -> Found | None:
     cannot hold. `strays`: offsets of that in the quorum's log."""
     failed = (found for found in all_lasting(lines, (WRITE_REFUSED, WRITE_FAILED)) if is_of_a_change(found))
     return next((found for found in failed if not is_of_a_stray(found, strays)), None)
+
+
+def has_begun_to_write(lines: Sequence[str]) -> bool:
+    """Whether a controller's log has its step into dual write: what it could not write since stands below."""
+    return any(map(STEP_OF_MIGRATION.search, of_this_process(lines)))
 
 
 def offsets_of(strays: Iterable[Suspect]) -> list[int]:

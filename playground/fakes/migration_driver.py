@@ -16,6 +16,7 @@ from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import CONTROLLER, MIGRATION, claim_record, kraft_epoch, migration_record, offset_in
 from playground.fakes.zookeeper_side import ZooKeeperSide
 
+BEGINS_TO_WRITE = "INFO [KRaftMigrationDriver id=0] 0 transitioning from KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state"
 ZK_STATE_DOES_NOT = "ERROR KRaft controller indicates an active migration, but the ZK state does not."
 FATAL = "ERROR Encountered fatal fault: Error in KRaftMigrationDriver: java.lang.IllegalStateException: cannot read a znode"
 
@@ -110,28 +111,32 @@ class MigrationDriver:
 
     def _work(self, quorum: Quorum, leader: FakeNode, topics: Collection[FakeTopic], in_sync: Collection[int]) -> None:
         if self.state is DriverState.COPYING:
-            self._copy(quorum, topics)
+            self._copy(quorum, leader, topics)
             return
         can_write = self._migration_of == self._created_at() and not self._faults.is_dual_write_stuck
         if self.state is DriverState.SYNCING and can_write and quorum.log_end > (offset_in(self._znodes) or -1):
-            self._reconcile(quorum, in_sync)
+            self._reconcile(quorum, leader, in_sync)
         if self.state is DriverState.DUAL_WRITE and can_write:
             self._write(quorum, leader, in_sync)
 
-    def _copy(self, quorum: Quorum, topics: Collection[FakeTopic]) -> None:
+    def _begin_to_write(self, leader: FakeNode) -> None:
+        self.state = DriverState.DUAL_WRITE
+        leader.output.append(BEGINS_TO_WRITE)
+
+    def _copy(self, quorum: Quorum, leader: FakeNode, topics: Collection[FakeTopic]) -> None:
         self._looks_left -= 1
         if self._looks_left >= 0 or self._faults.poisoned_copy:
             return
         quorum.topics = {topic.name: topic for topic in topics}
         quorum.log_state = MigrationGauge.MIGRATION
-        self.state = DriverState.DUAL_WRITE
+        self._begin_to_write(leader)
 
-    def _reconcile(self, quorum: Quorum, in_sync: Collection[int]) -> None:
+    def _reconcile(self, quorum: Quorum, leader: FakeNode, in_sync: Collection[int]) -> None:
         """What the log does not have is deleted; every partition is written again, although nothing differs."""
         for name in self._side.topic_names() - set(quorum.topics):
             self._side.delete_topic(name)
         self._side.write_states(quorum.topics.values(), in_sync, quorum.epoch, rewrite=True)
-        self.state = DriverState.DUAL_WRITE
+        self._begin_to_write(leader)
 
     def _write(self, quorum: Quorum, leader: FakeNode, in_sync: Collection[int]) -> None:
         for name in set(quorum.topics) - self._side.topic_names():

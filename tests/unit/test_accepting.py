@@ -163,6 +163,15 @@ async def test_what_a_controller_could_not_write_to_zookeeper_is_a_loss(road: di
     assert "metadata-changes" in refusal_of(await accept(soak))
 
 
+async def test_a_log_that_does_not_reach_back_says_nothing_of_what_was_refused(road: dict[str, Walk]) -> None:
+    soak = at(road, "soak")
+    leader = soak.cluster.quorum.leader
+    assert leader is not None
+    assert (await preview(soak)).unknown == ()
+    soak.cluster.nodes[leader].output[:] = ["[2026-11-26 05:53:02,100] INFO what was said since its log was rotated"]
+    assert f"controller-{leader} since it began to write to ZooKeeper" in "".join((await preview(soak)).unknown)
+
+
 @pytest.mark.parametrize("name", HALF_WAY)
 async def test_the_way_back_restarts_what_was_foretold_and_leaves_the_files_that_were_foretold(
     road: dict[str, Walk], name: str
