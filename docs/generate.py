@@ -24,11 +24,12 @@ from domain.zk_to_kraft.guard_catalogue import CATALOGUE, Guard
 from domain.zk_to_kraft.log_lines import Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.node_config import FEATURES, Feature, controller_file, node_file
+from domain.zk_to_kraft.registration_lines import SESSION_TOO_SHORT
 from domain.zk_to_kraft.running_lines import RUNNING
 from domain.zk_to_kraft.tree_digests import OTHER_TREE
 from domain.zk_to_kraft.unconnected import UNCONNECTED
 from domain.zk_to_kraft.wanted_file import Sources, wanted_file
-from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TURNS_AWAY
+from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
 from playground.broker_properties import BrokerAddresses, render
 from playground.example import example_cluster
 from spark.settings import CheckSettings
@@ -349,7 +350,7 @@ def blockers() -> str:
         "## Guards and checks\n",
         "`GF..` is explained among the [guards](guards.md), `PF..` among the [checks](checks.md).\n",
         "## Lines of a running node's log\n",
-        _lines(RUNNING),
+        _lines((*RUNNING, SESSION_TOO_SHORT)),
         "## Last words of a node that has died\n",
         _lines((*DEATHS, DATA_FILE_GONE)),
         "## What a process warns of that gets no connection\n",
@@ -359,7 +360,7 @@ def blockers() -> str:
         "## Words of a ZooKeeper server that does not serve\n",
         "Where `zookeeper.members` of the cluster's specification names its `output_file`. The first ones of a server that "
         "runs, and has no quorum; where none of them fits, its last complaint is quoted, with the exception below it.\n",
-        _lines((*LIVING_KINDS, *SERVER_DEATHS)),
+        _lines((*LIVING_KINDS, TICKS_TOO_SHORT, *SERVER_DEATHS)),
         "Of a member that serves, where a node gets no session:\n",
         _lines(TURNS_AWAY),
         "Of a member that serves another tree than its leader does:\n",
