@@ -788,11 +788,13 @@ async def test_a_node_that_was_started_since_the_look_was_not_killed(
     driver = cluster.driver(cluster.spec.node(2))
     output = type(driver).output
 
+    said = await output(driver, 100)
+
     async def starts(itself: Any, lines: int) -> Any:
-        told = await output(itself, lines)
-        if itself is driver:
-            await driver.start()
-        return told
+        if itself is not driver:
+            return await output(itself, lines)
+        await driver.start()
+        return said
 
     monkeypatch.setattr(cluster, "driver", lambda node, of=cluster.driver: driver if node.id == 2 else of(node))
     monkeypatch.setattr(type(driver), "output", starts)
