@@ -9,9 +9,9 @@ from domain.zk_to_kraft.causes import Hints
 from domain.zk_to_kraft.failed_elections import unread_znode
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.tree import FakeTree
+from tests.unit.blocked import SAID, STARTED, found
 from tests.unit.conftest import Point, observation, with_zookeeper
 from tests.unit.surveys import with_tree
-from tests.unit.test_blockers import SAID, STARTED, found
 from tests.unit.test_preflight_survey import HEALTHY, POLICY, SPEC
 
 OF_KAFKA = '{"features":{},"version":2,"status":1}'

@@ -1,0 +1,422 @@
+"""What is told of nodes that are down, silent or without gauges, by their last words."""
+
+from datetime import timedelta
+
+import pytest
+
+from activities.worth_looking import worth_reading
+from domain.decisions import NodeStage
+from domain.errors import Obstacle
+from domain.node_output import NodeOutput
+from domain.observation import (
+    Observation,
+    Process,
+)
+from domain.start_place import StartPlace, StartUnit
+from domain.zk_to_kraft.blockers import blockers_of
+from domain.zk_to_kraft.causes import Hints
+from domain.zk_to_kraft.situation import situation_of
+from tests.unit.blocked import (
+    BEFORE,
+    DUAL,
+    FRAMES,
+    POLICY,
+    SAID,
+    SOAK,
+    SPEC,
+    STANDBY,
+    STARTED,
+    dead,
+    found,
+    keys,
+    looked_at,
+    rolling,
+    silent,
+    without_gauges,
+)
+from tests.unit.conftest import (
+    NOW,
+    Point,
+    mark_of,
+    observation,
+    signs_of,
+    with_file,
+    with_kafka,
+    with_metrics,
+    with_part,
+)
+
+
+def test_a_process_that_stands_still_is_told_as_such() -> None:
+    (entry,) = found(silent(DUAL, 2, is_paused=True))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "kill -CONT 77" in entry.fix
+    (entry,) = found(silent(DUAL, 2))
+    assert "kill" not in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED), "ss -ltnp"),
+        ((STARTED, "java.io.IOException: Too many open files"), "LimitNOFILE"),
+        ((STARTED, "java.lang.OutOfMemoryError: Java heap space"), "-Xmx"),
+        ((STARTED, "WARNING: A JVM TI agent has been loaded dynamically (/opt/apm/libagent.so)"), "an APM agent"),
+        (("java.lang.OutOfMemoryError: Java heap space", STARTED), "exporter's port"),
+    ],
+)
+def test_a_node_whose_metrics_are_silent_says_why_in_its_log(lines: tuple[str, ...], told: str) -> None:
+    """The agent speaks before Kafka does; what a process before this one said is no news."""
+    (entry,) = found(silent(DUAL, 2), hints=Hints(logs={2: lines}))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert told in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "about", "says", "fix"),
+    [
+        (Obstacle.TLS, "broker-2", "no TLS", "SSL_CERT_FILE"),
+        (Obstacle.FORBIDDEN, "broker-2", "refuses us", "jolokia-access.xml"),
+        (Obstacle.ANOTHERS, "broker-2", "not its gauges", "another program"),
+        (Obstacle.LATE, "broker-2", "takes our connection", "includeObjectNames"),
+        (None, "broker-2", "gives no answer", "exporter's port"),
+        (Obstacle.OURS, "keeperless-activities", "timed out", "restart none of them"),
+        (Obstacle.UNRESOLVED, "keeperless-activities", "timed out", "resolvectl status"),
+    ],
+)
+def test_an_endpoint_that_does_not_hang_is_told_by_what_it_does(
+    obstacle: Obstacle | None, about: str, says: str, fix: str
+) -> None:
+    (entry,) = found(silent(DUAL, 2, obstacle=obstacle))
+    assert (entry.code, entry.object) == ("part-unknown" if about == "broker-2" else "machine", about)
+    assert says in entry.observed
+    assert fix in entry.fix
+    assert ("a heap that is full" in entry.fix) == (obstacle is None)
+
+
+def test_who_has_the_port_in_place_of_the_agent_is_told_by_the_agent() -> None:
+    lines = ("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED)
+    (entry,) = found(silent(DUAL, 2, obstacle=Obstacle.ANOTHERS), hints=Hints(logs={2: lines}))
+    assert "ss -ltnp" in entry.fix
+
+
+@pytest.mark.parametrize(
+    ("lines", "says", "fix"),
+    [
+        (
+            ("09:05:11 start-kafka: waiting for secrets agent",),
+            "for secrets agent",
+            "--forest",
+        ),
+        ((), "It has printed nothing", "--forest"),
+        (("{now} INFO starting",), "gives no answer", "exporter's port"),
+    ],
+)
+def test_of_a_process_that_is_new_what_the_one_before_said_is_no_news(lines: tuple[str, ...], says: str, fix: str) -> None:
+    """Its start script waits for something, below the errors with which the process before it went."""
+    seen = silent(DUAL, 2)
+    process = seen.node(2).process
+    assert process is not None
+    seen = with_part(seen, 2, process=process.model_copy(update={"started_at": seen.ended_at - timedelta(seconds=20)}))
+    old, end, now = (f"[{seen.ended_at - timedelta(seconds=ago):%Y-%m-%d %H:%M:%S},123]" for ago in (22, 20, 10))
+    before = (
+        f"{old} ERROR java.lang.OutOfMemoryError: Java heap space",
+        f"{end} WARN Partition x-5 marked as failed",
+        f"{end} INFO [KafkaServer id=2] shut down completed (kafka.server.KafkaServer)",
+    )
+    hints = Hints(logs={2: (*before, *(line.format(now=now) for line in lines))})
+    (entry,) = found(seen, hints=hints)
+    assert says in entry.observed
+    assert fix in entry.fix
+    assert "OutOfMemoryError" not in entry.observed
+
+
+def test_a_dead_node_says_why_where_its_last_words_are_known() -> None:
+    (entry,) = found(dead(DUAL, 2, "[x] ERROR", "java.net.BindException: Address already in use"))
+    assert "Address already in use" in entry.observed
+    assert "ss -tanp" in entry.fix
+    (entry,) = found(dead(DUAL, 2, "something nobody has seen before"))
+    assert "something nobody has seen before" in entry.observed
+
+
+STOPPED_SAID = ("INFO Terminating process due to signal SIGTERM (x)", "INFO x shut down completed (kafka.server.KafkaServer)")
+
+
+@pytest.mark.parametrize("output", [(), ("start.sh: line 3: numactl: command not found",)])
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_start_of_ours_that_fails_before_kafka_is_not_told_as_a_stop(output: tuple[str, ...], is_started: bool) -> None:
+    """The log ends with the orderly stop of the process before; only who knows that another was started tells them apart."""
+    said = (STARTED, *(f"[{NOW - timedelta(seconds=20):%Y-%m-%d %H:%M:%S},000] {line}" for line in STOPPED_SAID), *output)
+    process = Process(
+        is_running=False, identity=None, last_identity="78@2" if is_started else "77@1", started_at=NOW - timedelta(seconds=12)
+    )
+    marked = with_file(DUAL, 2, "broker.id=2\n", mark_of("b", before_identity="77@1"))
+    seen = with_part(marked, 2, process=process, metrics=None)
+    (entry,) = [one for one in found(seen, hints=Hints(logs={2: said})) if one.code == "node-down"]
+    assert ("ended before Kafka began" in entry.observed) is is_started
+    assert ("stopped in order" in entry.observed) is not is_started
+    assert "numactl" in entry.observed or not output
+    assert "by hand" in entry.fix or not (output or is_started)
+
+
+@pytest.mark.parametrize(
+    ("lines", "observed", "fix"),
+    [
+        ((), "It printed nothing", "by hand"),
+        ((f"{SAID} INFO all is well (kafka.X)",), "it was killed", "dmesg"),
+        ((f"{SAID} INFO Terminating process due to signal SIGTERM (x)",), "stopped in order", "Start it."),
+        (
+            (f"{SAID} ERROR no (x)", "my.Exception: the moon is full", *FRAMES, f"{SAID} INFO closing (x)"),
+            "the moon is full",
+            "log",
+        ),
+        ((f"{SAID} ERROR no (x)", "java.io.IOException: No space left on device", *FRAMES), "No space left", "Make room"),
+    ],
+)
+def test_a_dead_node_is_told_by_how_it_ended(lines: tuple[str, ...], observed: str, fix: str) -> None:
+    """From its log where it could be read, which may be long, or from its last words."""
+    for seen, hints in ((dead(DUAL, 2, *lines), Hints()), (dead(DUAL, 2), Hints(logs={2: lines}))):
+        (entry,) = found(seen, hints=hints)
+        assert (entry.code, entry.object) == ("node-down", "broker-2")
+        assert observed in entry.observed
+        assert "\tat" not in entry.observed
+        assert fix in entry.fix
+        assert entry.expected.startswith("broker-2 runs")
+
+
+def test_a_time_that_its_last_words_name_is_told_with_the_setting_that_it_is() -> None:
+    """Seconds where milliseconds are meant."""
+    file = "broker.id=2\nzookeeper.connection.timeout.ms=18\nzookeeper.session.timeout.ms=18000\nport=18\n"
+    said = f"{SAID} ERROR Timed out after waiting for 18ms for FeatureCache to be updated. (kafka.server.KafkaServer)"
+    entry = next(e for e in found(dead(with_file(DUAL, 2, file), 2, STARTED, said)) if e.code == "node-down")
+    assert "Its file has zookeeper.connection.timeout.ms=18" in entry.observed
+    assert "18000" not in entry.observed
+
+
+def test_a_node_that_serves_without_a_pid_file_is_told_as_such() -> None:
+    (entry,) = found(with_part(dead(DUAL, 2), 2, is_unowned=True))
+    assert (entry.code, entry.object) == ("part-unknown", "broker-2")
+    assert "/run/2.pid" in entry.observed
+    assert "start it" not in entry.fix, "a second process beside the first is the last thing that helps"
+
+
+def test_where_nobody_s_process_can_be_seen_whoever_looks_is_to_blame() -> None:
+    seen = DUAL
+    for node in SPEC.nodes:
+        seen = with_part(dead(seen, node.id), node.id, is_unowned=True)
+    (entry,) = found(seen)
+    assert (entry.code, entry.object) == ("part-unknown", "keeperless-activities")
+    assert "PID namespace" in entry.fix
+
+
+@pytest.mark.parametrize(("node_id", "gauge"), [(2, "BrokerState"), (3001, "raft-metrics")])
+def test_an_agent_that_leaves_kafkas_gauges_out_is_no_node_that_does_not_serve(node_id: int, gauge: str) -> None:
+    seen, name = without_gauges(DUAL, node_id, 600), SPEC.node_name(node_id)
+    complains = {node_id: ("[2026-11-20 03:00:00,000] WARN [X] Connection to node 1 (/10.0.0.7:1) could not be established",)}
+    (entry,) = [e for e in blockers_of(looked_at(seen, hints=Hints(logs=complains)))[0] if e.object == name]
+    assert (entry.code, gauge in entry.observed, "includeObjectNames" in entry.fix) == ("node-not-ready", True, True)
+
+
+def test_a_node_that_has_just_started_may_not_have_its_gauges_yet() -> None:
+    (entry,) = blockers_of(looked_at(without_gauges(DUAL, 2, 20)))[0]
+    assert "does not serve yet" in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("seen", "node_id", "stage", "gauges", "lacks"),
+    [
+        (DUAL, 1, NodeStage.MIGRATION, {"migration_gauge": None}, "name=ZkMigrationState"),
+        (DUAL, 1, NodeStage.MIGRATION, {"raft_epoch": None}, "type=raft-metrics"),
+        (SOAK, 1, NodeStage.KRAFT, {"raft_epoch": None}, "type=raft-metrics"),
+        (DUAL, STANDBY, NodeStage.MIGRATION, {"write_behind_lag": None}, "name=ZkWriteBehindLag"),
+    ],
+)
+def test_a_proven_process_of_which_a_gauge_is_not_shown_any_more_is_not_taken_for_another(
+    seen: Observation, node_id: int, stage: NodeStage, gauges: dict[str, None], lacks: str
+) -> None:
+    """Without the mark it would be a broker in KRaft or ZooKeeper mode, and a controller that has lost its flag."""
+    view = seen.node(node_id)
+    assert view.process is not None
+    assert view.disk is not None
+    assert view.disk.file is not None
+    marked = mark_of(view.disk.file.sha256, is_proven=True).model_copy(
+        update={"stage": stage, "proven_identity": view.process.identity}
+    )
+    disk = view.disk.model_copy(update={"file": view.disk.file.model_copy(update={"mark": marked})})
+    seen = with_part(seen, node_id, disk=disk)
+    assert keys(found(seen)) == keys(found(observation(Point.DUAL_WRITE if stage is NodeStage.MIGRATION else Point.SOAK)))
+    entries = found(with_metrics(seen, node_id, **gauges))
+    assert keys(entries) == [("part-unknown", SPEC.node_name(node_id))]
+    assert lacks in entries[0].observed
+    assert "JMX exporter" in entries[0].fix
+    name, ended_at = SPEC.node_name(node_id), seen.ended_at
+    ours = {"in_hand": frozenset({name}), "step_since": ended_at - timedelta(seconds=15)}
+    told = keys(found(with_metrics(seen, node_id, **gauges), **ours))
+    assert ("part-unknown", name) not in told, "the step may have told it to stop since: its gauges go one by one"
+    ours["step_since"] = ended_at - timedelta(minutes=1)
+    assert ("part-unknown", name) in keys(found(with_metrics(seen, node_id, **gauges), **ours))
+
+
+@pytest.mark.parametrize(("partitions", "is_small"), [(68, True), (200_000, False), (None, False)])
+def test_a_heap_that_the_metadata_do_not_fill_is_not_to_be_raised_first(*, partitions: int | None, is_small: bool) -> None:
+    """It dies of the next probe as well."""
+    seen = dead(
+        BEFORE,
+        2,
+        "[2026-11-26 05:08:05,000] INFO [KafkaServer id=2] started (k)",
+        "java.lang.OutOfMemoryError: Java heap space",
+    )
+    assert seen.kafka is not None
+    kafka = seen.kafka.model_copy(update={"partition_count": partitions}) if partitions is not None else None
+    entries = {entry.object: entry for entry in found(seen.model_copy(update={"kafka": kafka}))}
+    fix = entries["broker-2"].fix
+    assert fix.startswith("The metadata of 68 partitions do not fill a heap" if is_small else "Raise -Xmx")
+    assert ("socket.request.max.bytes" in fix, "Raise -Xmx" in fix) == (is_small, True)
+
+
+def test_where_a_node_prints_is_told_where_it_is_in_trouble() -> None:
+    by_hand = {"broker-1": NodeOutput((), elsewhere="/opt/kafka/logs/kafkaServer.out")}
+    (entry,) = found(silent(BEFORE, 1), hints=Hints(outputs=by_hand))
+    assert "its process prints to /opt/kafka/logs/kafkaServer.out, and not to /log/1" in entry.observed
+    assert found(BEFORE, hints=Hints(outputs=by_hand)) == []
+
+
+@pytest.mark.parametrize("line", ["[2026-11-20 02:59:30,000] INFO Rolled new log segment (kafka.log.UnifiedLog)", ""])
+def test_a_node_whose_last_words_had_no_room_is_not_told_to_be_killed_or_to_say_nothing(line: str) -> None:
+    lines = (line,)
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=("/log/1", "/run/1.pid"))})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert "it was killed" not in entry.observed
+    assert "It printed nothing" not in entry.observed
+    assert "no room left for /log/1, /run/1.pid" in entry.observed
+    assert entry.fix.startswith("Make room")
+
+
+@pytest.mark.parametrize(("full", "is_below"), [((), True), (("/data/1",), False)])
+def test_where_a_file_system_that_refused_has_room_what_lies_below_it_has_none(full: tuple[str, ...], is_below: bool) -> None:
+    """As on a thin pool, or in a datastore: `df` shows room, and a larger volume makes it worse."""
+    lines = ("[2026-11-20 02:59:30,000] ERROR Error while flushing log: java.io.IOException: No space left on device (x.Y)",)
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=full)})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert ("its file system has room now" in entry.observed) is is_below
+    assert ("thin pool" in entry.fix) is is_below
+    assert ("grow the volume" in entry.fix) is not is_below
+    assert "Then start it" in entry.fix
+
+
+def test_a_cause_that_was_written_before_there_was_no_room_is_told() -> None:
+    lines = (
+        "[2026-11-20 02:59:30,000] ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
+    )
+    hints = Hints(logs={1: lines}, outputs={"broker-1": NodeOutput(lines, full=("/log/1",))})
+    (entry,) = found(dead(BEFORE, 1), hints=hints)
+    assert "all log dirs" in entry.observed
+
+
+@pytest.mark.parametrize(
+    ("below", "printed", "told"),
+    [
+        ((), None, "printed, 90 s ago: [2026-11-20 02:58:30,000]"),
+        ((), timedelta(seconds=30), "printed, 90 s ago: [2026-11-20 02:58:30,000]"),
+        (("Waiting for the vault",), timedelta(seconds=30), "printed, 30 s ago: Waiting"),
+        (("Waiting for the vault",), timedelta(seconds=3), "printed: Waiting"),
+        (("Waiting for the vault",), None, "printed: Waiting"),
+    ],
+)
+def test_of_a_line_without_a_time_the_one_above_tells_no_age(
+    below: tuple[str, ...], printed: timedelta | None, told: str
+) -> None:
+    seen = with_metrics(DUAL, 2, broker_state=2)
+    ended = seen.ended_at
+    lines = (f"[{ended - timedelta(seconds=90):%Y-%m-%d %H:%M:%S},000] INFO starting (kafka.server.KafkaServer)", *below)
+    output = NodeOutput(lines, changed_at=ended - printed if printed is not None else None)
+    (entry,) = found(seen, hints=Hints(logs={2: lines}, outputs={"broker-2": output}))
+    assert f"The last that it {told}" in entry.observed
+
+
+def test_who_is_traced_is_not_told_to_go_on_by_a_signal() -> None:
+    (entry,) = found(silent(DUAL, 2, is_paused=True), hints=Hints(signs={"broker-2": signs_of(tracer="21247 (gdb)")}))
+    assert "process 21247 (gdb) traces it" in entry.observed
+    assert "kill 21247" in entry.fix
+    assert "kill -CONT" not in entry.fix
+
+
+def test_of_who_is_stopped_again_and_again_the_program_is_told_that_does_it() -> None:
+    """To let it go on helps for a moment only."""
+    signs = signs_of(stops=(0.97, 12, ("4711 (cpulimit)",)))
+    (entry,) = found(silent(DUAL, 2, is_paused=True), hints=Hints(signs={"broker-2": signs}))
+    assert entry.object == "broker-2"
+    assert entry.fix.startswith("End that program, and what starts it anew (a unit, cron): kill 4711. ")
+    assert "Let it go on" not in entry.fix
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_sandbox_that_a_node_has_inherited_is_no_disk_to_be_replaced(*, is_ours: bool) -> None:
+    """Where a step of ours has started it, and nobody else since."""
+    seen = dead(DUAL, 2, "java.nio.file.FileSystemException: /data/.lock: Read-only file system")
+    process = seen.node(2).process
+    assert process is not None
+    seen = rolling(seen, 2, "another" if is_ours else process.last_identity)
+    unit = StartUnit(name="k.service", kill_mode="process", inherits=("ProtectSystem=strict",))
+    (entry,) = found(seen, hints=Hints(places={"broker-2": StartPlace(unit=unit, read_only=("/data",))}))
+    assert ("in which /data can only be read" in entry.observed) is is_ours
+    assert ("replace the disk" in entry.fix) is not is_ours
+
+
+def test_a_node_that_a_step_has_stopped_and_could_not_start_is_told_as_such() -> None:
+    """Its mark is of the step, and the process of which it tells was the last."""
+    ended = "[2026-11-20 04:00:00,373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)"
+    seen = dead(DUAL, 2, ended)
+    process = seen.node(2).process
+    assert process is not None
+    why = (("/var/log/kafka.out", "Permission denied"),)
+    hints = Hints(places={"broker-2": StartPlace(unit=None, unopened=why)})
+    (entry,) = found(rolling(seen, 2, process.last_identity), hints=hints)
+    assert "The step of this migration that restarts it has not started it again" in entry.observed
+    assert "appends to what it cannot open: /var/log/kafka.out: Permission denied" in entry.observed
+    (entry,) = found(rolling(seen, 2, "another"))
+    assert "The step of this migration" not in entry.observed
+    wrong = (
+        f"{SAID} ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)",
+        "org.apache.kafka.common.config.ConfigException: Invalid value abc for configuration num.io.threads: Not a number",
+    )
+    (entry,) = found(dead(DUAL, 2, *wrong), hints=hints)
+    assert "chown" in entry.fix
+    assert "Correct the named property" in entry.fix, "or it dies again of the same"
+
+
+def signalled(at: str) -> tuple[str, ...]:
+    return (
+        f"[2026-11-20 {at},373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)",
+        f"[2026-11-20 {at},900] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)",
+    )
+
+
+def test_nodes_of_one_machine_that_one_hand_has_ended_are_one_entry() -> None:
+    seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:44"))
+    (entry,) = found(seen)
+    assert keys([entry]) == [("node-down", "broker-1, broker-2")]
+    assert "all 2 got a signal at 03:00:43" in entry.observed
+    assert entry.fix.startswith("Find what has ended all of them")
+
+
+def test_nodes_that_have_ended_at_other_times_or_otherwise_are_an_entry_each() -> None:
+    each = [("node-down", "broker-1"), ("node-down", "broker-2")]
+    for last in (signalled("03:09:43"), ("java.io.IOException: No space left on device",)):
+        seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *last)
+        assert keys(found(seen)) == each
+    seen = dead(dead(BEFORE, 1, *signalled("03:00:43")), 2, *signalled("03:00:43"), "exec: java: not found")
+    assert keys(found(seen)) == each, "where a start has failed below that, what it printed is told"
+
+
+def test_partitions_without_a_leader_are_told_with_whose_directory_has_failed() -> None:
+    lines = (f"{SAID} WARN [ReplicaManager broker=2] Stopping serving replicas in dir /d2 with uuid Some(x) because the log",)
+    seen = with_kafka(DUAL, offline=("orders-3", "orders-4"), last_in_sync={"orders-3": (2,), "orders-4": (3,)})
+    failed, other = found(seen, hints=Hints(logs={2: lines}))
+    assert failed.object == "broker-2"
+    assert "orders-3" in failed.observed
+    assert "/d2" in failed.observed
+    assert "Mend that directory" in failed.fix
+    assert other.object == "orders-4"
+    assert "in sync last: broker-3" in other.observed
+    assert {2, 3} <= set(worth_reading(SPEC, seen, situation_of(seen, SPEC, POLICY)))
