@@ -136,6 +136,7 @@ class Window:
         self._flagless: set[int] = set()
         self._flushes = 0
         self._are_dead = False
+        self._stopped: set[int] = set()
 
     async def leave(self) -> None:
         """Lines 1 to 11. Raises `Blocked`, or `Unsafe` where trying again would only repeat the harm."""
@@ -246,6 +247,8 @@ class Window:
         """Lines 5 to 7. Dead is: no process by its driver, and a fence that stands."""
         self._are_dead = False
         await ensure_not_superseded(self._request, self._ports)
+        dead = await each(is_dead(member) for member in self._members)
+        self._stopped = {member.node.id for member, was_dead in zip(self._members, dead, strict=True) if not was_dead}
         await each(fence(member) for member in self._members)
         self.gap.begin()
         await each(kill(member) for member in self._members if member.node.id in self._flagless)
@@ -272,10 +275,15 @@ class Window:
         return ()
 
     async def _refused(self) -> tuple[str, ...]:
-        """What they could not write to ZooKeeper up to their end, in words: whoever leads next writes it."""
+        """What they could not write to ZooKeeper up to their end, in words: whoever leads next writes it.
+
+        One that was dead before counts as well, for an attempt before this one may have killed it: but not where it would not
+        be started for a flush, and go on saying so.
+        """
         found = await each(self._refused_by(member) for member in self._members)
-        refusals = zip(self._members, found, strict=True)
-        return tuple(f"what {m.name} could not write ({in_words(one)})" for m, one in refusals if one is not None)
+        refusals = [(m, one) for m, one in zip(self._members, found, strict=True) if one is not None]
+        counting = [(m, one) for m, one in refusals if m.node.id in self._stopped or await self._may_run(m)]
+        return tuple(f"what {member.name} could not write ({in_words(one)})" for member, one in counting)
 
     def _ensure_consent(self) -> None:
         """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""

@@ -1,6 +1,7 @@
 """The revert window on a simulated cluster: what it does, what it refuses, and what may come between."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -249,6 +250,49 @@ async def test_what_a_controller_could_not_write_in_its_last_moment_is_written_b
     assert any(change.startswith(f"flushed: what controller-{leader} could not write") for change in outcome.changes)
     assert node.starts == starts + 1
     assert is_left(walk)
+
+
+async def test_what_is_refused_is_written_also_where_the_attempt_that_has_killed_everybody_died(walk: Walk) -> None:
+    request = await window(walk)
+    leader = walk.cluster.quorum.leader
+    assert leader is not None
+    node = walk.cluster.nodes[leader]
+
+    async def refuse_and_die(call: str) -> None:
+        if call.endswith("rename") and REFUSED not in node.output:
+            node.output.append(REFUSED)
+        if all(walk.cluster.nodes[c.id].process is None for c in walk.cluster.spec.controllers):
+            raise Killed
+
+    with pytest.raises(Killed):
+        await attempt(walk, request, refuse_and_die)
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert any(change.startswith(f"flushed: what controller-{leader} could not write") for change in outcome.changes)
+
+
+async def test_what_one_said_that_had_died_before_and_is_not_started_again_is_over(walk: Walk) -> None:
+    """Who led since has written it, and its output goes on saying so."""
+    leader = walk.cluster.quorum.leader
+    assert leader is not None
+    walk.cluster.nodes[leader].output.append(REFUSED)
+    walk.cluster.kill(leader)
+    walk.cluster.advance(5)
+    path = walk.cluster.spec.node(leader).properties_file
+    machine = walk.cluster.nodes[leader].machine
+    file = machine.read(path)
+    assert file is not None
+    request = await window(walk)
+    flagless = file.content.replace(b"zookeeper.metadata.migration.enable=true", b"zookeeper.metadata.migration.enable=false")
+    assert flagless != file.content
+
+    async def edit(call: str) -> None:
+        if call.endswith("kill"):
+            machine.write(path, replace(file, content=flagless))
+
+    outcome = await attempt(walk, request, edit)
+    assert outcome.is_done, outcome.blocked
+    assert not any("could not write" in change for change in outcome.changes)
 
 
 async def test_what_zookeeper_refuses_again_and_again_gives_the_cluster_back_to_its_controllers(walk: Walk) -> None:
