@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from domain.blocker import Blocker
-from domain.load_signs import MOST_OPEN, of_limits, of_load
+from domain.load_signs import MOST_OPEN, of_groups, of_limits, of_load
 from domain.network_signs import MANY_UNREAD, of_drops, of_far, of_unaccepted, of_unheard, of_unsent
 from domain.standstill_signs import of_standstill
 from domain.vital_signs import Sign, VitalSigns
@@ -31,6 +31,7 @@ def bad_signs(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
             f"{', '.join(signs.read_only)} can only be read: its file system is mounted so, or the kernel has made it so",
             "Look at what the kernel says of that disk (dmesg), repair it, and mount it for writing.",
         )
+    yield from of_groups(signs)
     yield from of_standstill(signs)
     gets_on = _gets_on(signs)
     yield from of_unaccepted(signs) if gets_on else ()

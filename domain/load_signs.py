@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from domain.vital_signs import Sign, VitalSigns
+from domain.vital_signs import MIB, Sign, VitalSigns
 
 MOST_THROTTLED = 0.3
 MOST_COLLECTING = 0.5
@@ -42,6 +42,28 @@ def of_limits(signs: VitalSigns) -> Iterator[Sign]:
         yield Sign(
             f"its control group has {signs.tasks[0]} processes and threads, of at most {signs.tasks[1]}: it can start none",
             "Raise that limit (TasksMax= of its unit, pids.max), or end what has so many (systemctl status, ps -eLf).",
+        )
+
+
+def of_groups(signs: VitalSigns) -> Iterator[Sign]:
+    """Limits of control groups at which it stands still although its machine has more."""
+    if signs.memory_held is not None:
+        group, most = signs.memory_held
+        yield Sign(
+            f"its control group {group} is at its limit of memory, {most // MIB} MiB, and nobody is killed for that "
+            "(oom_kill_disable): what asks for more there sleeps until there is some",
+            "Raise that limit (memory.limit_in_bytes, MemoryLimit= of its unit, `docker update --memory`): it goes on at once. "
+            "Take --oom-kill-disable away at its next start. A restart alone comes to the same.",
+            is_cure=True,
+        )
+    if signs.disk_limits:
+        told = [f"{most} {what} a second at {disk} ({group})" for group, disk, what, most in signs.disk_limits]
+        yield Sign(
+            f"its control group lets it do little to its disk: {', '.join(told[:4])}",
+            "Lift that limit: io.max, or blkio.throttle.* of version 1 (IOReadBandwidthMax=, IOWriteBandwidthMax=, "
+            "IOReadIOPSMax=, IOWriteIOPSMax= of its unit; --device-write-bps of its container). It goes on at once; the disk "
+            "itself may be well, and no restart helps.",
+            is_cure=True,
         )
 
 

@@ -69,15 +69,22 @@ def of_far(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         )
 
 
+SMALLER = (
+    "A part of the way takes smaller packets only, and does not say so (a black hole of path MTU discovery): compare the MTU "
+    "of both machines and of what is between (`ip link`; `tracepath`; `ping -M do -s 1472` there, and smaller, until it comes "
+    "back): jumbo frames on one side, a new tunnel or VPN, a firewall that drops ICMP `fragmentation needed`. Also what "
+    "filters packets on either machine (`tc filter show`, `nft list ruleset`). Until that is mended, `ip link set DEVICE mtu` "
+    "or net.ipv4.tcp_mtu_probing=1 on the machine that sends lets TCP send smaller ones. Nobody has to be restarted."
+)
+
+
 def of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
     if signs.unheard:
         yield from of_drops(signs)
         found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
-        yield Sign(
-            f"what it sends to {', '.join(found[:4])} is not acknowledged",
-            "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone.",
-            about=signs.unheard,
-        )
+        fix = "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
+        large, fix = (" where it is large, and small packets get through", SMALLER) if signs.only_large else ("", fix)
+        yield Sign(f"what it sends to {', '.join(found[:4])} is not acknowledged{large}", fix, about=signs.unheard)
 
 
 def of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:

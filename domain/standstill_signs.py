@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from domain.kernel_waits import standstill_in
-from domain.vital_signs import Sign, VitalSigns
-
-MIB = 1024**2
+from domain.vital_signs import MIB, Sign, VitalSigns
 
 
 def of_standstill(signs: VitalSigns) -> Iterator[Sign]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from domain.observed import ObservedPart
 from domain.waits import Wait
 
+MIB = 1024**2
+
 
 class VitalSigns(ObservedPart):
     """What was seen in a second. `None`: this machine does not tell.
@@ -21,7 +23,8 @@ class VitalSigns(ObservedPart):
     `major_faults`: pages a second that it had to wait for a disk for. `memory_available`: share of the machine's. `on_cpu`,
     `awaiting_cpu`: how many of its threads ran, and how many could have and waited for a CPU, on average; `held_to`: what
     its threads are held to by whoever schedules them, in words. `unheard`: addresses, as `host:port`, that its connections
-    lead to and from which nothing comes back; `far`: those to which the way there and back takes long, and the seconds.
+    lead to and from which nothing comes back, and whether what is small gets through (`only_large`); `far`: those to which the
+    way there and back takes long, and the seconds.
     `unsent`: those that much of what it sends waits for all the time, the bytes that did, and how many a second get through,
     where that is known. `tasks`: processes and threads of its control group,
     and the most that it may have; `tracked`: the same of connections that the machine's firewall keeps track of.
@@ -32,7 +35,9 @@ class VitalSigns(ObservedPart):
     accepted, how many, and from which host most come; `connected`: at these how many it has taken, and how many of them one
     has, and who. `elsewhere`: of a server of ZooKeeper that nobody finds at its port, its process, and the addresses at
     which it listens instead. `disks`: by directory of its data the disk that it lies on, the share of the time in which
-    that worked, and the milliseconds that a request took; `disk_pressure`, `memory_pressure`: the share of ten seconds in
+    that worked, and the milliseconds that a request took; `disk_limits`: of control groups that let it do little, the group,
+    the disk, and how much of what in a second; `memory_held`: the one at whose limit of memory it sleeps, and that limit in
+    bytes; `disk_pressure`, `memory_pressure`: the share of ten seconds in
     which all of its control group, or of its machine, waited for a disk, and for memory; `askers`: who is connected to its
     metrics endpoint, and how often. `heap_dump`: which it writes, the bytes of it so far, and those that are left there.
     `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
@@ -57,6 +62,7 @@ class VitalSigns(ObservedPart):
     awaiting_cpu: float | None
     held_to: tuple[str, ...]
     unheard: tuple[str, ...]
+    only_large: bool
     far: tuple[tuple[str, float], ...]
     unsent: tuple[tuple[str, int, float | None], ...]
     tasks: tuple[int, int] | None
@@ -70,7 +76,9 @@ class VitalSigns(ObservedPart):
     connected: tuple[tuple[int, int, int, str], ...]
     elsewhere: tuple[int, tuple[str, ...]] | None
     disks: tuple[tuple[str, str, float, float], ...]
+    disk_limits: tuple[tuple[str, str, str, int], ...]
     disk_pressure: float | None
+    memory_held: tuple[str, int] | None
     memory_pressure: float | None
     askers: tuple[tuple[str, int], ...]
     heap_dump: tuple[str, int, int] | None

@@ -50,6 +50,25 @@ def undelivered(lines: list[list[str]], inodes: set[str]) -> list[str]:
     return sorted({address(fields[2]) for fields in own if int(fields[6], 16) >= most[fields[3]]})
 
 
+LEAST_LARGE = 500
+"""Bytes. What passes everywhere: a path of 576 is the smallest that IPv4 has to carry (RFC 791)."""
+
+
+def held_up(lines: list[list[str]], inodes: set[str]) -> dict[tuple[str, str], int]:
+    """Connections that send the same again and again, by both ends, and how many bytes of them wait."""
+    own = (fields for fields in lines if fields[9] in inodes and fields[3] == ESTABLISHED and int(fields[6], 16) > 1)
+    return {(address(fields[1]), address(fields[2])): int(fields[4].partition(":")[0], 16) for fields in own}
+
+
+def is_only_large(held: dict[tuple[str, str], int], seen: list[dict[tuple[str, str], tuple[int, float]]]) -> bool:
+    """Whether only large packets are lost: what is held up is large, and connections beside it, to the same place or from the
+    same port, get on. `seen`: what peers have taken, at first and at last."""
+    first, last = seen
+    getting_on = [ends for ends in last if ends not in held and last[ends][0] > first.get(ends, (0, 0.0))[0]]
+    beside = {here for here, _ in getting_on} | {peer for _, peer in getting_on}
+    return bool(held) and min(held.values()) >= LEAST_LARGE and all(here in beside or peer in beside for here, peer in held)
+
+
 def queues(lines: list[list[str]], inodes: set[str]) -> dict[tuple[str, str], int]:
     """By both ends the bytes that wait to be taken by the peer of a connection of its."""
     own = (fields for fields in lines if fields[9] in inodes and fields[3] == ESTABLISHED)

@@ -26,6 +26,8 @@ from activities.on_node.connections import (
     debugger,
     drops,
     far,
+    held_up,
+    is_only_large,
     most_connected,
     queues,
     risen,
@@ -33,6 +35,7 @@ from activities.on_node.connections import (
     unread,
     unsent,
 )
+from activities.on_node.control_groups import disk_limits, frozen, memory_held, pressure, tasks, throttled
 from activities.on_node.jvm_counters import stopped_seconds
 from activities.on_node.kernel import (
     LISTENING,
@@ -121,6 +124,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
     waiting = [one["queues"] for one in glances]
     slow, distant = unsent(waiting, taken, seconds), far(waiting, taken)
     unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
+    held = last["held_up"] if unheard and unheard <= {peer for _, peer in last["held_up"]} else {}
     unread_by = set.intersection(*(one["unread"] for one in glances))
     unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
     own, most = open_files(process)
@@ -143,6 +147,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "major_faults": rate("faults"),
         "memory_available": memory_available(),
         "unheard": sorted(unheard),
+        "only_large": bool(held) and is_only_large(held, [taken, acknowledged()]),
         "far": distant,
         "unsent": [one for one in slow if one[0] not in unheard],
         "tasks": tasks(process),
@@ -156,7 +161,9 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "connected": most_connected(process, unaccepted),
         "elsewhere": None,
         "disks": [[path, one[0], *pace(one, since[path], seconds)] for path, one in devices.items() if path in since],
+        "disk_limits": disk_limits(process),
         "disk_pressure": io,
+        "memory_held": memory_held(process),
         "memory_pressure": memory,
         "askers": askers(process, metrics_port) if metrics_port else [],
         "heap_dump": heap_dump(process),
@@ -194,6 +201,7 @@ def glance(process: str) -> dict[str, Any]:
         "faults": int(own[9]) if own else None,
         "throttled": throttled(process),
         "unheard": undelivered(lines, inodes),
+        "held_up": held_up(lines, inodes),
         "queues": queues(lines, inodes),
         "unread": unread(lines, inodes),
         "frozen": frozen(process),
@@ -222,15 +230,6 @@ def pace(first: tuple[str, int, int, int], last: tuple[str, int, int, int], seco
     """The share of the time in which a disk worked, and milliseconds for each request: of one that has done none, all of it."""
     requests, took, worked = last[1] - first[1], last[2] - first[2], last[3] - first[3]
     return min(worked / 1e3 / seconds, 1.0), took / requests if requests else float(worked)
-
-
-def pressure(process: str, what: str) -> float | None:
-    """The share of the last ten seconds in which all waited for it that had something to do: in its control group, or where
-    that is none of version 2, on the machine (psi.rst)."""
-    group = re.search(r"^0::/(.+)$", text(f"{process}/cgroup") or "", re.MULTILINE)
-    told = text(f"/sys/fs/cgroup/{group.group(1)}/{what}.pressure") if group else None
-    found = re.search(r"^full avg10=([\d.]+)", told or text(f"/proc/pressure/{what}") or "", re.MULTILINE)
-    return float(found.group(1)) / 100 if found else None
 
 
 def is_stuck(state: str, where: str) -> bool:
@@ -322,24 +321,6 @@ def held_to(process: str) -> list[str]:
     ]
 
 
-def throttled(process: str) -> float | None:
-    """Seconds for which a quota has kept it from its CPUs: that of its own control group, or of the next above that counts."""
-    seconds = None
-    for line in (text(f"{process}/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        while True:
-            told = text(f"/sys/fs/cgroup/{controllers}{path.rstrip('/')}/cpu.stat") or ""
-            found = re.search(r"^throttled_(usec|time) (\d+)", told, re.MULTILINE)
-            if found:
-                seconds = int(found.group(2)) / (1e6 if found.group(1) == "usec" else 1e9)
-            if seconds or path.strip("/") == "":
-                break
-            path = os.path.dirname(path)  # noqa: PTH120
-    return seconds
-
-
 def on_cpu(thread: str) -> tuple[float, float] | None:
     """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
     fields = (text(f"{thread}/schedstat") or "").split()
@@ -350,39 +331,6 @@ def tracer(process: str) -> str | None:
     """The debugger, or whatever else traces it: process and command."""
     found = re.search(r"^TracerPid:\s+([1-9]\d*)$", text(f"{process}/status") or "", re.MULTILINE)
     return process_named(found.group(1)) if found else None
-
-
-def tasks(process: str) -> tuple[int, int] | None:
-    """How many processes and threads its control group has, and may have: or one above it that is nearer to its limit."""
-    found = []
-    for line in (text(f"{process}/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "pids" not in controllers.split(","):
-            continue
-        path = path.rstrip("/")
-        while path:
-            now, most = (text(f"/sys/fs/cgroup/{controllers}{path}/pids.{name}") or "" for name in ("current", "max"))
-            if now.strip().isdigit() and most.strip().isdigit():
-                found.append((int(now), int(most)))
-            path = path.rpartition("/")[0]
-    return max(found, key=lambda one: one[0] / max(one[1], 1), default=None)
-
-
-def frozen(process: str) -> str | None:
-    """The control group that keeps it, and all that is in it, from running (cgroup.freeze; freezer.state of version 1)."""
-    for line in (text(f"{process}/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "freezer" not in controllers.split(","):
-            continue
-        roots = [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-        path = path.rstrip("/")
-        while path:
-            for group in (f"{root}{path}" for root in roots):
-                told = text(f"{group}/freezer.state") or text(f"{group}/cgroup.freeze") or ""
-                if told.strip() in {"1", "FROZEN", "FREEZING"}:
-                    return group
-            path = path.rpartition("/")[0]
-    return None
 
 
 def tracked() -> tuple[int, int] | None:

@@ -5,9 +5,8 @@ budgets is used up that it needs. Pure.
 from collections.abc import Iterator
 
 from domain.machine_notes import MachineChanges
-from domain.standstill_signs import MIB
 from domain.start_place import StartPlace
-from domain.vital_signs import Sign
+from domain.vital_signs import MIB, Sign
 from domain.zk_to_kraft.checks.outliving import out_of_the_sandbox, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.machine_deaths import FILES, MACHINE_DEATHS
 
