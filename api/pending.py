@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.common.v1 import Payloads, WorkflowExecution
+from temporalio.api.deployment.v1 import WorkerDeploymentVersion
 from temporalio.api.enums.v1 import (
     EventType,
     PendingActivityState,
@@ -63,6 +64,11 @@ UNPAUSE = (
 UNLIMIT = (
     "If it was not meant, take it away: `temporal task-queue config set --task-queue {} --task-queue-type activity "
     "--queue-rps-limit default`. It goes on by itself."
+)
+
+UNPIN = (
+    "Take it back: `temporal workflow update-options --workflow-id '{}' --versioning-override-behavior unspecified`. It goes "
+    "on by itself. No worker is missing, and to start more helps nothing."
 )
 
 UNVERSION = (
@@ -199,7 +205,10 @@ async def _has_namespace(temporal: Temporal) -> bool:
 
 async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse) -> AsyncIterator[PendingTask]:
     execution = description.workflow_execution_info.execution
-    if description.workflow_extended_info.HasField("pause_info"):
+    pinned = description.workflow_execution_info.versioning_info.versioning_override.pinned.version
+    if pinned.deployment_name:
+        yield _pinned(description, pinned)
+    elif description.workflow_extended_info.HasField("pause_info"):
         pause = description.workflow_extended_info.pause_info
         yield PendingTask(
             what=WORKFLOW,
@@ -215,6 +224,21 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
         yield _workflow_task(task, failure)
     for activity in description.pending_activities:
         yield _task(activity, execution.workflow_id)
+
+
+def _pinned(description: DescribeWorkflowExecutionResponse, to: WorkerDeploymentVersion) -> PendingTask:
+    """Of a run that is given to workers of one version only, which ours are none of; since when, nothing tells."""
+    is_waiting, waiting = description.HasField("pending_workflow_task"), description.pending_workflow_task
+    since = waiting.original_scheduled_time.ToDatetime(UTC) if is_waiting else datetime.now(UTC)
+    where = f"its run is pinned to version {to.build_id} of the Worker Deployment {to.deployment_name}"
+    return PendingTask(
+        what=WORKFLOW,
+        queue=TaskQueue.MIGRATIONS,
+        begun_at=since,
+        due_at=since,
+        paused=f"by somebody: {where} (a versioning override), and our workers have no version",
+        fix=UNPIN.format(description.workflow_execution_info.execution.workflow_id),
+    )
 
 
 async def _withheld(client: Client, task: PendingTask) -> PendingTask:

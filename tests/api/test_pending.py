@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.field_mask_pb2 import FieldMask
 from temporalio import activity, workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import PendingActivityState, TaskQueueType, TimeoutType
 from temporalio.api.history.v1 import WorkflowTaskFailedEventAttributes
-from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo, VersioningOverride, WorkflowExecutionOptions
 from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     PauseActivityRequest,
@@ -22,6 +23,7 @@ from temporalio.api.workflowservice.v1 import (
     UnpauseActivityRequest,
     UnpauseWorkflowExecutionRequest,
     UpdateTaskQueueConfigRequest,
+    UpdateWorkflowExecutionOptionsRequest,
 )
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, VersioningBehavior, WorkerDeploymentVersion
@@ -331,6 +333,19 @@ async def give_to(client: Client, build_id: str) -> None:
     )
 
 
+def versioned(client: Client, version: WorkerDeploymentVersion) -> Worker:
+    """A worker of somebody else's at our queue."""
+    return Worker(
+        client,
+        task_queue=TaskQueue.MIGRATIONS,
+        workflows=[Other],
+        workflow_runner=UnsandboxedWorkflowRunner(),
+        deployment_config=WorkerDeploymentConfig(
+            version=version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE
+        ),
+    )
+
+
 @pytest.mark.parametrize("has_a_task", [True, False])
 async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
     api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch, has_a_task: bool
@@ -342,16 +357,8 @@ async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
     async with leading(temporal_client, Watching), Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
         record = await migrating(api)
         await in_work(api, record)
-        async with Worker(
-            temporal_client,
-            task_queue=TaskQueue.MIGRATIONS,
-            workflows=[Other],
-            workflow_runner=UnsandboxedWorkflowRunner(),
-            deployment_config=WorkerDeploymentConfig(
-                version=version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE
-            ),
-        ):
-            await until_known(temporal_client)
+        async with versioned(temporal_client, version):
+            await until_known(temporal_client, version)
         await give_to(temporal_client, version.build_id)
         try:
             if has_a_task:
@@ -365,14 +372,49 @@ async def test_a_queue_that_is_given_to_another_deployment_is_no_missing_worker(
         assert await told(api, record, lambda found: not found) == []
 
 
-async def until_known(client: Client) -> None:
+async def test_a_run_that_is_pinned_to_a_version_is_no_missing_worker(
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a canary of versioned workers leaves it, which was taken away again: ours poll, and get nothing of this run."""
+    monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
+    version = WorkerDeploymentVersion(deployment_name="canary", build_id="3.0.0")
+    async with leading(temporal_client, Watching), Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
+        record = await migrating(api)
+        await in_work(api, record)
+        async with versioned(temporal_client, version):
+            await until_known(temporal_client, version)
+            await pin(temporal_client, record, version)
+        (entry,) = await told(api, record, lambda found: ("paused", "the migration's workflow") in found)
+        assert "its run is pinned to version 3.0.0 of the Worker Deployment canary" in entry.observed
+        assert f"--workflow-id '{record.workflow_id}' --versioning-override-behavior unspecified" in entry.fix
+        assert (await seen(api, record)).is_led, "no worker is missing"
+        await pin(temporal_client, record, None)
+        assert await told(api, record, lambda found: not found) == []
+
+
+async def pin(client: Client, record: MigrationRecord, version: WorkerDeploymentVersion | None) -> None:
+    """As `temporal workflow update-options` does it; `None` takes it back."""
+    asked = UpdateWorkflowExecutionOptionsRequest(
+        namespace=client.namespace,
+        workflow_execution=WorkflowExecution(workflow_id=record.workflow_id),
+        workflow_execution_options=WorkflowExecutionOptions(),
+        update_mask=FieldMask(paths=["versioning_override"]),
+    )
+    if version is not None:
+        pinned = asked.workflow_execution_options.versioning_override.pinned
+        pinned.behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
+        pinned.version.deployment_name, pinned.version.build_id = version.deployment_name, version.build_id
+    await client.workflow_service.update_workflow_execution_options(asked)
+
+
+async def until_known(client: Client, version: WorkerDeploymentVersion) -> None:
     """The server learns of a version as its worker polls."""
-    asked = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name="pipeline")
+    asked = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=version.deployment_name)
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(RPCError):
                 found = (await client.workflow_service.describe_worker_deployment(asked)).worker_deployment_info
-                if found.version_summaries:
+                if any(one.deployment_version.build_id == version.build_id for one in found.version_summaries):
                     return
             await asyncio.sleep(0.2)
 
