@@ -28,7 +28,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey, VersioningBehavior, WorkerDeploymentVersion
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkerDeploymentConfig
 from temporalio.worker._workflow import _DeadlockError
 
@@ -393,7 +393,7 @@ async def test_a_run_that_is_pinned_to_a_version_is_no_missing_worker(
 
 
 async def pin(client: Client, record: MigrationRecord, version: WorkerDeploymentVersion | None) -> None:
-    """As `temporal workflow update-options` does it; `None` takes it back."""
+    """As `temporal workflow update-options` does it; `None` takes it back. The queue learns of a version later than the server."""
     asked = UpdateWorkflowExecutionOptionsRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=record.workflow_id),
@@ -404,7 +404,15 @@ async def pin(client: Client, record: MigrationRecord, version: WorkerDeployment
         pinned = asked.workflow_execution_options.versioning_override.pinned
         pinned.behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
         pinned.version.deployment_name, pinned.version.build_id = version.deployment_name, version.build_id
-    await client.workflow_service.update_workflow_execution_options(asked)
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await client.workflow_service.update_workflow_execution_options(asked)
+                return
+            except RPCError as error:
+                if error.status is not RPCStatusCode.FAILED_PRECONDITION:
+                    raise
+            await asyncio.sleep(0.2)
 
 
 async def until_known(client: Client, version: WorkerDeploymentVersion) -> None:
