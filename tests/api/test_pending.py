@@ -393,7 +393,7 @@ async def test_a_run_that_is_pinned_to_a_version_is_no_missing_worker(
 
 
 async def pin(client: Client, record: MigrationRecord, version: WorkerDeploymentVersion | None) -> None:
-    """As `temporal workflow update-options` does it; `None` takes it back. The queue learns of a version later than the server."""
+    """As `temporal workflow update-options` does it; `None` takes it back. A queue learns of a version later than the server."""
     asked = UpdateWorkflowExecutionOptionsRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=record.workflow_id),
@@ -408,11 +408,12 @@ async def pin(client: Client, record: MigrationRecord, version: WorkerDeployment
         while True:
             try:
                 await client.workflow_service.update_workflow_execution_options(asked)
-                return
             except RPCError as error:
                 if error.status is not RPCStatusCode.FAILED_PRECONDITION:
                     raise
-            await asyncio.sleep(0.2)
+                await asyncio.sleep(0.2)
+            else:
+                return
 
 
 async def until_known(client: Client, version: WorkerDeploymentVersion) -> None:
