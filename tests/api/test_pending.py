@@ -393,7 +393,7 @@ async def test_a_run_that_is_pinned_to_a_version_is_no_missing_worker(
 
 
 async def pin(client: Client, record: MigrationRecord, version: WorkerDeploymentVersion | None) -> None:
-    """As `temporal workflow update-options` does it; `None` takes it back. A queue learns of a version later than the server."""
+    """As `temporal workflow update-options`; `None` takes it back. Queues learn of a version later than the server."""
     asked = UpdateWorkflowExecutionOptionsRequest(
         namespace=client.namespace,
         workflow_execution=WorkflowExecution(workflow_id=record.workflow_id),
