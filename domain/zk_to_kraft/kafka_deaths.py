@@ -64,6 +64,16 @@ ZOOKEEPER = (
         is_root=True,
     ),
     Told(
+        "zookeeper-quota",
+        re.compile(r"QuotaExceededException: KeeperErrorCode = [\w ]{1,40}(?: for /\S{1,80})?|with return code: QUOTAEXCEEDED"),
+        "room for another znode below each hard quota of ZooKeeper's",
+        "Somebody has set a hard quota on a znode above it (setquota -N or -B; enforceQuota at the servers). See what it is by "
+        "`listquota PATH` in zkCli.sh, from the chroot of zookeeper.connect up; raise it (`setquota -N NUMBER PATH`), or take "
+        "it away (`delquota PATH`). Restart no broker in ZooKeeper mode or in migration mode before: none could register. Then "
+        "start it.",
+        is_root=True,
+    ),
+    Told(
         "zookeeper-no-auth",
         re.compile(r"NoAuthException: KeeperErrorCode = NoAuth(?: for \S{1,80})?"),
         "the node's identity may write ZooKeeper",

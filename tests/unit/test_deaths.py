@@ -27,6 +27,9 @@ DYING = {
     "Not a number of type LONG",
     "system-property-needed": "https://idp.example.org/token is not allowed. Update System property "
     "'org.apache.kafka.sasl.oauthbearer.allowed.urls' to allow https://idp.example.org/token",
+    "zookeeper-quota": "[2026-11-26 12:00:00,100] ERROR Error while creating ephemeral at /brokers/ids/2 with return code: "
+    "QUOTAEXCEEDED (kafka.zk.KafkaZkClient$CheckedEphemeral)\n"
+    "org.apache.zookeeper.KeeperException$QuotaExceededException: KeeperErrorCode = Quota has exceeded for /brokers/ids/2",
     "zookeeper-session-unknown": "ERROR Error while creating ephemeral at /brokers/ids/1 with return code: SESSIONEXPIRED (x)\n"
     "ERROR [KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)\n"
     "org.apache.zookeeper.KeeperException$SessionExpiredException: KeeperErrorCode = Session expired",
