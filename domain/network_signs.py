@@ -84,7 +84,8 @@ def of_unheard(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:
         found = [f"{names[where]} at {where}" if where in names else where for where in signs.unheard]
         fix = "Look at the way there from its machine: a firewall, a route, a link that loses packets, a machine that is gone."
         large, fix = (" where it is large, and small packets get through", SMALLER) if signs.only_large else ("", fix)
-        yield Sign(f"what it sends to {', '.join(found[:4])} is not acknowledged{large}", fix, about=signs.unheard)
+        told = f"what it sends to {', '.join(found[:4])} is not acknowledged{large}"
+        yield Sign(told, fix, is_cure=signs.only_large, about=signs.unheard)
 
 
 def of_unsent(signs: VitalSigns, names: Mapping[str, str]) -> Iterator[Sign]:

@@ -26,7 +26,7 @@ class StartPlace(ObservedPart):
     only be read in the mounts of whatever is started there, though their file systems can be written. `unopened`: of the files
     that a start appends to, those that it could not open, and why. `budgets`: by kind and
     where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
-    (seccomp(2)).
+    (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no.
     """
 
     unit: StartUnit | None
@@ -34,3 +34,4 @@ class StartPlace(ObservedPart):
     unopened: tuple[tuple[str, str], ...] = ()
     budgets: tuple[tuple[str, str, int, int], ...] = ()
     is_filtered: bool = False
+    gatekeepers: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ import subprocess
 import sys
 from typing import Any, Iterator, Tuple
 
-from activities.on_node.kernel import Pairs, mount_of, text
+from activities.on_node.kernel import Pairs, link, mount_of, names, process_named, text
 
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
@@ -45,6 +45,8 @@ UNSET = frozenset({"", "no", "~", "default", "all", "infinity", "[not set]", str
 MOST_SHOWN = 60
 KIB = 1024
 FILTERED = re.compile(r"^Seccomp:\s+2$", re.MULTILINE)
+MASK, MAY_DENY = re.compile(r"^fanotify .*\bmask:([0-9a-f]+)", re.MULTILINE), 0x70000
+"""Of proc(5), fdinfo; FAN_OPEN_PERM, FAN_ACCESS_PERM and FAN_OPEN_EXEC_PERM."""
 UNLIMITED = 2**60
 """Bytes: what version 1 of the control groups says is near 2**63."""
 
@@ -55,8 +57,20 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "read_only": [path for path in request["folders"] if is_read_only_here(path)],
         "unopened": list(unopened(request["files"])),
         "budgets": [found for found in budgets() if found[3] > 0],
+        "gatekeepers": gatekeepers()[:4],
         "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
     }
+
+
+def gatekeepers() -> list[str]:
+    """Programs that are asked before a file is opened, and may say no (fanotify(7)): lists of allowed programs, scanners."""
+    found = []
+    for pid in filter(str.isdigit, names("/proc")):
+        fds = [name for name in names(f"/proc/{pid}/fd") if "[fanotify]" in (link(f"/proc/{pid}/fd/{name}") or "")]
+        told = "".join(text(f"/proc/{pid}/fdinfo/{name}") or "" for name in fds)
+        if any(int(mask, 16) & MAY_DENY for mask in MASK.findall(told)):
+            found.append(process_named(pid))
+    return found
 
 
 def own_unit() -> tuple[str, bool] | None:

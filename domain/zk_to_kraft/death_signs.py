@@ -17,6 +17,10 @@ OF_A_KILL = frozenset({"", "killed"})
 OF_FILES = frozenset(
     {"disk-failed", "log-dirs-failed", "java-log-file", "no-permission", "missing-file", "file-unusable", "not-begun"}
 )
+OF_OPENING = frozenset(
+    {*OF_FILES, "installation-gone", "java-gone", "java-failed", "native-library", "program-gone"} - {"log-dirs-failed"}
+)
+"""What may be there, and be forbidden to it."""
 OF_MEMORY = frozenset({"killed", "host-out-of-memory", "java-cannot-start", "java-failed", "not-begun"})
 OF_CODE = frozenset({"host-out-of-memory", "java-cannot-start", "java-failed", "java-crashed"})
 OF_THREADS = frozenset({"out-of-threads", "not-begun"})
@@ -78,6 +82,14 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
     if is_ours and kind in OF_A_KILL and (limited := short_lived(place)) is not None:
         told = f"It was started by keeperless-activities: {limited.observed}"
         yield Sign(told, f"{limited.fix} Then start the node.", is_cure=True)
+    if kind in OF_OPENING and place.gatekeepers:
+        yield Sign(
+            f"There {' and '.join(place.gatekeepers)} says of each file who may open it (fanotify)",
+            "Look first whether what it names is there, and can be read by others: then that was forbidden to it. A list of "
+            "allowed programs (fapolicyd: `fapolicyd --debug-deny`, `fapolicyd-cli --update` after files came anew) or an EDR: "
+            "its log says whom it has denied what. Have it allow the node's java Kafka's files. Put no installation back "
+            "meanwhile, and restart no other node: it would not start either.",
+        )
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)
     for kinds, budgets in ((OF_THREADS, TASKS), (OF_MEMORY, MEMORY)):

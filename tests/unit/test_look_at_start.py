@@ -317,3 +317,47 @@ def test_a_filter_of_system_calls_is_seen_from_below_it(*, is_filtered: bool) ->
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     is_ours = look_at_start.FILTERED.search(Path("/proc/self/status").read_text(encoding="utf-8")) is not None
     assert json.loads(done.stdout)["is_filtered"] is (is_filtered or is_ours)
+
+
+WATCHES = """
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+notifier = libc.fanotify_init(4, os.O_RDONLY)
+mark = (ctypes.c_int, ctypes.c_uint, ctypes.c_ulonglong, ctypes.c_int, ctypes.c_char_p)
+libc.fanotify_mark.argtypes = mark
+done = libc.fanotify_mark(notifier, 1, int(sys.argv[2], 16), -100, sys.argv[1].encode())
+print("begun" if notifier >= 0 and done == 0 else "not allowed", flush=True)
+time.sleep(60)
+"""
+OPEN_PERM, OPENED = "10000", "20"
+
+
+@pytest.mark.parametrize(("mask", "is_told"), [(OPEN_PERM, True), (OPENED, False)], ids=["is asked", "only hears of it"])
+def test_a_program_that_says_who_may_open_files(
+    tmp_path: Path, mask: str, monkeypatch: pytest.MonkeyPatch, *, is_told: bool
+) -> None:
+    """Of one that may be none here, by what others' machines have told."""
+    (tmp_path / "kafka.jar").touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", WATCHES, tmp_path / "kafka.jar", mask], stdout=subprocess.PIPE, text=True
+    ) as keeper:
+        assert keeper.stdout is not None
+        if keeper.stdout.readline() != "begun\n":
+            files = {
+                f"/proc/{keeper.pid}/fdinfo/3": f"pos:\t0\nfanotify ino:1b sdev:800001 mflags:0 mask:{mask} ignored_mask:0\n"
+            }
+            monkeypatch.setattr(look_at_start, "link", lambda path: "anon_inode:[fanotify]" if path.endswith("/3") else None)
+            monkeypatch.setattr(look_at_start, "text", files.get)
+        try:
+            assert (f"{keeper.pid} (python" in "".join(look_at_start.gatekeepers())) is is_told
+        finally:
+            keeper.kill()
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [("installation-gone", True), ("out-of-memory", False)])
+def test_what_may_be_forbidden_is_told_with_who_forbids(kind: str, *, is_told: bool) -> None:
+    place = StartPlace(unit=None, gatekeepers=("711 (fapolicyd)",))
+    found = list(signs_at_death(kind, place, None, is_ours=True))
+    assert [sign.observed for sign in found] == (
+        ["There 711 (fapolicyd) says of each file who may open it (fanotify)"] if is_told else []
+    )
