@@ -665,25 +665,25 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
 
     drivers = SimpleNamespace(driver=lambda node: Here(cluster.nodes[node.id], cluster.faults))
     monkeypatch.setattr("activities.adapters.nodes.local._read", read)
-    monkeypatch.setattr("activities.blocking.PART_SECONDS", 0.2)
-    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 0.4)
+    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
+    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 2.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
     blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
     threads = ThreadPoolExecutor(len(HUNG) + 2)
     asyncio.get_running_loop().set_default_executor(threads)
     try:
-        for _ in range(20):
+        for _ in range(len(HUNG) + 3):
             asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(20):
                 seen: BlockersSeen = await ActivityEnvironment().run(blocking.find_blockers, asked)
             told = {entry.object: entry.observed for entry in seen.blockers}
             if hangs == "properties":
                 assert set(told) == {cluster.spec.node_name(node_id) for node_id in HUNG}
-                assert {words[:26] for words in told.values()} == {"files: no answer within 0."}
+                assert all(words.startswith("files: no answer within ") for words in told.values())
             else:
                 assert list(told) == ["which controllers have registered"]
-                assert told["which controllers have registered"].startswith("no answer within 0.")
+                assert told["which controllers have registered"].startswith("no answer within ")
     finally:
         released.set()
     assert calls == (len(HUNG) if hangs == "properties" else 0), "who waits for a file takes no thread"

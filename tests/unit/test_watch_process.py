@@ -580,11 +580,13 @@ def test_a_directory_over_which_something_was_mounted(started: list["subprocess.
 
 
 def test_a_process_that_others_keep_from_its_cpu(started: list["subprocess.Popen[str]"]) -> None:
+    """Where the machine has more to do besides, who of them runs when is its scheduler's, and one look may show less."""
     first, *_ = [start(started, ON_ONE_CPU) for _ in range(24)]
-    found = watch(first)
-    signs = [sign.observed for sign in bad_signs(signs_of(on_cpu=found["on_cpu"], awaiting_cpu=found["awaiting_cpu"]), {})]
-    assert len(signs) == 1
-    assert signs[0].startswith("its threads wait for a CPU 9")
+    looks = (watch(first) for _ in range(10))
+    seen = (signs_of(on_cpu=look["on_cpu"], awaiting_cpu=look["awaiting_cpu"]) for look in looks)
+    found = next(filter(None, ([sign.observed for sign in bad_signs(signs, {})] for signs in seen)))
+    assert len(found) == 1
+    assert found[0].startswith("its threads wait for a CPU 9")
 
 
 TIMES = ("on_cpu", "awaiting_cpu", "held_to")
