@@ -101,14 +101,14 @@ async def test_files_that_give_no_answer_are_one_nodes_and_the_rest_is_seen() ->
     path = cluster.spec.node(2).properties_file
     drivers = SimpleNamespace(driver=lambda node: Hanging(cluster.driver(node), path))
     ports = Ports(cast("Any", None), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
-    seen = await observe(cluster.record(), ports, part_seconds=0.05)
-    assert [(part.what, part.why) for part in seen.unanswered] == [("files of broker-2", "no answer within 0.05 s")]
+    seen = await observe(cluster.record(), ports, part_seconds=1.0)
+    assert [(part.what, part.why) for part in seen.unanswered] == [("files of broker-2", "no answer within 1 s")]
     assert seen.node(2).disk is None
     assert seen.node(1).disk is not None
 
 
 async def test_the_look_of_a_migration_too_waits_for_no_file_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.observe.NODE_SECONDS", 0.05)
+    monkeypatch.setattr("activities.observe.NODE_SECONDS", 1.0)
     cluster = FakeCluster(fake_spec())
     path = cluster.spec.node(2).properties_file
     drivers = SimpleNamespace(driver=lambda node: Hanging(cluster.driver(node), path))
@@ -116,7 +116,7 @@ async def test_the_look_of_a_migration_too_waits_for_no_file_without_an_end(monk
     async with asyncio.timeout(10):
         seen = await observe(cluster.record(), ports)
     assert [(part.what, part.why, part.is_cut_short) for part in seen.unanswered] == [
-        ("files of broker-2", "no answer within 0.05 s", False)
+        ("files of broker-2", "no answer within 1 s", False)
     ]
 
 

@@ -217,7 +217,7 @@ async def test_a_search_that_only_this_look_had_no_time_for_holds_nothing_up(
     cluster = FakeCluster()
     await provision(cluster)
     monkeypatch.setattr("activities.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
-    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 0.4)
+    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 1.5)
     waiting = Waiting(reason=reason, means="", since=NOW)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
     assert (("part-unknown", "which controllers have registered") in keys(seen)) is is_told
@@ -308,7 +308,7 @@ async def test_kafka_is_no_matter_of_time_where_a_broker_was_not_heard(monkeypat
         await (asyncio.sleep(60) if broker_id == 2 else ask(record, broker_id, address, seconds))
 
     monkeypatch.setattr(cluster, "ask_broker", late)
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.5)
+    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 1.5)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=WAITS_FOR_REPLICAS))
     assert keys(seen) == [("part-unknown", "kafka")]
     assert "of broker-2 this look has heard nothing" in seen.blockers[0].observed
@@ -572,7 +572,7 @@ async def test_of_a_node_in_hand_it_is_told_that_no_program_comes_back_on_its_ma
         return await read_there(driver, lines)
 
     monkeypatch.setattr(FakeDriver, "run", run)
-    monkeypatch.setattr(hints, "HINTS_SECONDS", 0.5)
+    monkeypatch.setattr(hints, "HINTS_SECONDS", 1.5)
     step = {"in_hand": ("broker-2",), "step_since": datetime.now(UTC) - timedelta(seconds=9)}
     assert keys(await found(cluster, **step)) == [], "its log comes: others tell what is in it"
     monkeypatch.setattr(FakeDriver, "output", read)
@@ -622,7 +622,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
         def driver(self, node: Any) -> Any:
             return Slow(cluster.driver(node))
 
-    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 0.05)
+    monkeypatch.setattr("activities.in_time.HINT_SECONDS", 1.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", Drivers()), cluster, cluster, cluster, FakeArtefacts())
     asked = BlockersRequest(migration_id="m1", cluster="orders", policy=POLICY)
