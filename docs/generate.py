@@ -262,7 +262,8 @@ last error or warning, without values in it, for it may be the reason. It is tol
 where its volume is full. Lines may be in Kafka's layout, in another that begins with a date and a level, or JSON.
 
 Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
-without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing; a quota of CPU time, a
+without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing, or nothing that is large;
+limits of control groups that let it do little to its disk, or have it sleep for memory; a quota of CPU time, a
 program that stops it and lets it go on (cpulimit), a heap that is full, or that somebody has it collect, memory that is used
 up, open files near their limit, data that can only be read, a disk that is busy all the time and slow, who else asks a metrics
 endpoint that does not answer, a clock that is wrong; connections of which it reads nothing, or that it does not take, a
