@@ -199,7 +199,7 @@ QUORUM = (
     ),
     Told(
         "records-corrupt",
-        re.compile(r"CorruptRecordException: [\w ]{1,80}"),
+        re.compile(r"CorruptRecordException: [\w ]{1,80}(?:\(\d+\) )?(?:in file \S{1,200})?"),
         "records that are as they were written",
         f"Look at the disk first (`dmesg`). A partition: {REFETCH[0].lower()}{REFETCH[1:]} The metadata log: {ITS_OWN_COPY}",
     ),

@@ -632,3 +632,14 @@ def test_of_lines_without_a_time_that_is_known_it_is_said() -> None:
     assert "cannot be told" in told(begun, failed, "java.io.IOException: No space left on device")
     assert "No space left" not in told(begun, failed, "java.io.IOException: No space left on device", *ordinary)
     assert "cannot be told" not in told("Error: Could not find or load main class kafka.Kafka")
+
+
+def test_a_damaged_file_is_named() -> None:
+    """By it one knows a partition from the metadata log, and may see that somebody has emptied it."""
+    path = "/data/3001/__cluster_metadata-0/00000000000000000000.log"
+    said = f"CorruptRecordException: Found record size 0 smaller than minimum record overhead (14) in file {path}."
+    found = death_in(
+        ("ERROR Encountered fatal fault: Unexpected error in raft IO thread", f"org.apache.kafka.common.errors.{said}")
+    )
+    assert found is not None
+    assert path in found.quote
