@@ -103,8 +103,9 @@ KNOWN = (
     Known(
         re.compile("mem_cgroup|reclaim"),
         Standstill(
-            "the memory that it asks for is over a limit of its control group, which slows it down",
-            "Raise memory.high or memory.max of its control group (MemoryHigh=, MemoryMax= of its unit), or lower -Xmx.",
+            "the memory that it asks for is over a limit of its control group, which slows it down, or lets it stand still",
+            "Raise memory.high or memory.max of its control group (memory.limit_in_bytes of version 1; MemoryHigh=, MemoryMax= "
+            "of its unit): it goes on at once. Or lower -Xmx, for its next start.",
         ),
     ),
     Known(

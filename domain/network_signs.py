@@ -33,7 +33,7 @@ def of_unaccepted(signs: VitalSigns) -> Iterator[Sign]:
         yield Sign(
             f"{count} connections wait at its port {port}, and it accepts them too slowly, or not at all{most}",
             f"Find who makes them (`ss -tnp` there, dport {port}): a port scanner, a health check, a flood of clients; keep it "
-            "away. ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each to speak.",
+            "away. A server of ZooKeeper takes those at its election port one by one, and waits up to ten seconds for each.",
         )
 
 
