@@ -19,8 +19,9 @@ class Waiting:
     stall: float
 
 
-async def until_flushed(waiting: Waiting, policy: MigrationPolicy, before: int, has_claimed: Callable[[], None]) -> None:
-    """Wait until ZooKeeper has everything, the new leader has given up, or the time is over: the logs tell afterwards.
+async def until_flushed(waiting: Waiting, policy: MigrationPolicy, before: int, has_claimed: Callable[[], None]) -> bool:
+    """Wait until ZooKeeper has everything, which is true then; or the new leader has given up, or the time is over: of offsets
+    the logs tell afterwards, and of what was refused nothing does.
 
     `before`: the epoch known before they were started: the next claim's is larger. `has_claimed` is called at each look since.
     """
@@ -31,10 +32,11 @@ async def until_flushed(waiting: Waiting, policy: MigrationPolicy, before: int, 
         if rule.is_krafts and rule.known_epoch > before:
             has_claimed()
             if await drain.comes_to_rest(waiting.settle):
-                return
+                return True
             if stall.is_seen(rule.migration.version if rule.migration is not None else None, time.monotonic()):
-                return
+                return False
         await asyncio.sleep(drain.poll)
+    return False
 
 
 @dataclass

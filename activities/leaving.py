@@ -33,6 +33,7 @@ Why one transaction: KRaft's claim sets `/controller_epoch` (KafkaZkClient.tryRe
 that slipped in makes ours fail whole; and a quorum that finds no `/migration` stays inactive for good (proven-facts, 5).
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -65,6 +66,9 @@ from domain.zk_to_kraft.log_lines import Found
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
 
 T = TypeVar("T")
+
+LAST_WORDS_SECONDS = 2.0
+"""For the logs of those that were just killed: 0.3 s were measured, of 40 MiB."""
 
 WINDOWS = 8
 """How often the window is opened in all, flushes included. Each time something unforeseen has come between."""
@@ -137,6 +141,8 @@ class Window:
         self._flushes = 0
         self._are_dead = False
         self._stopped: set[int] = set()
+        self._left_dead: set[int] = set()
+        self._unflushed: tuple[str, ...] = ()
 
     async def leave(self) -> None:
         """Lines 1 to 11. Raises `Blocked`, or `Unsafe` where trying again would only repeat the harm."""
@@ -156,7 +162,9 @@ class Window:
         A quorum that has claimed and not copied may be about to delete what its log lacks: then the scan waits, not the kill.
         """
         rule = await self._succession.look()
-        is_open = any(await each(is_fenced(member) for member in self._members))
+        fenced = await each(is_fenced(member) for member in self._members)
+        self._left_dead = {member.node.id for member, is_left in zip(self._members, fenced, strict=True) if is_left}
+        is_open = bool(self._left_dead)
         if rule.offset is not None:
             await self._logs.read_ahead(rule.offset)
         if not rule.is_krafts or self._logs.state is MigrationGauge.MIGRATION:
@@ -275,15 +283,23 @@ class Window:
         return ()
 
     async def _refused(self) -> tuple[str, ...]:
-        """What they could not write to ZooKeeper up to their end, in words: whoever leads next writes it.
-
-        One that was dead before counts as well, for an attempt before this one may have killed it: but not where it would not
-        be started for a flush, and go on saying so.
+        """What those that we have killed, in this attempt or in one that died, could not write to ZooKeeper up to their end, in
+        words: whoever leads next writes it. Of who was dead before, somebody who leads since has. A log that does not come is
+        waited for no longer: nobody leads.
         """
-        found = await each(self._refused_by(member) for member in self._members)
-        refusals = [(m, one) for m, one in zip(self._members, found, strict=True) if one is not None]
-        counting = [(m, one) for m, one in refusals if m.node.id in self._stopped or await self._may_run(m)]
-        return tuple(f"what {member.name} could not write ({in_words(one)})" for member, one in counting)
+        stopped = [member for member in self._members if member.node.id in self._stopped | self._left_dead]
+        told = await each(self._last_of(member) for member in stopped)
+        self._unflushed = tuple(dict.fromkeys([*self._unflushed, *filter(None, told)]))
+        return self._unflushed
+
+    async def _last_of(self, member: Member) -> str:
+        try:
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                found = await self._refused_by(member)
+        except (KeeperlessError, TimeoutError) as error:
+            self.story.append(f"whether ZooKeeper refused {member.name} a change in its last moment is not known: {error!r}")
+            return ""
+        return f"what {member.name} could not write ({in_words(found)})" if found is not None else ""
 
     def _ensure_consent(self) -> None:
         """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""
@@ -341,7 +357,8 @@ class Window:
         await self._complete(rule)
         await self._revive()
         waiting = Waiting(self._drain, self._pace.settle, self._pace.stall)
-        await until_flushed(waiting, self._request.policy, rule.known_epoch, self.gap.end)
+        is_written = await until_flushed(waiting, self._request.policy, rule.known_epoch, self.gap.end)
+        self._unflushed, self._left_dead = () if is_written else self._unflushed, set()
 
     async def _complete(self, rule: Rule) -> None:
         """What the kill cut in two they could not finish, and would write nothing at all."""

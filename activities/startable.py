@@ -15,7 +15,7 @@ from activities.on_node.watch_process import ends_by
 from activities.ports.nodes import NodeDriver
 from activities.sessions import session
 from activities.together import all_of
-from activities.zookeeper_view import cluster_id_in
+from activities.zookeeper_view import BROKER_IDS, cluster_id_in
 from domain.cluster import NodeSpec, Role
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
@@ -218,7 +218,13 @@ async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports)
 
 async def _why_not_of_cluster(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:
     async with session(ports.zookeepers, cluster) as tree:
-        found = await cluster_id_in(tree)
+        found, has_room = await cluster_id_in(tree), await tree.has_room(BROKER_IDS)
+    if not has_room:
+        return (
+            f"{names}: a hard quota of ZooKeeper's on a znode above {BROKER_IDS} is reached: no broker could register. {UNTIL} "
+            "`listquota PATH` in zkCli.sh, from the chroot up, says which; raise it (`setquota -N NUMBER PATH`), or take it "
+            "away (`delquota PATH`)."
+        )
     if found == cluster.spec.cluster_id:
         return None
     told = "does not exist" if found is None else f"says {found}"

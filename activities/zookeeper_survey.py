@@ -85,6 +85,9 @@ class Remembered:
     async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
         await self._tree.rehearse(changes)
 
+    async def has_room(self, path: str) -> bool:
+        return await self._tree.has_room(path)
+
     async def close(self) -> None:
         await self._tree.close()
 

@@ -109,6 +109,7 @@ clientPortAddress={LOOPBACK}
 maxClientCnxns=0
 4lw.commands.whitelist=*
 admin.enableServer=false
+enforceQuota=true
 autopurge.snapRetainCount=3
 autopurge.purgeInterval=1
 

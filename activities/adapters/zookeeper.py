@@ -20,11 +20,12 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    QuotaExceededError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
-from kazoo.security import ACL, Permissions
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Permissions
 
 from activities.ports.stores import SecretStore
 from activities.ports.zookeeper import Access, CreateZnode, DeleteZnode, SetZnode, Znode, ZnodeChange
@@ -38,6 +39,7 @@ IN_FLIGHT = 100
 """Reads sent before the first answer is awaited. A server answers a session's requests in order."""
 
 NEVER_THIS_VERSION = 10**6
+NOBODYS = "keeperless-rehearsal"
 """Beyond a znode's version it is none that it has, nor one that it will have soon."""
 
 NOT_WHITELISTED = "is not in the whitelist"
@@ -85,6 +87,11 @@ class KazooTree:
         if changes:
             await self.commit([*changes[:-1], replace(changes[-1], version=changes[-1].version + NEVER_THIS_VERSION)])
 
+    async def has_room(self, path: str) -> bool:
+        """As in `rehearse`, before the last change fails the server has looked at the first one, and at quotas first of all
+        (PrepRequestProcessor.pRequest2TxnCreate, since ZooKeeper 3.7)."""
+        return await asyncio.to_thread(self._has_room, path)
+
     async def close(self) -> None:
         await asyncio.to_thread(_close, self._client)
 
@@ -104,13 +111,23 @@ class KazooTree:
         protections = self._protections([change.like for change in changes if isinstance(change, CreateZnode)])
         if protections is None:
             return False
+        results = self._results(_sent(self._client, changes, protections), paths)
+        return _is_committed(results, f"{paths} in ZooKeeper {self._ensemble}")
+
+    def _has_room(self, path: str) -> bool:
+        transaction = self._client.transaction()
+        transaction.create(f"{path}/{NOBODYS}", acl=OPEN_ACL_UNSAFE)
+        transaction.check(path, NEVER_THIS_VERSION)
+        return not any(isinstance(result, QuotaExceededError) for result in self._results(transaction.commit_async(), path))
+
+    def _results(self, sent: IAsyncResult, paths: str) -> list[object]:
         try:
-            results = _sent(self._client, changes, protections).get(timeout=self._call_seconds)
+            results: list[object] = sent.get(timeout=self._call_seconds)
         except (KazooException, KazooTimeoutError) as error:
             _close(self._client)
             lost = f"no answer to the transaction on {paths} ({type(error).__name__}): look whether it happened"
             raise Transient(f"ZooKeeper {self._ensemble}: {lost}") from error
-        return _is_committed(results, f"{paths} in ZooKeeper {self._ensemble}")
+        return results
 
     def _protections(self, paths: Sequence[str]) -> dict[str, list[ACL]] | None:
         """The access lists of these znodes; `None` when one does not exist. A server may show them without their secrets."""

@@ -90,6 +90,9 @@ class ZooKeeperTree(Protocol):
     async def rehearse(self, changes: Sequence[SetZnode | DeleteZnode]) -> None:
         """`Permanent` where `commit` would be forbidden, change by change. Changes nothing."""
 
+    async def has_room(self, path: str) -> bool:
+        """False where one more znode below this one would be over a hard quota of the ensemble's. Changes nothing."""
+
     async def close(self) -> None: ...
 
 

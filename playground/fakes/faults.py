@@ -42,6 +42,7 @@ class Faults:
     loses_commit_answer: bool = False
     """A ZooKeeper transaction happens, and its answer is lost (`Transient`)."""
     forbidden_znodes: set[str] = field(default_factory=set)
+    is_quota_reached: bool = False
     """A transaction that changes one of them is refused: another identity protects it."""
     never_registers: set[int] = field(default_factory=set)
     """A broker that reaches RUNNING and serves, and never registers with the quorum (as with a wrong IBP); or a controller,

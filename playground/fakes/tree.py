@@ -148,6 +148,10 @@ class FakeTree:
         self._ensure_open(*(change.path for change in changes))
         self._ensure_allowed(changes)
 
+    async def has_room(self, path: str) -> bool:
+        self._ensure_open(path)
+        return not self._faults.is_quota_reached
+
     async def close(self) -> None:
         self.is_closed = True
 

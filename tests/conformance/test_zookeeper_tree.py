@@ -329,6 +329,25 @@ async def test_a_protected_znode_needs_the_digest_identity(
 
 
 @pytest.mark.cluster
+@pytest.mark.parametrize(("most", "has_room"), [(4, True), (3, False)], ids=["room for one", "none"])
+async def test_a_hard_quota_is_seen_and_nothing_is_made(
+    as_record: AsRecord, ensemble: Ensemble, chroot: str, user: KazooClient, most: int, *, has_room: bool
+) -> None:
+    """On the chroot, with the two below it, as `setquota -N` writes it."""
+    user.ensure_path(f"{chroot}/brokers/ids")
+    limits = f"count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit={most}"
+    user.create(f"/zookeeper/quota{chroot}/zookeeper_limits", limits.encode(), makepath=True)
+    user.create(f"/zookeeper/quota{chroot}/zookeeper_stats", b"count=3,bytes=0=;byteHardLimit=-1;countHardLimit=-1")
+    opened = await ensembles().connect(as_record(spec_with(ensemble.connect(chroot))))
+    try:
+        assert await opened.has_room("/brokers/ids") is has_room
+        assert await opened.children("/brokers/ids") == ()
+    finally:
+        await opened.close()
+        user.delete(f"/zookeeper/quota{chroot}", recursive=True)
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize("protected", [None, "epoch", "folder"])
 async def test_a_rehearsal_tells_of_a_permission_that_is_missing_for_any_of_the_changes(
     as_record: AsRecord, ensemble: Ensemble, chroot: str, user: KazooClient, protected: str | None

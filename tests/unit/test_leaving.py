@@ -1,7 +1,6 @@
 """The revert window on a simulated cluster: what it does, what it refuses, and what may come between."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +18,7 @@ from domain.zk_to_kraft.node_config import node_file
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file
 from playground.fakes.metadata_log import FakeLog
+from playground.fakes.node import FakeDriver
 from playground.fakes.topics import spread
 from playground.fakes.znodes import claim_record, migration_record, state_path, state_record, topic_record
 from tests.unit.fake_walk import KillAfter, Killed, LedgerInMemory, Walk
@@ -271,28 +271,53 @@ async def test_what_is_refused_is_written_also_where_the_attempt_that_has_killed
     assert any(change.startswith(f"flushed: what controller-{leader} could not write") for change in outcome.changes)
 
 
-async def test_what_one_said_that_had_died_before_and_is_not_started_again_is_over(walk: Walk) -> None:
+async def test_what_one_said_that_had_died_before_is_over(walk: Walk) -> None:
     """Who led since has written it, and its output goes on saying so."""
     leader = walk.cluster.quorum.leader
     assert leader is not None
     walk.cluster.nodes[leader].output.append(REFUSED)
     walk.cluster.kill(leader)
     walk.cluster.advance(5)
-    path = walk.cluster.spec.node(leader).properties_file
-    machine = walk.cluster.nodes[leader].machine
-    file = machine.read(path)
-    assert file is not None
-    request = await window(walk)
-    flagless = file.content.replace(b"zookeeper.metadata.migration.enable=true", b"zookeeper.metadata.migration.enable=false")
-    assert flagless != file.content
-
-    async def edit(call: str) -> None:
-        if call.endswith("kill"):
-            machine.write(path, replace(file, content=flagless))
-
-    outcome = await attempt(walk, request, edit)
+    outcome = await attempt(walk, await window(walk))
     assert outcome.is_done, outcome.blocked
     assert not any("could not write" in change for change in outcome.changes)
+
+
+async def test_what_nobody_wrote_after_all_is_still_missing(walk: Walk) -> None:
+    """The controllers that were started for it came to no rest: their logs are new, and say nothing of it."""
+    request = await window(walk, drain_deadline=SHORT, restart_deadline=SHORT)
+    leader = walk.cluster.quorum.leader
+    assert leader is not None
+    node, starts = walk.cluster.nodes[leader], walk.cluster.nodes[leader].starts
+
+    async def refuse(call: str) -> None:
+        if call.endswith("rename") and node.starts == starts and REFUSED not in node.output:
+            node.output.append(REFUSED)
+            walk.cluster.faults.is_dual_write_stuck = walk.cluster.faults.failover_does_not_cure = True
+
+    with pytest.raises(Unsafe, match=rf"what controller-{leader} could not write .* accept the loss metadata-changes"):
+        await attempt(walk, request, refuse)
+    walk.cluster.advance(3)
+    assert walk.cluster.quorum.leader is not None
+
+
+async def test_a_log_that_does_not_come_holds_no_cluster_up_that_nobody_leads(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await window(walk)
+    leader = walk.cluster.quorum.leader
+    assert leader is not None
+    output = FakeDriver.output
+
+    async def read(driver: FakeDriver, lines: int) -> Any:
+        if walk.cluster.nodes[leader].process is None:
+            raise Transient("the volume of its output has gone")
+        return await output(driver, lines)
+
+    monkeypatch.setattr(FakeDriver, "output", read)
+    outcome = await attempt(walk, request)
+    assert outcome.is_done, outcome.blocked
+    assert any("in its last moment is not known" in change for change in outcome.changes)
 
 
 async def test_what_zookeeper_refuses_again_and_again_gives_the_cluster_back_to_its_controllers(walk: Walk) -> None:

@@ -198,6 +198,16 @@ async def test_a_node_that_has_another_ones_file_runs_on(replaced: str, told: st
     assert (await driver.process()).is_running
 
 
+async def test_a_broker_that_a_quota_would_keep_from_its_registration_runs_on() -> None:
+    """ZooKeeper takes what is there already, and refuses the next znode: of a broker as it registers."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    cluster.faults.is_quota_reached = True
+    outcome = await rolled(cluster, scene)
+    assert "a hard quota of ZooKeeper's on a znode above /brokers/ids is reached" in (outcome.blocked or "")
+    assert (await cluster.driver(cluster.spec.node(scene.request.step.node)).process()).is_running
+
+
 @pytest.mark.parametrize("left", [None, "AAAAAAAAAAAAAAAAAAAAAA"])
 async def test_a_broker_that_would_find_another_cluster_in_zookeeper_runs_on(left: str | None) -> None:
     scene = await scene_of_a_roll()
