@@ -208,7 +208,7 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
     pinned = description.workflow_execution_info.versioning_info.versioning_override.pinned.version
     if pinned.deployment_name:
         yield _pinned(description, pinned)
-    elif description.workflow_extended_info.HasField("pause_info"):
+    if description.workflow_extended_info.HasField("pause_info"):
         pause = description.workflow_extended_info.pause_info
         yield PendingTask(
             what=WORKFLOW,
@@ -218,7 +218,7 @@ async def _tasks(client: Client, description: DescribeWorkflowExecutionResponse)
             paused=_by(pause.identity, pause.reason),
             fix=UNPAUSE.format(f"workflow unpause --workflow-id '{execution.workflow_id}'"),
         )
-    elif description.HasField("pending_workflow_task"):
+    elif not pinned.deployment_name and description.HasField("pending_workflow_task"):
         task = description.pending_workflow_task
         failure = await why_failed(client, execution) if task.attempt > 1 else None
         yield _workflow_task(task, failure)

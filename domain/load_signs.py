@@ -56,14 +56,16 @@ def of_groups(signs: VitalSigns) -> Iterator[Sign]:
             "Take --oom-kill-disable away at its next start. A restart alone comes to the same.",
             is_cure=True,
         )
-    if signs.disk_limits:
-        told = [f"{most} {what} a second at {disk} ({group})" for group, disk, what, most in signs.disk_limits]
+    disks = [disk for _, disk, _, _ in signs.disks]
+    limits = [limit for limit in signs.disk_limits if not disks or any(disk.startswith(limit[1]) for disk in disks)]
+    if limits:
+        told = [f"{most} {what} a second at {disk} ({group})" for group, disk, what, most in limits]
         yield Sign(
             f"its control group lets it do little to its disk: {', '.join(told[:4])}",
             "Lift that limit: io.max, or blkio.throttle.* of version 1 (IOReadBandwidthMax=, IOWriteBandwidthMax=, "
             "IOReadIOPSMax=, IOWriteIOPSMax= of its unit; --device-write-bps of its container). It goes on at once; the disk "
             "itself may be well, and no restart helps.",
-            is_cure=True,
+            is_cure=bool(disks),
         )
 
 

@@ -61,12 +61,18 @@ def held_up(lines: list[list[str]], inodes: set[str]) -> dict[tuple[str, str], i
 
 
 def is_only_large(held: dict[tuple[str, str], int], seen: list[dict[tuple[str, str], tuple[int, float]]]) -> bool:
-    """Whether only large packets are lost: what is held up is large, and connections beside it, to the same place or from the
-    same port, get on. `seen`: what peers have taken, at first and at last."""
+    """Whether only large packets are lost: what is held up is large, and beside each such connection another one with the same
+    host gets on, to the same port there or from the same port here. `seen`: what peers have taken, at first and at last."""
     first, last = seen
-    getting_on = [ends for ends in last if ends not in held and last[ends][0] > first.get(ends, (0, 0.0))[0]]
-    beside = {here for here, _ in getting_on} | {peer for _, peer in getting_on}
-    return bool(held) and min(held.values()) >= LEAST_LARGE and all(here in beside or peer in beside for here, peer in held)
+    getting_on = [ends for ends in last if ends not in held and ends in first and last[ends][0] > first[ends][0]]
+    beside = {(here, _host(peer)) for here, peer in getting_on}
+    to = {peer for _, peer in getting_on}
+    is_beside = all((here, _host(peer)) in beside or peer in to for here, peer in held)
+    return bool(held) and min(held.values()) >= LEAST_LARGE and is_beside
+
+
+def _host(where: str) -> str:
+    return where.rpartition(":")[0]
 
 
 def queues(lines: list[list[str]], inodes: set[str]) -> dict[tuple[str, str], int]:

@@ -10,7 +10,7 @@ from typing import Iterator
 
 from activities.on_node.kernel import text
 
-RATES = {"rbps": "read", "wbps": "written", "riops": "reads", "wiops": "writes"}
+RATES = {"rbps": "bytes read", "wbps": "bytes written", "riops": "reads", "wiops": "writes"}
 """As io.max calls them, in words."""
 OF_VERSION_1 = {"read_bps": "rbps", "write_bps": "wbps", "read_iops": "riops", "write_iops": "wiops"}
 LITTLE = {"rbps": 1 << 20, "wbps": 1 << 20, "riops": 100, "wiops": 100}

@@ -84,11 +84,11 @@ def signs_at_death(kind: str, place: StartPlace | None, changes: MachineChanges 
         yield Sign(told, f"{limited.fix} Then start the node.", is_cure=True)
     if kind in OF_OPENING and place.gatekeepers:
         yield Sign(
-            f"There {' and '.join(place.gatekeepers)} says of each file who may open it (fanotify)",
+            f"There {' and '.join(place.gatekeepers)} is asked before files are opened, and may say no (fanotify)",
             "Look first whether what it names is there, and can be read by others: then that was forbidden to it. A list of "
             "allowed programs (fapolicyd: `fapolicyd --debug-deny`, `fapolicyd-cli --update` after files came anew) or an EDR: "
-            "its log says whom it has denied what. Have it allow the node's java Kafka's files. Put no installation back "
-            "meanwhile, and restart no other node: it would not start either.",
+            "its log says whom it has denied what. Have it allow the node's java Kafka's files; in that case put no "
+            "installation back, and restart no other node before.",
         )
     if is_ours and kind in OF_A_SANDBOX:
         yield from _of_sandbox(kind, place)

@@ -18,6 +18,7 @@ from domain.zk_to_kraft.registration_lines import (
     ANSWER_TOO_LARGE,
     PEER_CUT,
     PEER_UNREACHABLE,
+    REGISTRATION_OVER_QUOTA,
     SESSION_LOST,
     SESSION_TOO_SHORT,
     since_registered,
@@ -88,12 +89,15 @@ LEAVE_IT = (
 
 
 def not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
-    """It serves with its session alive, and somebody has deleted its registration: no controller counts on it any more, and it
-    does not register again by itself. Where it is the controller itself, its metadata goes on naming it."""
+    """It serves, and is not registered: its session has just ended; or somebody has deleted its registration with its session
+    alive, and then no controller counts on it any more, and it does not register again by itself. Where it is the controller
+    itself, its metadata goes on naming it."""
     if node.id not in missing_in_zookeeper(looked.observation.zookeeper, looked.situation.brokers):
         return
     name = looked.name(node.id)
-    said = found_in(lately(looked.hints.logs.get(node.id, ())), (SESSION_TOO_SHORT, SESSION_LOST))
+    lines = looked.hints.logs.get(node.id, ())
+    over_quota = found_in(lines, (REGISTRATION_OVER_QUOTA,))
+    said = over_quota or found_in(lately(lines), (SESSION_TOO_SHORT, SESSION_LOST))
     words = f". Its log says: {said[0].quote}" if said else ""
     restart = f"Restart {name}: it registers when it starts. Before that make sure that all partitions can spare it."
     yield cause(
@@ -104,7 +108,7 @@ def not_in_zookeeper(looked: Looked, node: BrokerSituation) -> Iterator[Cause]:
         WaitReason.PART_UNKNOWN,
         observed=f"it runs, and /brokers/ids/{node.id} does not exist in ZooKeeper{words}",
         expected=said[0].told.expected if said else "every broker in ZooKeeper or hybrid mode is registered there",
-        fix=said[0].told.fix + LEAVE_IT.format(name=name) if said else restart,
+        fix=restart if not said else said[0].told.fix + ("" if over_quota else LEAVE_IT.format(name=name)),
     )
 
 

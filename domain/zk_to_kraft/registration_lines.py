@@ -132,9 +132,17 @@ SESSION_TOO_SHORT = Told(
     "zookeeper-session-too-short",
     re.compile(r"negotiated timeout = \d{1,3}(?!\d)"),
     "sessions of ZooKeeper as long as zookeeper.session.timeout.ms asks for, 18 s by default",
-    "The ensemble gives shorter ones: 20 times tickTime at most, or maxSessionTimeout, in the zoo.cfg of its members. Put "
-    "these back (tickTime=2000), and restart the members one by one. Any pause of a JVM ends such a session, and with it the "
-    "registration. ",
+    "Either its file asks for less (zookeeper.session.timeout.ms): correct that. Or the ensemble gives shorter ones, 20 times "
+    "tickTime at most, or maxSessionTimeout, in the zoo.cfg of its members: put these back (tickTime=2000), and restart the "
+    "members one by one. Any pause of a JVM ends such a session, and with it the registration. ",
+)
+REGISTRATION_OVER_QUOTA = Told(
+    "zookeeper-quota-reached",
+    re.compile(r"Error while creating ephemeral at \S{1,80} with return code: QUOTAEXCEEDED"),
+    "room for another znode below each hard quota of ZooKeeper's",
+    "Raise that quota (`listquota PATH` in zkCli.sh, from the chroot up; `setquota -N NUMBER PATH`), or take it away "
+    "(`delquota PATH`). Only then restart it: it registers as it starts, or with its next session. Restart no other broker before.",
+    is_lasting=True,
 )
 SESSION_LOST = Told(
     "zookeeper-session-lost",

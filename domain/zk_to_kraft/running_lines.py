@@ -118,6 +118,7 @@ LASTING_WORDS = (
     "does not match the topic ID",
     "bad ZK version",
     "Error due to",
+    "QUOTAEXCEEDED",
     "marked as failed",
     "OutOfMemoryError",
 )

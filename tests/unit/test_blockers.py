@@ -436,13 +436,18 @@ def test_a_broker_that_loses_its_session_again_and_again_registers_without_a_res
     lost = f"{SAID} WARN Unable to reconnect to ZooKeeper service, session 0x100000d23 has expired (org.apache.z.ClientCnxn)"
     made = f"{SAID} INFO Session establishment complete on server zk1/10.0.0.1:2181, id = 0x1, negotiated timeout = {{}} (X)"
     told = {}
-    for name, lines in {"lost": (lost,), "short": (made.format(40), lost), "usual": (made.format(18000),)}.items():
+    full = f"{SAID} ERROR Error while creating ephemeral at /brokers/ids/2 with return code: QUOTAEXCEEDED (kafka.zk.X)"
+    later = "[2026-11-20 03:10:00,000] INFO what it has said since (x)"
+    said = {"lost": (lost,), "short": (made.format(40), lost), "usual": (made.format(18000),), "full": (lost, full, later)}
+    for name, lines in said.items():
         entries, _ = blockers_of(looked_at(gone, hints=Hints(logs={2: lines})))
         (told[name],) = (entry for entry in entries if (entry.code, entry.object) == ("brokers-not-registered", "broker-2"))
     assert told["lost"].fix.startswith("Do not restart broker-2")
     assert "negotiated timeout = 40" in told["short"].observed
     assert "maxSessionTimeout" in told["short"].fix
     assert told["usual"].fix.startswith("Restart broker-2")
+    assert told["full"].fix.startswith("Raise that quota")
+    assert "Do not restart broker-2" not in told["full"].fix
 
 
 def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_restarts() -> None:

@@ -359,5 +359,5 @@ def test_what_may_be_forbidden_is_told_with_who_forbids(kind: str, *, is_told: b
     place = StartPlace(unit=None, gatekeepers=("711 (fapolicyd)",))
     found = list(signs_at_death(kind, place, None, is_ours=True))
     assert [sign.observed for sign in found] == (
-        ["There 711 (fapolicyd) says of each file who may open it (fanotify)"] if is_told else []
+        ["There 711 (fapolicyd) is asked before files are opened, and may say no (fanotify)"] if is_told else []
     )

@@ -318,26 +318,36 @@ def test_nobody_at_the_other_end(started: list["subprocess.Popen[str]"]) -> None
     ]
 
 
-HERE, PEER, OTHER = "10.0.0.1:9092", "10.0.0.2:40000", "10.0.0.3:40001"
+HERE, PEER, BESIDE, OTHER = "10.0.0.1:9092", "10.0.0.2:40000", "10.0.0.2:40009", "10.0.0.3:40001"
 
 
 @pytest.mark.parametrize(
     ("held", "beside", "is_told"),
     [
-        ({(HERE, PEER): 1448}, {(HERE, OTHER): (900, 0.1)}, True),
-        ({(HERE, PEER): 1448, (HERE, "10.0.0.2:40002"): 60}, {(HERE, OTHER): (900, 0.1)}, False),
-        ({(HERE, PEER): 1448}, {(HERE, OTHER): (100, 0.1)}, False),
+        ({(HERE, PEER): 1448}, {(HERE, BESIDE): (900, 0.1)}, True),
+        ({(HERE, PEER): 1448, (HERE, "10.0.0.2:40002"): 60}, {(HERE, BESIDE): (900, 0.1)}, False),
+        ({(HERE, PEER): 1448}, {(HERE, BESIDE): (100, 0.1)}, False),
+        ({(HERE, PEER): 1448}, {(HERE, OTHER): (900, 0.1)}, False),
         ({("10.0.0.1:50000", PEER): 1448}, {("10.0.0.1:50001", PEER): (900, 0.1)}, True),
         ({("10.0.0.1:50000", PEER): 1448}, {("10.0.0.1:50001", OTHER): (900, 0.1)}, False),
         ({}, {(HERE, OTHER): (900, 0.1)}, False),
     ],
-    ids=["as an MTU", "what is small too", "nothing gets through", "of who asks", "another place", "all well"],
+    ids=[
+        "as an MTU",
+        "what is small too",
+        "nothing gets through",
+        "a machine that is gone",
+        "of who asks",
+        "another place",
+        "all well",
+    ],
 )
 def test_that_only_large_packets_are_lost_is_seen_by_what_gets_through_beside(
     held: dict[tuple[str, str], int], beside: dict[tuple[str, str], tuple[int, float]], *, is_told: bool
 ) -> None:
     before = dict.fromkeys(beside, (100, 0.1))
     assert connections.is_only_large(held, [before, beside]) is is_told
+    assert not connections.is_only_large(held, [{}, beside]), "what was not asked before tells nothing"
 
 
 def test_a_way_that_takes_small_packets_only_is_told_as_that() -> None:
@@ -676,11 +686,11 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
     [
         (
             {"proc": "7:blkio:/kafka/one", "blkio/kafka/one/blkio.throttle.write_bps_device": "7:0 1024\n8:0 209715200\n"},
-            [("/sys/fs/cgroup/blkio/kafka/one", "7:0", "written", 1024)],
+            [("/sys/fs/cgroup/blkio/kafka/one", "7:0", "bytes written", 1024)],
         ),
         (
             {"proc": "0::/a.slice/b.service", "a.slice/io.max": "8:16 rbps=max wbps=2048 riops=max wiops=20\n"},
-            [("/sys/fs/cgroup/a.slice", "8:16", "written", 2048), ("/sys/fs/cgroup/a.slice", "8:16", "writes", 20)],
+            [("/sys/fs/cgroup/a.slice", "8:16", "bytes written", 2048), ("/sys/fs/cgroup/a.slice", "8:16", "writes", 20)],
         ),
         ({"proc": "0::/a.slice/b.service", "a.slice/io.max": "8:16 rbps=max wbps=104857600 riops=max wiops=max\n"}, []),
     ],
@@ -723,9 +733,14 @@ def groups_told(files: dict[str, str], path: str) -> str | None:
     [
         ({}, ""),
         (
-            {"disk_limits": (("/sys/fs/cgroup/blkio/one", "sdb", "written", 1024),), "on_cpu": 0.1},
-            "its control group lets it do little to its disk: 1024 written a second at sdb (/sys/fs/cgroup/blkio/one)",
+            {"disk_limits": (("/sys/fs/cgroup/blkio/one", "sdb", "bytes written", 1024),), "on_cpu": 0.1},
+            "its control group lets it do little to its disk: 1024 bytes written a second at sdb (/sys/fs/cgroup/blkio/one)",
         ),
+        (
+            {"disk_limits": (("/one", "sdb", "writes", 9),), "disks": (("/data", "sdb1", 0.1, 1.0),)},
+            "its control group lets it do little to its disk: 9 writes a second at sdb (/one)",
+        ),
+        ({"disk_limits": (("/one", "sdb", "writes", 9),), "disks": (("/data", "nvme0n1", 0.1, 1.0),)}, ""),
         ({"skew": -61.0}, "its clock is 61 s behind that of keeperless-activities"),
         ({"skew": 9.0}, "its clock is 9 s ahead of that of keeperless-activities"),
         ({"read_only": ("/data",)}, "/data can only be read"),
