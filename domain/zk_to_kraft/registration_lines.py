@@ -141,7 +141,7 @@ REGISTRATION_OVER_QUOTA = Told(
     re.compile(r"Error while creating ephemeral at \S{1,80} with return code: QUOTAEXCEEDED"),
     "room for another znode below each hard quota of ZooKeeper's",
     "Raise that quota (`listquota PATH` in zkCli.sh, from the chroot up; `setquota -N NUMBER PATH`), or take it away "
-    "(`delquota PATH`). Only then restart it: it registers as it starts, or with its next session. Restart no other broker before.",
+    "(`delquota PATH`). Only then restart it: it registers as it starts, or with its next session. Restart no other before.",
     is_lasting=True,
 )
 SESSION_LOST = Told(
