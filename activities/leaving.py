@@ -9,6 +9,7 @@
      4. drain: the offset in /migration is the log's end, seen at rest twice                   (else: 8 mends it)
         and no controller has said that ZooKeeper refused it a change, which goes by no offset (else: blocked, or accepted)
      5. fence every controller                            (nobody can start one any more, whoever tries)
+        and read once more what they have said of refused changes
      6. SIGKILL: first those without the flag, then all   (from here on the cluster has no controller: 0.15 s in all)
      7. dead: no process, no stranger at their ports
      8. read the dead logs beyond the offset, and what the dead have said of refused changes: what was acknowledged and is not
@@ -35,7 +36,7 @@ that slipped in makes ours fail whole; and a quorum that finds no `/migration` s
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from temporalio import activity
@@ -52,7 +53,7 @@ from activities.observe import Ports
 from activities.pace import USUAL, Gap, Pace
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.refused_writes import told, writing_of
+from activities.refused_writes import refused_last, told, writing_of
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.strangers import answering, complaint, still_answering
 from activities.succession import Blocked, Succession
@@ -68,7 +69,7 @@ from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
 T = TypeVar("T")
 
 LAST_WORDS_SECONDS = 2.0
-"""For the logs of those that were just killed: 0.3 s were measured, of 40 MiB."""
+"""For the logs of those that are killed. 0.3 s were measured, of 40 MiB."""
 
 WINDOWS = 8
 """How often the window is opened in all, flushes included. Each time something unforeseen has come between."""
@@ -256,8 +257,10 @@ class Window:
         self._are_dead = False
         await ensure_not_superseded(self._request, self._ports)
         dead = await each(is_dead(member) for member in self._members)
-        self._stopped = {member.node.id for member, was_dead in zip(self._members, dead, strict=True) if not was_dead}
+        alive = [member for member, is_over in zip(self._members, dead, strict=True) if not is_over]
+        self._stopped = {member.node.id for member in alive}
         await each(fence(member) for member in self._members)
+        self._note_refused(alive, await each(self._told_by(member, self._refused_by) for member in alive))
         self.gap.begin()
         await each(kill(member) for member in self._members if member.node.id in self._flagless)
         await each(kill(member) for member in self._members)
@@ -284,22 +287,31 @@ class Window:
 
     async def _refused(self) -> tuple[str, ...]:
         """What those that we have killed, in this attempt or in one that died, could not write to ZooKeeper up to their end, in
-        words: whoever leads next writes it. Of who was dead before, somebody who leads since has. A log that does not come is
-        waited for no longer: nobody leads.
+        words: whoever leads next writes it. Of who was dead before, somebody who leads since has. Right before the kill all of
+        their logs was read; now that nobody leads only the last of it is, but of whom an attempt that died has killed.
         """
         stopped = [member for member in self._members if member.node.id in self._stopped | self._left_dead]
-        told = await each(self._last_of(member) for member in stopped)
-        self._unflushed = tuple(dict.fromkeys([*self._unflushed, *filter(None, told)]))
+        ask = {
+            member.node.id: self._refused_by if member.node.id in self._left_dead else self._refused_last for member in stopped
+        }
+        self._note_refused(stopped, await each(self._told_by(member, ask[member.node.id]) for member in stopped))
         return self._unflushed
 
-    async def _last_of(self, member: Member) -> str:
+    def _note_refused(self, members: list[Member], found: Sequence[Found | None]) -> None:
+        told = [f"what {m.name} could not write ({in_words(one)})" for m, one in zip(members, found, strict=True) if one]
+        self._unflushed = tuple(dict.fromkeys([*self._unflushed, *told]))
+
+    async def _refused_last(self, member: Member) -> Found | None:
+        return await refused_last(member.driver, self._logs.never_written_at)
+
+    async def _told_by(self, member: Member, ask: Callable[[Member], Awaitable[Found | None]]) -> Found | None:
+        """Nothing where its log does not come: what is fenced, or dead, does not wait for it."""
         try:
             async with asyncio.timeout(LAST_WORDS_SECONDS):
-                found = await self._refused_by(member)
+                return await ask(member)
         except (KeeperlessError, TimeoutError) as error:
             self.story.append(f"whether ZooKeeper refused {member.name} a change in its last moment is not known: {error!r}")
-            return ""
-        return f"what {member.name} could not write ({in_words(found)})" if found is not None else ""
+            return None
 
     def _ensure_consent(self) -> None:
         """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""
