@@ -12,10 +12,9 @@
         and read once more what they have said of refused changes
      6. SIGKILL: first those without the flag, then all   (from here on the cluster has no controller: 0.15 s in all)
      7. dead: no process, no stranger at their ports
-     8. read the dead logs beyond the offset, and what the dead have said of refused changes: what was acknowledged and is not
-        in ZooKeeper? Complete the topics that the kill
-        has left half written there, start the controllers again, let them flush, and once more from 5.
-        Where the logs say POST_MIGRATION there is no way back: all are started again
+     8. read the dead logs beyond the offset, and the last words of the dead: what was acknowledged and is not in ZooKeeper?
+        Complete the topics that the kill has left half written there, start the controllers again, let them flush, and once
+        more from 5. Where the logs say POST_MIGRATION there is no way back: all are started again
      9. raise what lags since; then one transaction: /controller_epoch raised to the largest known, /migration deleted,
         /controller deleted; and read back
     10. a broker is controller                            (within its deadline)
