@@ -416,6 +416,9 @@ def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
     return None, ""
 
 
+USED_UP = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
+
+
 @contextmanager
 def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
     where = f"Kafka at {','.join(spec.bootstrap_servers)}"
@@ -429,8 +432,9 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         about = f" ({error.args[0]})" if error.args else ""
         raise Absent(f"{where}: knows no such topic or partition{about}") from error
     except ThrottlingQuotaExceededError as error:
-        told = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
-        raise Transient(f"{where}: {told}", obstacle=Obstacle.QUOTA) from error
+        raise Transient(f"{where}: {USED_UP}", obstacle=Obstacle.QUOTA) from error
     except KafkaError as error:
+        if isinstance(error, NodeNotReadyError) and "throttle" in str(error):  # as long as the answer before has said
+            raise Transient(f"{where}: has us wait, for {USED_UP}", obstacle=Obstacle.QUOTA) from error
         told = WORDS.get(type(error), "does not answer as expected")
         raise Transient(f"{where}: {told} ({type(error).__name__})") from error
