@@ -27,6 +27,7 @@ from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
+from domain.zk_to_kraft.registration_lines import LIFT_QUOTA
 
 SCRIPT, FIRST_LINE = b"#!", 256
 CODEC = re.compile(rb"(/\S*)/(?:snappy-[\d.]+-\S+-libsnappyjava|libzstd-jni-\S+|liblz4-java-\S+)\.so")
@@ -222,8 +223,7 @@ async def _why_not_of_cluster(cluster: ClusterRecord, names: str, ports: Ports) 
     if not has_room:
         return (
             f"{names}: a hard quota of ZooKeeper's on a znode above {BROKER_IDS} is reached: no broker could register. {UNTIL} "
-            "`listquota PATH` in zkCli.sh, from the chroot up, says which; raise it (`setquota -N NUMBER PATH`), or take it "
-            "away (`delquota PATH`)."
+            f"{LIFT_QUOTA}"
         )
     if found == cluster.spec.cluster_id:
         return None

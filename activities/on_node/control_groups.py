@@ -8,7 +8,7 @@ import os
 import re
 from typing import Iterator
 
-from activities.on_node.kernel import text
+from activities.on_node.kernel import group_paths, text
 
 RATES = {"rbps": "bytes read", "wbps": "bytes written", "riops": "reads", "wiops": "writes"}
 """As io.max calls them, in words."""
@@ -19,17 +19,10 @@ LITTLE = {"rbps": 1 << 20, "wbps": 1 << 20, "riops": 100, "wiops": 100}
 
 def groups(process: str, controller: str) -> Iterator[str]:
     """Where its control group of a controller lies, then those above it."""
-    for line in (text(f"{process}/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        roots = [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-        path = path.rstrip("/")
-        while True:
+    for controllers, path in group_paths(process):
+        if not controllers or controller in controllers.split(","):
+            roots = [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
             yield from (f"{root}{path}" for root in roots)
-            if not path:
-                break
-            path = path.rpartition("/")[0]
 
 
 def throttled(process: str) -> float | None:

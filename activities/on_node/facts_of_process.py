@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from activities.on_node.kernel import Found, Pairs, names, opened_by, text
+from activities.on_node.kernel import Found, Pairs, group_paths, names, opened_by, text
 
 PLAIN = re.compile(r"(PATH|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
@@ -114,15 +114,9 @@ def code(process: str) -> Found:
 
 def groups_of(process: str) -> Pairs:
     """Its control groups and those above them, of both versions: where each lies, and its name."""
-    for line in (text(f"{process}/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
+    for controllers, path in group_paths(process):
         root = f"/sys/fs/cgroup/{controllers.replace('name=', '')}".rstrip("/")
-        path = path.rstrip("/")
-        while True:
-            yield f"{root}{path}", SESSION.sub("session.scope", path)
-            if not path:
-                break
-            path = path.rpartition("/")[0]
+        yield f"{root}{path}", SESSION.sub("session.scope", path)
 
 
 def group_limits(process: str) -> Found:

@@ -119,6 +119,17 @@ def owner(inodes: set[str]) -> int | None:
     return None
 
 
+def group_paths(process: str) -> Pairs:
+    """Its control groups and those above them, of both versions: the controllers of each, and its path, empty at the root."""
+    for line in (text(f"{process}/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        path = path.rstrip("/")
+        while path:
+            yield controllers, path
+            path = path.rpartition("/")[0]
+        yield controllers, path
+
+
 def tcp_lines(process: str) -> list[list[str]]:
     """Of both versions, split; of our own network where it is only `/proc`."""
     return socket_lines(process, "tcp")

@@ -7,6 +7,7 @@ one line the first kind counts.
 import re
 
 from domain.zk_to_kraft.log_lines import Told
+from domain.zk_to_kraft.registration_lines import LIFT_QUOTA
 
 CORRECT = (
     "Correct the named property where it is set: mostly in the node's file. Where that is right, it comes from its start "
@@ -67,10 +68,8 @@ ZOOKEEPER = (
         "zookeeper-quota",
         re.compile(r"QuotaExceededException: KeeperErrorCode = [\w ]{1,40}(?: for /\S{1,80})?|with return code: QUOTAEXCEEDED"),
         "room for another znode below each hard quota of ZooKeeper's",
-        "Somebody has set a hard quota on a znode above it (setquota -N or -B; enforceQuota at the servers). See what it is by "
-        "`listquota PATH` in zkCli.sh, from the chroot of zookeeper.connect up; raise it (`setquota -N NUMBER PATH`), or take "
-        "it away (`delquota PATH`). Restart no broker in ZooKeeper mode or in migration mode before: none could register. Then "
-        "start it.",
+        f"Somebody has set a hard quota on a znode above it (enforceQuota at the servers). {LIFT_QUOTA} Restart no broker in "
+        "ZooKeeper mode or in migration mode before: none could register. Then start it.",
         is_root=True,
     ),
     Told(

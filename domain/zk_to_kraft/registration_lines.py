@@ -128,6 +128,10 @@ PEER_SILENT = Told(
     "the hypervisor, burst credits that are used up, a duplex that differs); and whether large packets get there where small "
     "ones do (ping -M do -s 1472 HOST): an MTU that differs, or a firewall.",
 )
+LIFT_QUOTA = (
+    "Raise that quota (`listquota PATH` in zkCli.sh, from the chroot of zookeeper.connect up, says which; `setquota -N NUMBER "
+    "PATH`, or -B), or take it away (`delquota PATH`)."
+)
 SESSION_TOO_SHORT = Told(
     "zookeeper-session-too-short",
     re.compile(r"negotiated timeout = \d{1,3}(?!\d)"),
@@ -140,8 +144,7 @@ REGISTRATION_OVER_QUOTA = Told(
     "zookeeper-quota-reached",
     re.compile(r"Error while creating ephemeral at \S{1,80} with return code: QUOTAEXCEEDED"),
     "room for another znode below each hard quota of ZooKeeper's",
-    "Raise that quota (`listquota PATH` in zkCli.sh, from the chroot up; `setquota -N NUMBER PATH`), or take it away "
-    "(`delquota PATH`). Only then restart it: it registers as it starts, or with its next session. Restart no other before.",
+    f"{LIFT_QUOTA} Only then restart it: it registers as it starts, or with its next session. Restart no other before.",
     is_lasting=True,
 )
 SESSION_LOST = Told(

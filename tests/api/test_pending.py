@@ -139,13 +139,14 @@ class Other:
     async def run(self) -> None: ...
 
 
-def leading(client: Client, kind: type) -> Worker:
+def leading(client: Client, kind: type, **settings: Any) -> Worker:
     return Worker(
         client,
         task_queue=TaskQueue.MIGRATIONS,
         workflows=[kind],
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_cached_workflows=0,
+        **settings,
     )
 
 
@@ -335,15 +336,10 @@ async def give_to(client: Client, build_id: str) -> None:
 
 def versioned(client: Client, version: WorkerDeploymentVersion) -> Worker:
     """A worker of somebody else's at our queue."""
-    return Worker(
-        client,
-        task_queue=TaskQueue.MIGRATIONS,
-        workflows=[Other],
-        workflow_runner=UnsandboxedWorkflowRunner(),
-        deployment_config=WorkerDeploymentConfig(
-            version=version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE
-        ),
+    deployment = WorkerDeploymentConfig(
+        version=version, use_worker_versioning=True, default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE
     )
+    return leading(client, Other, deployment_config=deployment)
 
 
 @pytest.mark.parametrize("has_a_task", [True, False])

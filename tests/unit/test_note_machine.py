@@ -423,7 +423,8 @@ def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) 
         "/sys/fs/cgroup/system.slice/kafka.service/cpu.max": "20000 100000\n",
         "/sys/fs/cgroup/system.slice/pids.max": "512\n",
     }
-    monkeypatch.setattr(facts_of_process, "text", files.get)
+    for part in (facts_of_process, kernel):
+        monkeypatch.setattr(part, "text", files.get)
     monkeypatch.setattr(
         facts_of_process,
         "names",
@@ -443,7 +444,8 @@ def test_how_many_were_killed_for_memory_is_counted_by_group_and_for_the_machine
         "/sys/fs/cgroup/memory/docker/1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
         "/proc/vmstat": "pgfault 1\noom_kill 5\n",
     }
-    monkeypatch.setattr(facts_of_process, "text", files.get)
+    for part in (facts_of_process, kernel):
+        monkeypatch.setattr(part, "text", files.get)
     assert dict(facts_of_process.kills("/proc/7")) == {"/system.slice/k.service": "1", "/docker/1": "3", "": "5"}
 
 

@@ -648,7 +648,8 @@ def test_a_limit_of_tasks(files: dict[str, Any], most: tuple[int, int] | None, m
         group = group.strip("/")
         return files[group][name == "max"] if group in files else files.get(path)
 
-    monkeypatch.setattr(control_groups, "text", text)
+    for part in (control_groups, kernel):
+        monkeypatch.setattr(part, "text", text)
     assert control_groups.tasks("/proc/1") == most
 
 
@@ -677,7 +678,8 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
     def text(path: str) -> str | None:
         return files.get(path.removeprefix("/sys/fs/cgroup").removesuffix("/cpu.stat").strip("/"), files.get(path))
 
-    monkeypatch.setattr(control_groups, "text", text)
+    for part in (control_groups, kernel):
+        monkeypatch.setattr(part, "text", text)
     assert control_groups.throttled("/proc/1") == seconds
 
 
@@ -696,7 +698,8 @@ def test_a_quota(files: dict[str, str], seconds: float | None, monkeypatch: pyte
     ],
 )
 def test_limits_of_a_disk(files: dict[str, str], found: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_groups, "text", lambda path: groups_told(files, path))
+    for part in (control_groups, kernel):
+        monkeypatch.setattr(part, "text", lambda path: groups_told(files, path))
     monkeypatch.setattr(control_groups, "_disk", lambda device: device)
     assert control_groups.disk_limits("/proc/1") == found
 
@@ -715,7 +718,8 @@ def test_a_limit_of_memory_at_which_nobody_is_killed(told: str, monkeypatch: pyt
         "memory/kafka/memory.oom_control": told,
         "memory/kafka/memory.limit_in_bytes": "1048576",
     }
-    monkeypatch.setattr(control_groups, "text", lambda path: groups_told(files, path))
+    for part in (control_groups, kernel):
+        monkeypatch.setattr(part, "text", lambda path: groups_told(files, path))
     held = ("/sys/fs/cgroup/memory/kafka", 1 << 20) if is_held else None
     assert control_groups.memory_held("/proc/1") == held
     signs = list(bad_signs(signs_of(memory_held=held), {}))
@@ -820,7 +824,8 @@ def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypat
         "/proc/pressure/memory": "some avg10=0.00\nfull avg10=2.50 avg60=0.00\n",
     }
     monkeypatch.setattr(watch_process, "text", files.get)
-    monkeypatch.setattr(control_groups, "text", files.get)
+    for part in (control_groups, kernel):
+        monkeypatch.setattr(part, "text", files.get)
     assert watch_process.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
     assert control_groups.pressure("/proc/7", "io") == pytest.approx(0.631)
     assert control_groups.pressure("/proc/7", "memory") == pytest.approx(0.025)
