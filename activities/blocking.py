@@ -33,8 +33,9 @@ from domain.zk_to_kraft.configuration import part_name
 from domain.zk_to_kraft.machine_signs import changed_besides
 from domain.zk_to_kraft.owners import owned_by
 from domain.zk_to_kraft.phases import phase_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import Situation, situation_of
+from domain.zk_to_kraft.situation import Situation
 
 PART_SECONDS = 5.0
 """For ZooKeeper, and for Kafka: a broker that stands still keeps whoever asks it waiting for as long as it may."""

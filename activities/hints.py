@@ -52,7 +52,8 @@ from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, Serving, Unwritt
 from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
-from domain.zk_to_kraft.situation import Claim, QuorumState, Situation, quorum_leader
+from domain.zk_to_kraft.reduction import quorum_leader
+from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""

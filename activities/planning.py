@@ -21,9 +21,9 @@ from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal import RehearsalReport
 from domain.zk_to_kraft.ruling import NOTHING_RULED
-from domain.zk_to_kraft.situation import situation_of
 
 Rehearse = Callable[[ClusterRecord], Awaitable[RehearsalReport]]
 """Rehearses the copy, and beats meanwhile."""

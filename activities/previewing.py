@@ -29,8 +29,8 @@ from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
 from domain.zk_to_kraft.failed_writes import offsets_of
 from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
+from domain.zk_to_kraft.reduction import quorum_leader, situation_of
 from domain.zk_to_kraft.runbook import runbook_of
-from domain.zk_to_kraft.situation import quorum_leader, situation_of
 
 LOG_SECONDS = 8.0
 """For what the quorum's log has and ZooKeeper cannot hold. Some megabytes are read in a second."""

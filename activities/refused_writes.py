@@ -12,7 +12,7 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.failed_writes import has_begun_to_write, in_words, refused_in
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.log_lines import Found
-from domain.zk_to_kraft.situation import quorum_leader
+from domain.zk_to_kraft.reduction import quorum_leader
 
 LOG_LINES = 2000
 """Of a log: more than a controller prints in the minute after which what it waits for is repeated. What counts until the

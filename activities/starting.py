@@ -48,7 +48,8 @@ from domain.observation import MigrationGauge, Process, RollMark
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.modes import ControllerMode
-from domain.zk_to_kraft.situation import DualWrite, QuorumState, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import DualWrite, QuorumState
 
 
 class Starting:

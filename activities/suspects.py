@@ -23,7 +23,8 @@ from domain.observation import Observation, Suspect, Unanswered
 from domain.observed import NO_ANSWER
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, quorum_leader, situation_of
+from domain.zk_to_kraft.reduction import quorum_leader, situation_of
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 
 WHY_HARMFUL = "a new leader cannot compare it with ZooKeeper, and tries without end: dual write would not begin. Delete it"
 

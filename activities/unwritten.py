@@ -13,7 +13,7 @@ from activities.storage import storage_of
 from domain.observation import Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import Unwritten
-from domain.zk_to_kraft.situation import quorum_leader
+from domain.zk_to_kraft.reduction import quorum_leader
 
 MEANWHILE_SECONDS = 1.0
 

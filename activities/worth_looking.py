@@ -9,7 +9,8 @@ from domain.observation import LogDir, Observation, StorageState
 from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation, quorum_leader
+from domain.zk_to_kraft.reduction import quorum_leader
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, Registration, Situation
 
 ACTIVE = frozenset({ControllerMode.MIGRATING, ControllerMode.FINAL})
 """Controllers one of which should lead."""

@@ -46,7 +46,8 @@ from domain.policy import MigrationPolicy
 from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
-from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, Replication, Situation
 from playground.by_hand import ByHand
 from playground.clients import admin_client, change_topics
 from playground.cluster import PlaygroundCluster

@@ -50,16 +50,12 @@ from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
+from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 from domain.zk_to_kraft.sight import gauges_of, node_statuses, steps_of
 from domain.zk_to_kraft.silence import zookeeper_silence
-from domain.zk_to_kraft.situation import (
-    DualWrite,
-    Situation,
-    situation_of,
-    soaked_for,
-)
+from domain.zk_to_kraft.situation import DualWrite, Situation
 from domain.zk_to_kraft.standstill import overdue, standstill
 from domain.zk_to_kraft.terms import Approval, Check, Compared, Terms
 

@@ -22,8 +22,9 @@ from domain.zk_to_kraft.log_lines import said_by_new
 from domain.zk_to_kraft.log_times import CLOCKS
 from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.said import complaint_in, trouble_with
-from domain.zk_to_kraft.situation import QuorumState, Situation, quorum_leader
+from domain.zk_to_kraft.situation import QuorumState, Situation
 from domain.zk_to_kraft.threads import Standing
 
 MAX_NAMED = 5

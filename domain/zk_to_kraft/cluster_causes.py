@@ -22,8 +22,9 @@ from domain.zk_to_kraft.causes import (
 from domain.zk_to_kraft.log_lines import current, first_of
 from domain.zk_to_kraft.member_causes import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.registration_lines import FENCED
-from domain.zk_to_kraft.situation import QuorumState, Registration, quorum_leader
+from domain.zk_to_kraft.situation import QuorumState, Registration
 from domain.zk_to_kraft.start_lines import epochs_lately
 
 GONE = frozenset({Serving.SILENT, Serving.REFUSED, Serving.UNREACHED})

@@ -19,7 +19,8 @@ from domain.zk_to_kraft.migration_lines import (
     WRITE_REFUSED,
 )
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState, offset_distance, quorum_leader
+from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
 from domain.zk_to_kraft.sparing import before_a_failover
 
 FLOOD = 5

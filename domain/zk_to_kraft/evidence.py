@@ -14,9 +14,7 @@ from domain.zk_to_kraft.comparison import (
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.ruling import NOTHING_RULED, Ruling
-from domain.zk_to_kraft.situation import (
-    Situation,
-)
+from domain.zk_to_kraft.situation import Situation
 
 NO_BASELINE = "nothing to compare with"
 """What evidence says of clients' data where it was not looked at before the first broker was restarted, and of Kafka's copy

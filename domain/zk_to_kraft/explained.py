@@ -18,8 +18,9 @@ from domain.zk_to_kraft.comparison import (
 )
 from domain.zk_to_kraft.configuration import how_to_pause
 from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.reduction import missing_in_zookeeper, partitions_needing, situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import Situation, missing_in_zookeeper, partitions_needing, situation_of
+from domain.zk_to_kraft.situation import Situation
 from domain.zk_to_kraft.terms import Check, Compared, Terms
 
 MAX_OBJECTS = 20

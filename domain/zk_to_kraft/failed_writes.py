@@ -12,8 +12,9 @@ from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.log_lines import Found, all_lasting, found_in, of_this_process
 from domain.zk_to_kraft.member_trees import are_alike
 from domain.zk_to_kraft.migration_lines import CHECK_OP_FAILED, STEP_OF_MIGRATION, WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.said import with_thrown
-from domain.zk_to_kraft.situation import QuorumState, quorum_leader
+from domain.zk_to_kraft.situation import QuorumState
 from domain.zk_to_kraft.sparing import before_a_failover
 
 MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED})

@@ -14,11 +14,7 @@ from domain.zk_to_kraft.causes import (
 from domain.zk_to_kraft.guards import may_finalize_by_itself
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.situation import (
-    BrokerSituation,
-    ControllerSituation,
-    QuorumState,
-)
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, QuorumState
 
 EMPTY = sha256(b"").hexdigest()
 UNTOUCHED = "the file as it was when the migration began"

@@ -20,7 +20,7 @@ class Guard:
     lacks: str = ""
 
 
-FORWARD, GUARDS, SITUATION = "domain.zk_to_kraft.forward", "domain.zk_to_kraft.guards", "domain.zk_to_kraft.situation"
+FORWARD, GUARDS, REDUCTION = "domain.zk_to_kraft.forward", "domain.zk_to_kraft.guards", "domain.zk_to_kraft.reduction"
 ROLLING, ASSESSING = "activities.rolling", "activities.assessing"
 
 CATALOGUE: tuple[Guard, ...] = (
@@ -76,7 +76,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "A restarted node is proven from outside",
         "Its process is another one, it runs in the wanted mode, it is registered and unfenced, and every replica is in sync. "
         "Its own state proves nothing: a broker can serve for ever and never register.",
-        ("domain.zk_to_kraft.proof:why_not_proven", "activities.proving:prove", f"{SITUATION}:_registration"),
+        ("domain.zk_to_kraft.proof:why_not_proven", "activities.proving:prove", f"{REDUCTION}:_registration"),
         (WaitReason.BROKERS_NOT_REGISTERED, WaitReason.NODE_NOT_READY, "step-failing"),
     ),
     Guard(
@@ -109,10 +109,10 @@ CATALOGUE: tuple[Guard, ...] = (
         "caught up that has within a second what the leader had when it was looked at, but for 20 records: so steady writes "
         "make none seem behind.",
         (
-            f"{SITUATION}:quorum_leader",
-            f"{SITUATION}:_is_caught_up",
+            f"{REDUCTION}:quorum_leader",
+            f"{REDUCTION}:_is_caught_up",
             "activities.standbys:with_standbys",
-            f"{SITUATION}:_quorum_state",
+            f"{REDUCTION}:_quorum_state",
             "activities.suspects:with_suspects",
         ),
         (WaitReason.CONTROLLERS_NOT_READY,),
@@ -124,7 +124,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Current is: the offset in `/migration` keeps up with the quorum's log, `/controller` is persistent and names the "
         "leader, the gauge is MIGRATION, the session is connected. Otherwise no broker goes on, and finalize is closed. What "
         "died silently opens the gate `fail-over`.",
-        (f"{SITUATION}:_dual_write", f"{GUARDS}:dual_write_not_current"),
+        (f"{REDUCTION}:_dual_write", f"{GUARDS}:dual_write_not_current"),
         (WaitReason.DUAL_WRITE_NOT_CURRENT, WaitReason.FAILOVER_WOULD_HURT),
         "The mtime of `/migration` is not looked at on purpose: it moves while nothing is written.",
     ),
@@ -133,7 +133,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Registrations add up",
         "`MigratingZkBrokerCount` is the number of hybrid brokers, `ActiveBrokerCount` that of hybrid and KRaft brokers, none "
         "is fenced.",
-        (f"{SITUATION}:_registration",),
+        (f"{REDUCTION}:_registration",),
         (WaitReason.BROKERS_NOT_REGISTERED,),
     ),
     Guard(
@@ -239,7 +239,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "The gate of finalize",
         "It opens when every broker runs in KRaft mode and is registered so, dual write is current, the soak is over and "
         "everything was compared. A controller restarts without its flag only under an approval that counts.",
-        (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", "domain.zk_to_kraft.situation:soaked_for"),
+        (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", "domain.zk_to_kraft.reduction:soaked_for"),
         (WaitReason.SOAK_NOT_OVER, "approval"),
         "One approval is enough, and nobody has to have read the rollback's preview.",
     ),

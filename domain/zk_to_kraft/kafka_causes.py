@@ -12,8 +12,9 @@ from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
 from domain.zk_to_kraft.mute_causes import AT_ONE_BROKER, OF_OURS, each_mute, limited
+from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.running_lines import TOO_MANY_CONNECTIONS
-from domain.zk_to_kraft.situation import Claim, QuorumState, missing_in_zookeeper
+from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.slow_links import WIDEN, queues_of
 from domain.zk_to_kraft.sparing import restart_of
 

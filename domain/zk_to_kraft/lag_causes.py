@@ -15,6 +15,7 @@ from domain.zk_to_kraft.listener_security import inter_broker_listener
 from domain.zk_to_kraft.log_lines import Found, Told, found_in
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.proxy_headers import of_proxy_header
+from domain.zk_to_kraft.reduction import partitions_needing, quorum_leader
 from domain.zk_to_kraft.registration_lines import NO_LISTENER, PEER_CUT, PEER_SILENT, PEER_UNREACHABLE
 from domain.zk_to_kraft.replication_lines import (
     CHANNEL_DIED,
@@ -24,7 +25,7 @@ from domain.zk_to_kraft.replication_lines import (
     FETCHER_DIED,
     LOG_DIR_FAILED,
 )
-from domain.zk_to_kraft.situation import Claim, partitions_needing, quorum_leader
+from domain.zk_to_kraft.situation import Claim
 from domain.zk_to_kraft.slow_links import of_slow_link
 from domain.zk_to_kraft.sparing import before_a_failover, restart_of
 

@@ -195,6 +195,7 @@ def situation_of_model(state: State) -> Situation:
         replication=_replication(state),
         is_copy_left_over=is_claim_known and claim is not Claim.KRAFT and state.migration in {Znode.COPIED, Znode.STALE},
         is_copy_stale=claim is Claim.KRAFT and state.migration is Znode.STALE and quorum is QuorumState.PRE_MIGRATION,
+        is_copy_made=state.log in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION},
         is_copy_failed=claim is Claim.KRAFT and state.migration is Znode.FRESH and _is_majority_down(state),
         has_migration_znode=is_claim_known and state.migration is not Znode.ABSENT,
     )

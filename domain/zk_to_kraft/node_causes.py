@@ -20,6 +20,7 @@ from domain.zk_to_kraft.file_causes import file_cause, storage_causes
 from domain.zk_to_kraft.log_lines import found_in
 from domain.zk_to_kraft.migration_lines import CONTROLLER_WITHOUT_FLAG
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, left_out
+from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.registration_causes import left_behind, not_in_zookeeper, not_registered, session_causes
 from domain.zk_to_kraft.registration_lines import (
@@ -29,11 +30,7 @@ from domain.zk_to_kraft.registration_lines import (
 )
 from domain.zk_to_kraft.running_lines import METADATA_FAULT
 from domain.zk_to_kraft.said import with_thrown
-from domain.zk_to_kraft.situation import (
-    BrokerSituation,
-    ControllerSituation,
-    quorum_leader,
-)
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation
 from domain.zk_to_kraft.unconnected import fix_of_the_living
 from domain.zk_to_kraft.unreached import cut_off
 from domain.zk_to_kraft.unready_causes import (

@@ -60,7 +60,7 @@ def phase_of(situation: Situation) -> Phase | None:
     is_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in situation.brokers)
     if (situation.claim is Claim.KRAFT and provisioned) or (is_all_hybrid and not has_given_way):
         # Once the log says so the copy is complete: whether dual write keeps up comes and goes, and is no phase.
-        return Phase.DUAL_WRITE if situation.quorum is QuorumState.MIGRATION else Phase.COPYING
+        return Phase.DUAL_WRITE if situation.is_copy_made else Phase.COPYING
     if NodeStage.MIGRATION in stages or any(b.mode is BrokerMode.HYBRID for b in situation.brokers):
         return Phase.BROKERS_TO_HYBRID
     if any(c.mode is not ControllerMode.UNKNOWN or c.stage is not None for c in provisioned):

@@ -37,9 +37,10 @@ from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, changes_here
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made
 from domain.zk_to_kraft.roll_waves import planned_waves
-from domain.zk_to_kraft.situation import ControllerSituation, Situation, situation_of
+from domain.zk_to_kraft.situation import ControllerSituation, Situation
 
 FINALIZE = PointOfNoReturn(
     what="The first controller that becomes active without the migration flag writes POST_MIGRATION into the quorum's log: "

@@ -22,15 +22,8 @@ from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
 from domain.zk_to_kraft.losses import drift_of, losses_of, never_written
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of
-from domain.zk_to_kraft.situation import (
-    BrokerSituation,
-    Claim,
-    ControllerSituation,
-    DualWrite,
-    QuorumState,
-    Situation,
-    situation_of,
-)
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import BrokerSituation, Claim, ControllerSituation, DualWrite, QuorumState, Situation
 from domain.zk_to_kraft.wanted_file import Making, Sources, WantedFile, wanted_file
 
 WINDOW_SECONDS = 0.2

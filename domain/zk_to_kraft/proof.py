@@ -8,7 +8,8 @@ from domain.decisions import WAIT_MEANS, NodeStage, WaitReason
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.modes import MODE_OF_STAGE, BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import Claim, QuorumState, Registration, Replication, Situation
 
 
 @dataclass(frozen=True)

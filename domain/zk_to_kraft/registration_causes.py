@@ -13,6 +13,7 @@ from domain.zk_to_kraft.causes import (
 )
 from domain.zk_to_kraft.log_lines import found_in, lately
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.reduction import missing_in_zookeeper, quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.registration_lines import (
     ANSWER_TOO_LARGE,
@@ -23,13 +24,7 @@ from domain.zk_to_kraft.registration_lines import (
     SESSION_TOO_SHORT,
     since_registered,
 )
-from domain.zk_to_kraft.situation import (
-    BrokerSituation,
-    ControllerSituation,
-    Registration,
-    missing_in_zookeeper,
-    quorum_leader,
-)
+from domain.zk_to_kraft.situation import BrokerSituation, ControllerSituation, Registration
 from domain.zk_to_kraft.unconnected import TURNED_AWAY, fix_of_the_living
 from domain.zk_to_kraft.unreached import cut_off, word_of_servers
 

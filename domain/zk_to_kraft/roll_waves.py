@@ -19,7 +19,8 @@ from domain.policy import MigrationPolicy
 from domain.waves import Fleet, Wave, next_wave, waves_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE, zookeeper_controller_last
 from domain.zk_to_kraft.modes import BrokerMode
-from domain.zk_to_kraft.situation import BrokerSituation, QuorumState, Situation, partitions_needing, situation_of
+from domain.zk_to_kraft.reduction import partitions_needing, situation_of
+from domain.zk_to_kraft.situation import BrokerSituation, QuorumState, Situation
 
 MODE_AFTER = {NodeStage.MIGRATION: BrokerMode.HYBRID, NodeStage.KRAFT: BrokerMode.KRAFT}
 """What a broker runs as once the roll to a stage has restarted it."""

@@ -11,10 +11,11 @@ from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.phases import phase_of
 from domain.zk_to_kraft.preview import Files, has_something_to_undo
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.runbook_actions import Scene, on_cluster, unknown_actions
 from domain.zk_to_kraft.runbook_back import back_actions
 from domain.zk_to_kraft.runbook_forward import forward_actions
-from domain.zk_to_kraft.situation import QuorumState, situation_of
+from domain.zk_to_kraft.situation import QuorumState
 
 FIRST = (
     "Before you begin: make sure that nobody else acts on this cluster; stop every activity worker of Keeperless. Run each "

@@ -11,12 +11,8 @@ from domain.records import NodeStatus
 from domain.zk_to_kraft.configuration import state_of
 from domain.zk_to_kraft.guards import STAGE_OF_MODE
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
-from domain.zk_to_kraft.situation import (
-    QuorumState,
-    Situation,
-    offset_distance,
-    quorum_leader,
-)
+from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
+from domain.zk_to_kraft.situation import QuorumState, Situation
 
 SERVING = frozenset({BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT})
 

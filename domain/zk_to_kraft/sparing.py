@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from domain.zk_to_kraft.causes import Looked, some
 from domain.zk_to_kraft.modes import ControllerMode
-from domain.zk_to_kraft.situation import ControllerSituation, partitions_needing, quorum_leader
+from domain.zk_to_kraft.reduction import partitions_needing, quorum_leader
+from domain.zk_to_kraft.situation import ControllerSituation
 
 FLAG = "zookeeper.metadata.migration.enable=true"
 

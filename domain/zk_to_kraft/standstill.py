@@ -11,7 +11,7 @@ from domain.contracts import Standstill
 from domain.decisions import Decision, Revert, Step, Wait, WaitReason
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.situation import quorum_leader
+from domain.zk_to_kraft.reduction import quorum_leader
 
 GF15 = "GF15"
 

@@ -14,10 +14,10 @@ from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, le
 from domain.zk_to_kraft.log_lines import ENDED, of_this_process
 from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.modes import left_out
+from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import complaint_in, last_of, without_frames
 from domain.zk_to_kraft.silence_lines import OUT_OF_MEMORY, silence_in
-from domain.zk_to_kraft.situation import quorum_leader
 from domain.zk_to_kraft.start_lines import loading_in, waiting_in
 
 EXPLAINED_BY = {

@@ -29,7 +29,8 @@ from domain.policy import MigrationPolicy
 from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import controller_file, node_file
-from domain.zk_to_kraft.situation import Situation, quorum_leader, situation_of
+from domain.zk_to_kraft.reduction import quorum_leader, situation_of
+from domain.zk_to_kraft.situation import Situation
 from playground.cluster import PlaygroundCluster
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

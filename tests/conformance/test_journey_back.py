@@ -23,7 +23,8 @@ from domain.policy import MigrationPolicy
 from domain.properties import ENCODING
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.node_config import node_file
-from domain.zk_to_kraft.situation import Situation, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import Situation
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec

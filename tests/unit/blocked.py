@@ -16,8 +16,8 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.member_trees import MemberTree
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

@@ -11,7 +11,8 @@ from activities.observe import Early, Ports, observe
 from domain.errors import Obstacle
 from domain.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.situation import DualWrite, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import DualWrite
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write

@@ -10,7 +10,8 @@ from domain.decisions import NodeStage
 from domain.errors import Transient
 from domain.observation import MigrationGauge, NodeMetrics, Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.situation import Situation, situation_of
+from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.situation import Situation
 from playground.fakes import hands
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster

@@ -28,8 +28,8 @@ from domain.zk_to_kraft.evidence import evidence_of, hash_of
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.node_config import MIGRATION_FLAG
 from domain.zk_to_kraft.phases import Phase
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
-from domain.zk_to_kraft.situation import situation_of
 from domain.zk_to_kraft.way_back import OUTCOME
 from tests.unit.conftest import (
     LEADER,

@@ -25,8 +25,8 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes import Hints, Serving
 from domain.zk_to_kraft.guards import fenced
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -15,7 +15,7 @@ from domain.observation import (
 from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

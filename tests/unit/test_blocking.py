@@ -36,7 +36,7 @@ from domain.records import MigrationKind, MigrationRecord, MigrationState, Progr
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
 from domain.zk_to_kraft.member_trees import MemberTree
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll

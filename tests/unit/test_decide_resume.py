@@ -106,6 +106,7 @@ def seen(world: World) -> Situation:
             for c in world.controllers
         ),
         quorum=world.log if leader is not None or world.log is QuorumState.POST_MIGRATION else QuorumState.ABSENT,
+        is_copy_made=world.log in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION},
         claim=world.claim,
         dual_write=_dual_write(world),
         registration=_registration(world),

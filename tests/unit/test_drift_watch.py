@@ -11,8 +11,8 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import alerts_of, assess
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.drift_watch import drift_causes, drifts
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,
     Point,

@@ -10,8 +10,8 @@ from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     CLUSTER_ID,
     Point,

@@ -16,7 +16,7 @@ from domain.zk_to_kraft.causes import Asked, Hints, Looked, Serving
 from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.owners import listening
 from domain.zk_to_kraft.proxy_headers import PROXY_HEADER
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.sparing import restart_of
 from tests.unit.conftest import (
     CONNECT,

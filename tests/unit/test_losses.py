@@ -6,7 +6,7 @@ from domain.decisions import NodeStage
 from domain.observation import MigrationZnode, NodeDisk, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.losses import losing_nodes, losses_of
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     LEADER,
     LOG_END,

@@ -6,7 +6,7 @@ from domain.decisions import NodeStage
 from domain.observation import ControllerZnode, MigrationGauge, MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import (
     LEADER,
     Point,
@@ -70,6 +70,25 @@ def test_dual_write_that_falls_behind_is_the_same_phase() -> None:
     assert phase(with_zookeeper(seen, controller=None)) is Phase.DUAL_WRITE
     assert phase(with_metrics(seen, LEADER, zookeeper_session="CONNECTING")) is Phase.DUAL_WRITE
     assert phase(seen.model_copy(update={"zookeeper": None})) is Phase.DUAL_WRITE
+
+
+@pytest.mark.parametrize("has_standby_its_gauge", [True, False], ids=["by-the-log", "by-the-offset"])
+def test_a_copy_that_is_made_is_no_copy_again_while_nobody_leads(has_standby_its_gauge: bool) -> None:
+    """The seconds of a failover, or the minutes of a disk that no controller can write to."""
+    seen = observation(Point.DUAL_WRITE)
+    for controller in SPEC.controllers:
+        gauge = MigrationGauge.MIGRATION if has_standby_its_gauge else MigrationGauge.BOOTING
+        seen = with_metrics(seen, controller.id, active_controller_count=0, raft_leader=None, migration_gauge=gauge)
+    assert phase(seen) is Phase.DUAL_WRITE
+    begun = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=-1)
+    if not has_standby_its_gauge:
+        assert phase(with_zookeeper(seen, migration=begun)) is Phase.COPYING
+
+
+def test_the_offset_of_an_earlier_copy_is_none_where_the_leader_says_so() -> None:
+    earlier = MigrationZnode(controller_id=LEADER, controller_epoch=7, offset=4000)
+    seen = with_zookeeper(observation(Point.HYBRID), controller=KRAFT_CLAIM, migration=earlier)
+    assert phase(seen) is Phase.COPYING
 
 
 def test_a_broker_that_does_not_answer_in_the_soak_leaves_the_phase_open() -> None:

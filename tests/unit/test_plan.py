@@ -16,9 +16,9 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.plan import Asked, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.preview import NodeFile
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made, refusal
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,
     ZOOKEEPER_CONTROLLER,

@@ -23,6 +23,7 @@ from domain.zk_to_kraft.preview import (
     restorations_of,
     steps_of,
 )
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.situation import (
     BrokerSituation,
     Claim,
@@ -32,7 +33,6 @@ from domain.zk_to_kraft.situation import (
     Registration,
     Replication,
     Situation,
-    situation_of,
 )
 from domain.zk_to_kraft.terms import Terms
 from tests.unit.conftest import (

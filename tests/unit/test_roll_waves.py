@@ -9,9 +9,9 @@ from domain.observation import KafkaView, Observation, SharedPartitions
 from domain.policy import MigrationPolicy
 from domain.waves import shared_partitions
 from domain.zk_to_kraft.assessment import assess
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.roll_waves import in_waves, is_leadership_returned, planned_waves
 from domain.zk_to_kraft.ruling import Ruling
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import (
     NOW,
     ZOOKEEPER_CONTROLLER,

@@ -7,8 +7,8 @@ from domain.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.said import complaint_in, trouble_with
-from domain.zk_to_kraft.situation import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy()

@@ -18,6 +18,7 @@ from domain.observation import (
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, broker_mode, controller_mode
+from domain.zk_to_kraft.reduction import offset_distance, partitions_needing, quorum_leader, situation_of, soaked_for
 from domain.zk_to_kraft.ruling import Ruling
 from domain.zk_to_kraft.situation import (
     Claim,
@@ -27,11 +28,6 @@ from domain.zk_to_kraft.situation import (
     Registration,
     Replication,
     Situation,
-    offset_distance,
-    partitions_needing,
-    quorum_leader,
-    situation_of,
-    soaked_for,
 )
 from tests.unit.conftest import (
     LEADER,

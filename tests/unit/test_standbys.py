@@ -11,7 +11,7 @@ from domain.cluster import MetricsEndpoint
 from domain.errors import Transient
 from domain.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.hands import in_dual_write
 from tests.unit.test_suspects import ports_of

@@ -12,7 +12,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked, Serving
 from domain.zk_to_kraft.member_trees import MemberTree, Trees
-from domain.zk_to_kraft.situation import situation_of
+from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.torn_ensemble import are_torn, majority_of, sides_of
 from tests.unit.conftest import Point, cluster_spec, observation
 

@@ -48,6 +48,7 @@ CLUSTER_FIELDS: dict[str, Sequence[Any]] = {
     "has_migration_znode": BOOL,
     "is_failover_harmful": BOOL,
     "is_mended_by_window": BOOL,
+    "is_copy_made": BOOL,
     "is_release_due": BOOL,
     "running_again": ((), (1,)),
 }

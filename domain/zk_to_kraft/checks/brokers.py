@@ -7,7 +7,7 @@ from posixpath import normpath
 from domain.decisions import Finding, Severity
 from domain.survey import NodeLook, ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some, unverifiable
-from domain.zk_to_kraft.situation import partitions_needing
+from domain.zk_to_kraft.reduction import partitions_needing
 
 SETTLED_AFTER = timedelta(minutes=1)
 """A controller that was elected less than this ago may have been elected because something is wrong."""
