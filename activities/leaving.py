@@ -33,9 +33,8 @@ Why one transaction: KRaft's claim sets `/controller_epoch` (KafkaZkClient.tryRe
 that slipped in makes ours fail whole; and a quorum that finds no `/migration` stays inactive for good (proven-facts, 5).
 """
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from temporalio import activity
@@ -47,12 +46,13 @@ from activities.fence import Member, each, fence, is_dead, is_fenced, kill, may_
 from activities.flushing import Waiting, until_flushed
 from activities.half_written import complete_half_written
 from activities.heartbeat import heartbeating
+from activities.last_refusals import LastRefusals
 from activities.member_logs import MemberLogs
 from activities.observe import Ports
 from activities.pace import USUAL, Gap, Pace
 from activities.ports.kafka import Listeners
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.refused_writes import refused_last, told, writing_of
+from activities.refused_writes import told
 from activities.rolling import MAX_AGE_OF_A_LOOK, seconds_since_boot
 from activities.strangers import answering, complaint, still_answering
 from activities.succession import Blocked, Succession
@@ -61,14 +61,9 @@ from domain.errors import KeeperlessError, Permanent, Transient, Unsafe
 from domain.observation import MigrationGauge
 from domain.policy import FLUSHES
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.failed_writes import in_words
-from domain.zk_to_kraft.log_lines import Found
 from domain.zk_to_kraft.losses import METADATA_CHANGES, NEVER_WRITTEN
 
 T = TypeVar("T")
-
-LAST_WORDS_SECONDS = 2.0
-"""For the logs of those that are killed. 0.3 s were measured, of 40 MiB."""
 
 WINDOWS = 8
 """How often the window is opened in all, flushes included. Each time something unforeseen has come between."""
@@ -140,9 +135,7 @@ class Window:
         self._flagless: set[int] = set()
         self._flushes = 0
         self._are_dead = False
-        self._stopped: set[int] = set()
-        self._left_dead: set[int] = set()
-        self._unflushed: tuple[str, ...] = ()
+        self._refusals = LastRefusals(self._logs, self.story)
 
     async def leave(self) -> None:
         """Lines 1 to 11. Raises `Blocked`, or `Unsafe` where trying again would only repeat the harm."""
@@ -163,8 +156,8 @@ class Window:
         """
         rule = await self._succession.look()
         fenced = await each(is_fenced(member) for member in self._members)
-        self._left_dead = {member.node.id for member, is_left in zip(self._members, fenced, strict=True) if is_left}
-        is_open = bool(self._left_dead)
+        is_open = any(fenced)
+        self._refusals.note_left([member for member, is_left in zip(self._members, fenced, strict=True) if is_left])
         if rule.offset is not None:
             await self._logs.read_ahead(rule.offset)
         if not rule.is_krafts or self._logs.state is MigrationGauge.MIGRATION:
@@ -210,12 +203,9 @@ class Window:
         if self._logs.state is not MigrationGauge.MIGRATION:
             return
         for member in self._members:
-            found = None if await is_dead(member) else await self._refused_by(member)
+            found = None if await is_dead(member) else await self._refusals.of(member)
             if found is not None and not self._is_loss_accepted:
                 raise Blocked(f"{told(found, member.name)} Or ask for the rollback with the loss {METADATA_CHANGES} accepted.")
-
-    async def _refused_by(self, member: Member) -> Found | None:
-        return (await writing_of(member.driver, self._logs.never_written_at)).refused
 
     async def _wait_for_rest(self) -> None:
         """Wait until ZooKeeper has all that the quorum has. What is not there at the deadline is flushed afterwards."""
@@ -257,9 +247,8 @@ class Window:
         await ensure_not_superseded(self._request, self._ports)
         dead = await each(is_dead(member) for member in self._members)
         alive = [member for member, is_over in zip(self._members, dead, strict=True) if not is_over]
-        self._stopped = {member.node.id for member in alive}
         await each(fence(member) for member in self._members)
-        self._note_refused(alive, await each(self._told_by(member, self._refused_by) for member in alive))
+        await self._refusals.read_before(alive)
         self.gap.begin()
         await each(kill(member) for member in self._members if member.node.id in self._flagless)
         await each(kill(member) for member in self._members)
@@ -279,38 +268,10 @@ class Window:
             return ()
         if not rule.is_zookeepers:
             self._ensure_consent()
-            return (*self._logs.changes, *await self._refused())
+            return (*self._logs.changes, *await self._refusals.read_after(self._members))
         if rule.offset is not None and self._logs.changes:
             self.story.append(f"ZooKeeper's controller ruled already, without {', '.join(self._logs.changes)}")
         return ()
-
-    async def _refused(self) -> tuple[str, ...]:
-        """What those that we have killed, in this attempt or in one that died, could not write to ZooKeeper up to their end, in
-        words: whoever leads next writes it. Of who was dead before, somebody who leads since has. Right before the kill all of
-        their logs was read; now that nobody leads only the last of it is, but of whom an attempt that died has killed.
-        """
-        stopped = [member for member in self._members if member.node.id in self._stopped | self._left_dead]
-        ask = {
-            member.node.id: self._refused_by if member.node.id in self._left_dead else self._refused_last for member in stopped
-        }
-        self._note_refused(stopped, await each(self._told_by(member, ask[member.node.id]) for member in stopped))
-        return self._unflushed
-
-    def _note_refused(self, members: list[Member], found: Sequence[Found | None]) -> None:
-        told = [f"what {m.name} could not write ({in_words(one)})" for m, one in zip(members, found, strict=True) if one]
-        self._unflushed = tuple(dict.fromkeys([*self._unflushed, *told]))
-
-    async def _refused_last(self, member: Member) -> Found | None:
-        return await refused_last(member.driver, self._logs.never_written_at)
-
-    async def _told_by(self, member: Member, ask: Callable[[Member], Awaitable[Found | None]]) -> Found | None:
-        """Nothing where its log does not come: what is fenced, or dead, does not wait for it."""
-        try:
-            async with asyncio.timeout(LAST_WORDS_SECONDS):
-                return await ask(member)
-        except (KeeperlessError, TimeoutError) as error:
-            self.story.append(f"whether ZooKeeper refused {member.name} a change in its last moment is not known: {error!r}")
-            return None
 
     def _ensure_consent(self) -> None:
         """Of what the logs have and ZooKeeper cannot hold no offset tells, and nothing can flush it."""
@@ -369,7 +330,7 @@ class Window:
         await self._revive()
         waiting = Waiting(self._drain, self._pace.settle, self._pace.stall)
         is_written = await until_flushed(waiting, self._request.policy, rule.known_epoch, self.gap.end)
-        self._unflushed, self._left_dead = () if is_written else self._unflushed, set()
+        self._refusals.note_flushed(is_written=is_written)
 
     async def _complete(self, rule: Rule) -> None:
         """What the kill cut in two they could not finish, and would write nothing at all."""
