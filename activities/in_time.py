@@ -11,7 +11,7 @@ from temporalio import activity
 
 from activities.node_survey import CannotLook
 from domain.errors import KeeperlessError
-from domain.observed import NO_ANSWER
+from domain.observed import no_answer
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ async def in_time(what: str, ask: Callable[[], Awaitable[T]], silent: list[str],
         async with asyncio.timeout(limit):
             return await ask()
     except TimeoutError:
-        silent.append(f"{what}: {NO_ANSWER} {limit:.2g} s")
+        silent.append(f"{what}: {no_answer(limit)}")
     except (KeeperlessError, CannotLook) as error:
         silent.append(f"{what}: {error}")
     except Exception as error:  # noqa: BLE001 - whatever it is, the others are told

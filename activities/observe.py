@@ -25,7 +25,7 @@ from activities.zookeeper_view import view_of
 from domain.cluster import NodeSpec, Role, shown
 from domain.errors import BrokerApart, KeeperlessError, NotLetIn, Obstacle, Permanent, Transient, obstacle_of
 from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, ZooKeeperView
-from domain.observed import NO_ANSWER
+from domain.observed import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.configuration import part_name
@@ -113,7 +113,7 @@ async def observe(
         )
 
     def tell(early: Early) -> None:
-        why = f"{NO_ANSWER} {early.seconds:.2g} s"
+        why = no_answer(early.seconds)
         early.tell(seen(*(Unanswered(what=what, why=why, is_cut_short=True) for what in answers.awaited)))
 
     telling = asyncio.get_running_loop().call_later(early.seconds, tell, early) if early is not None else None
@@ -144,7 +144,7 @@ async def _answer(
     except KeeperlessError as error:
         answers.unanswered.append(_unanswered(what, error))
     except TimeoutError:
-        answers.unanswered.append(Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=limit < patience))
+        answers.unanswered.append(Unanswered(what=what, why=no_answer(limit), is_cut_short=limit < patience))
     finally:
         answers.awaited.discard(what)
     return None

@@ -20,7 +20,7 @@ from activities.storage import storage_of
 from activities.zookeeper_view import TOPICS, claim_and_offset
 from domain.errors import KeeperlessError, Transient
 from domain.observation import Observation, Suspect, Unanswered
-from domain.observed import NO_ANSWER
+from domain.observed import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.reduction import quorum_leader, situation_of
@@ -73,7 +73,7 @@ async def with_suspects(
     except KeeperlessError as error:
         missing = Unanswered(what=what, why=str(error))
     except TimeoutError:
-        missing = Unanswered(what=what, why=f"{NO_ANSWER} {limit:.2g} s", is_cut_short=True)
+        missing = Unanswered(what=what, why=no_answer(limit), is_cut_short=True)
     return observation.model_copy(update={"unanswered": (*observation.unanswered, missing)})
 
 

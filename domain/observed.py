@@ -13,6 +13,13 @@ class ObservedPart(BaseModel):
 
 NO_ANSWER = "no answer within"
 """Before the time that was given: what was asked did not come, where other reasons are answers."""
+LEAST_SECONDS = 0.05
+"""With less than that nobody could have answered: what did not come then says nothing of who was asked."""
+
+
+def no_answer(seconds: float) -> str:
+    """Why there is none of what was asked for so long."""
+    return f"{NO_ANSWER} {seconds:.2g} s" if seconds >= LEAST_SECONDS else "not looked up, no time was left for it"
 
 
 class Unanswered(ObservedPart):
