@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from activities.forgotten_topics import forgotten_topics
 from activities.inter_broker import why_others_not_found
 from activities.node_files import properties_of
-from activities.node_survey import CannotLook, start_place
+from activities.node_survey import CannotLook, start_place, try_java
 from activities.observe import Ports, installed_jars
 from activities.on_node.look_at_start import FILTERED
 from activities.on_node.watch_process import ends_by
@@ -25,6 +25,7 @@ from domain.records import ClusterRecord
 from domain.standstill_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
+from domain.zk_to_kraft.checks.java import unstartable
 from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
 from domain.zk_to_kraft.registration_lines import LIFT_QUOTA
@@ -52,6 +53,7 @@ async def why_not_startable(
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_stoppable(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
+        whys += await all_of(*(_why_no_java(cluster, node, process, policy, ports) for node, process in seen))
         whys += await all_of(*(_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen))
         if brokers := [node for node in running if cluster.spec.role(node.id) is Role.BROKER]:
             whys.append(await why_others_not_found(cluster, brokers, ports))
@@ -125,6 +127,23 @@ async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Po
     is_of_windows = "\r" in interpreter
     how = f"It has Windows' line ends: sed -i 's/\\r$//' {program}" if is_of_windows else "Put it there, or correct that line"
     return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
+
+
+async def _why_no_java(
+    cluster: ClusterRecord, node: NodeSpec, process: Process, policy: MigrationPolicy, ports: Ports
+) -> str | None:
+    """Where that cannot be tried, the preflight has said so."""
+    name = cluster.spec.node_name(node.id)
+    if not process.pid.isdecimal():
+        return None
+    try:
+        trial = await try_java(ports.drivers.driver(node), node, int(process.pid))
+    except CannotLook:
+        return None
+    failed = unstartable(trial, name, node.kafka_home)
+    if failed is None or not blockers_in([failed], policy):
+        return None
+    return f"{name}: {failed.observed}. {UNTIL} {failed.fix}"
 
 
 async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:

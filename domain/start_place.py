@@ -21,6 +21,16 @@ class StartUnit(ObservedPart):
     inherits: tuple[str, ...] = ()
 
 
+class JavaTrial(ObservedPart):
+    """A JVM that was tried in such a place. `command`: its java. `untried`: why it was not. `failed`: how it ended, where that
+    was not well.
+    """
+
+    command: str | None
+    untried: str | None
+    failed: str | None
+
+
 class StartPlace(ObservedPart):
     """`unit`: `None` where that is none of systemd's. `read_only`: of the directories that the node writes into, those that can
     only be read in the mounts of whatever is started there, though their file systems can be written. `unopened`: of the files

@@ -15,7 +15,18 @@ from domain.node_output import NodeOutput
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine
-from playground.fakes.node_look import is_look, is_look_at_start, is_note, is_question_of_threads, look, note, start, threads
+from playground.fakes.node_look import (
+    is_look,
+    is_look_at_start,
+    is_note,
+    is_question_of_threads,
+    is_trial,
+    look,
+    note,
+    start,
+    threads,
+    trial,
+)
 from playground.fakes.storage_tool import format_storage, write_meta
 
 VERSION = "3.9.2"
@@ -191,6 +202,8 @@ class FakeDriver:
             return look(self._node.machine, arguments, self._node.process is not None, self._faults.unreachable_hosts)
         if is_look_at_start(arguments):
             return start(self._node.machine)
+        if is_trial(arguments):
+            return trial(self._node.machine)
         if is_note(arguments):
             return note(self._node.machine, arguments, self._node.process.identity if self._node.process else None)
         if is_question_of_threads(arguments):

@@ -1,5 +1,5 @@
 """The programs that are sent to a node, on a simulated machine: `look_at_node`, `watch_process`, `look_at_start`,
-`note_machine` and `ask_threads` of `activities.on_node`.
+`try_java`, `note_machine` and `ask_threads` of `activities.on_node`.
 
 The same answers, from its files in memory, and from what it is said to be.
 """
@@ -72,6 +72,10 @@ def is_look_at_start(arguments: Sequence[str]) -> bool:
     return _is(arguments, "look_at_start")
 
 
+def is_trial(arguments: Sequence[str]) -> bool:
+    return _is(arguments, "try_java")
+
+
 def is_note(arguments: Sequence[str]) -> bool:
     return _is(arguments, "note_machine")
 
@@ -82,6 +86,10 @@ def is_question_of_threads(arguments: Sequence[str]) -> bool:
 
 def start(machine: FakeMachine) -> Completed:
     return Completed(0, json.dumps({"unit": machine.unit, "read_only": [], "unopened": [], "budgets": []} | machine.place), "")
+
+
+def trial(machine: FakeMachine) -> Completed:
+    return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None, "failed": machine.trial_failed}), "")
 
 
 def threads(machine: FakeMachine) -> Completed:

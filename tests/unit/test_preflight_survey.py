@@ -11,7 +11,7 @@ from domain.decisions import Finding, Refuse, Severity, Step, Wait, WaitReason
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.start_place import StartUnit
+from domain.start_place import JavaTrial, StartUnit
 from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
@@ -201,6 +201,11 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF44",
         B,
     ),
+    "a broker whose java was taken away": (
+        with_look(HEALTHY, (2,), trial=JavaTrial(command="/opt/java/bin/java", untried=None, failed="exit code 1")),
+        "PF45",
+        B,
+    ),
     "two active controllers": (with_metrics(HEALTHY, 1, active_controller_count=1), "PF23", B),
     "no active controller": (with_metrics(HEALTHY, 2, active_controller_count=0), "PF23", B),
     "a controller of another name": (
@@ -288,12 +293,12 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "no python on a broker": (
         with_node_survey(blind("look at broker-1"), (1,), look=None),
         SPEC,
-        {"PF01", "PF25", "PF26", "PF29", "PF40", "PF43"},
+        {"PF01", "PF25", "PF26", "PF29", "PF40", "PF43", "PF45"},
     ),
     "no python on a controller": (
         with_node_survey(blind("look at controller-3001"), (3001,), look=None),
         SPEC,
-        {"PF01", "PF07", "PF29", "PF34", "PF40", "PF43"},
+        {"PF01", "PF07", "PF29", "PF34", "PF40", "PF43", "PF45"},
     ),
     "a tree that may not be read": (
         blind("survey of zookeeper", zookeeper=None),
@@ -304,6 +309,11 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         with_node_survey(blind("what brokers run with"), (1, 2, 3), unapplied=None),
         SPEC,
         {"PF44"},
+    ),
+    "a process that is no plain java": (
+        with_look(HEALTHY, (2,), trial=JavaTrial(command=None, untried="its process is no plain java", failed=None)),
+        SPEC,
+        {"PF45"},
     ),
     "srvr is not whitelisted": (server_with(mode=None), SPEC, {"PF09"}),
     "cons is not whitelisted": (server_with(sessions=None), SPEC, {"PF19"}),

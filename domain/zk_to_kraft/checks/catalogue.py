@@ -7,6 +7,7 @@ from domain.zk_to_kraft.checks import (
     controllers,
     ensemble,
     identity,
+    java,
     listeners,
     outliving,
     security,
@@ -25,6 +26,7 @@ MODULES = (
     security,
     configuration,
     canaries,
+    java,
     outliving,
     unapplied,
 )

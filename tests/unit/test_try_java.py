@@ -1,0 +1,123 @@
+"""Whether a JVM would start on a node's machine as the one that runs there did: tried by programs that stand for java."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from activities.on_node import program, try_java
+from domain.start_place import JavaTrial
+from playground.java import java_home
+from playground.processes import wait_until
+
+TAKES_WORDS = "import time; time.sleep(600)"
+
+
+@contextmanager
+def process(java: str, *options: str, main: str = try_java.MAIN, cwd: Path | None = None) -> Iterator[int]:
+    """One with the command line of a broker, by the name of this java. Its options come after what makes it sleep."""
+    command = [java, "-c", TAKES_WORDS, *options, main, "server.properties"]
+    running = subprocess.Popen(command, executable=sys.executable, cwd=cwd)
+    try:
+        # A program that has only just been loaded has no command line for a moment.
+        wait_until(lambda: bool(Path(f"/proc/{running.pid}/cmdline").read_bytes()), "its command line", 60)
+        yield running.pid
+    finally:
+        running.kill()
+        running.wait()
+
+
+def a_java(path: Path, script: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def tried(pid: int, kafka_home: Path) -> JavaTrial:
+    return JavaTrial.model_validate(try_java.trial({"pid": pid, "kafka_home": str(kafka_home)}))
+
+
+def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    java = a_java(tmp_path / "bin" / "java", f'printf "%s\\n" "$@" "$JAVA_TOOL_OPTIONS" >{shlex.quote(str(heard))}')
+    options = (
+        "-Xms6g",
+        "-Xmx6g",
+        "-XX:+UseG1GC",
+        "-XX:+AlwaysPreTouch",
+        "-Xlog:gc*:file=/gc.log",
+        "-javaagent:/a.jar=1",
+    )
+    with process(str(java), *options, "-Dsecret=hunter2", "-cp", "/elsewhere/*") as pid:
+        found = tried(pid, tmp_path)
+    assert found == JavaTrial(command=str(java), untried=None, failed=None)
+    words = heard.read_text(encoding="utf-8").splitlines()
+    assert words[-5:] == ["-cp", f"{tmp_path}/libs/*", "kafka.Kafka", "--version", ""]
+    assert [word for word in words if word in options] == ["-XX:+UseG1GC"]
+    assert "hunter2" not in " ".join(words)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (
+            "echo 'log4j:WARN No appenders'; echo 'Error: Could not find or load main class kafka.Kafka'; exit 1",
+            "exit code 1; Error: Could not find or load main class kafka.Kafka",
+        ),
+        ("echo Unrecognized VM option >&2; exit 1", "exit code 1; Unrecognized VM option"),
+        ("kill -KILL $$", "killed by SIGKILL"),
+        ("exec sleep 600", "it had not ended after 1 s"),
+    ],
+)
+def test_how_a_trial_has_failed(script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(try_java, "SECONDS", 1 if "sleep" in script else 60)
+    java = a_java(tmp_path / "java", script)
+    with process(str(java)) as pid:
+        assert tried(pid, tmp_path).failed == told
+
+
+def test_a_java_that_may_not_be_run_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    java = a_java(tmp_path / "java", "exit 0")
+    with process(str(java)) as pid:
+        java.write_bytes(b"\x7fELF, and no more")
+        assert tried(pid, tmp_path).failed == "Exec format error"
+        java.unlink()
+        assert tried(pid, tmp_path) == JavaTrial(command=str(java), untried=None, failed="there is no such program any more")
+
+
+def test_another_java_in_its_place_is_what_a_start_would_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade of the package: its folder is named after its version, and JAVA_HOME, or the PATH, leads to the new one."""
+    new = a_java(tmp_path / "17.0.9" / "bin" / "java", "exit 0")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "17.0.9"))
+    with process(str(tmp_path / "17.0.8" / "bin" / "java")) as pid:
+        assert tried(pid, tmp_path) == JavaTrial(command=str(new), untried=None, failed=None)
+    monkeypatch.setenv("PATH", str(new.parent))
+    with process("java") as pid:
+        assert tried(pid, tmp_path).command == str(new)
+    (tmp_path / "run").mkdir()
+    with process("../17.0.9/bin/java", cwd=tmp_path / "run") as pid:
+        assert tried(pid, tmp_path).failed is None
+
+
+def test_what_is_no_plain_java_or_not_there_is_not_tried(tmp_path: Path) -> None:
+    with process("/usr/bin/java", main="org.apache.zookeeper.server.quorum.QuorumPeerMain") as pid:
+        assert "no plain `java … kafka.Kafka`" in (tried(pid, tmp_path).untried or "")
+    assert "may not be read" in (tried(pid, tmp_path).untried or ""), "it has ended"
+
+
+def test_a_real_java_without_jars(tmp_path: Path) -> None:
+    """As it is sent to a node: by the command line, without this repository."""
+    with process(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
+        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path)})
+        command = [sys.executable, "-I", "-c", program("try_java"), asked]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
+    found = JavaTrial.model_validate_json(done.stdout)
+    assert (found.failed or "").startswith("exit code 1; Error: Could not find or load main class kafka.Kafka")
