@@ -165,10 +165,12 @@ class Calls:
         One that nobody takes fails, after the time that a check is repeated after: a missing worker is told, not waited for.
         """
         request = self.request
+        # One that was reset counts anew. The last part of the id is random (RFC 9562).
+        run = workflow.info().run_id.rpartition("-")[2]
         return workflow.start_activity(
             ActivityName.RUN_CHECK,
             CheckRequest(
-                report_id=f"{request.migration_id}.{number}",
+                report_id=f"{request.migration_id}.{run}.{number}",
                 cluster=request.cluster,
                 check=CHECK_OF[step.action],
                 migration_id=request.migration_id,
