@@ -90,6 +90,12 @@ async def resume_roll(request: StepRequest, target: Target, mark: RollMark, port
     return Marked(mark, making.wanted)
 
 
+async def to_be_written(request: StepRequest, target: Target, ports: Ports) -> str:
+    """The text that a roll would write, before anything of it is."""
+    left = await read_mark(target.driver, target.node.properties_file)
+    return (await _make(request, target, await target.file(), left, ports)).wanted.content.decode(ENCODING)
+
+
 @dataclass(frozen=True)
 class _Made:
     """The wanted file, what it was made of, and how. `original`: the archived one, `None` where there is none (yet)."""

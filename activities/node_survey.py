@@ -24,13 +24,12 @@ from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
-from domain.start_place import JavaTrial, StartPlace
+from domain.start_place import StartPlace
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
 PROGRAM, START_PROGRAM, WATCH_PROGRAM = map(program, ("look_at_node", "look_at_start", "watch_process"))
-TRIAL_PROGRAM = program("try_java")
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
@@ -92,8 +91,7 @@ async def look_at_node(
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
     place = await start_place(driver, node)
-    trial = await try_java(driver, node, pid) if pid is not None else None
-    return NodeLook.model_validate(answer | {"unit": place.unit, "unopened": place.unopened, "trial": trial})
+    return NodeLook.model_validate(answer | {"unit": place.unit, "unopened": place.unopened})
 
 
 def _topic_of(path: str) -> str:
@@ -105,14 +103,6 @@ async def start_place(driver: NodeDriver, node: NodeSpec) -> StartPlace:
     service = node.driver.service
     asked = {"folders": folders_of(node), "files": [service.output_file, f"{service.pid_file}.lock"]}
     return StartPlace.model_validate_json(await run_program(driver, ["python3", "-c", START_PROGRAM, json.dumps(asked)]))
-
-
-async def try_java(driver: NodeDriver, node: NodeSpec, pid: int) -> JavaTrial:
-    """Whether a JVM would start there with Kafka's jars, as that process did. Takes a second. Raises `CannotLook`,
-    `Transient`."""
-    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home})
-    command = ["python3", "-c", TRIAL_PROGRAM, asked]
-    return JavaTrial.model_validate_json(await run_program(driver, command, environment=node.environment))
 
 
 def folders_of(node: NodeSpec) -> list[str]:
@@ -156,10 +146,11 @@ async def run_program(
     arguments: Sequence[str],
     timeout: timedelta = LOOK_TIME,
     environment: Mapping[str, str] = NOTHING,
+    stdin: bytes = b"",
 ) -> str:
     """What a program that answers with one JSON object prints there. Raises `CannotLook`, `Transient`."""
     try:
-        ran = await driver.run(arguments, environment, timeout)
+        ran = await driver.run(arguments, environment, timeout, stdin)
     except Permanent as error:
         raise CannotLook(f"python3 cannot be run there: {error}") from error
     if ran.exit_code:

@@ -45,7 +45,7 @@ from temporalio import activity
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
-from activities.marking import Marked, Target, mark_roll, resume_roll
+from activities.marking import Marked, Target, mark_roll, resume_roll, to_be_written
 from activities.member_trees import why_trees_differ
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
@@ -54,7 +54,7 @@ from activities.ports.kafka import Listeners
 from activities.proving import Proof, Rolled, prove
 from activities.remaining_brokers import why_others_stand_still
 from activities.remaining_quorum import why_no_quorum_would_stay
-from activities.startable import why_not_startable
+from activities.startable import why_not_startable, why_not_startable_as
 from activities.stops import does_not_stop
 from activities.together import all_of
 from activities.unapplied import why_not_in_force
@@ -141,8 +141,20 @@ class Rolling:
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why
-        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_stand_still(targets))
+        whys = await all_of(
+            self._why_no_quorum(request, targets),
+            self._why_others_stand_still(targets),
+            *(self._why_not_startable_as(request, target) for target in targets),
+        )
         return next((one for one in whys if one is not None), None)
+
+    async def _why_not_startable_as(self, request: StepRequest, target: Target) -> str | None:
+        """With the file that is about to be written."""
+        process = await target.driver.process()
+        if not process.is_running:
+            return None
+        text = await to_be_written(request, target, self._ports)
+        return await why_not_startable_as(request, target, process, text)
 
     async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
         """What is edited on the way back, or before it, is named as a loss: nobody has to put it into force first."""

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from activities.forgotten_topics import forgotten_topics
 from activities.inter_broker import why_others_not_found
+from activities.java_trials import try_java
+from activities.marking import Target
 from activities.node_files import properties_of
-from activities.node_survey import CannotLook, start_place, try_java
+from activities.node_survey import CannotLook, start_place
 from activities.observe import Ports, installed_jars
 from activities.on_node.look_at_start import FILTERED
 from activities.on_node.watch_process import ends_by
@@ -17,6 +19,7 @@ from activities.sessions import session
 from activities.together import all_of
 from activities.zookeeper_view import BROKER_IDS, cluster_id_in
 from domain.cluster import NodeSpec, Role
+from domain.contracts import StepRequest
 from domain.decisions import NodeStage
 from domain.errors import KeeperlessError
 from domain.observation import Process
@@ -53,7 +56,6 @@ async def why_not_startable(
         whys += await all_of(*(_why_no_codecs(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_stoppable(cluster, node, process, ports) for node, process in seen))
         whys += await all_of(*(_why_not_its_own_file(cluster, node, ports) for node in running))
-        whys += await all_of(*(_why_no_java(cluster, node, process, policy, ports) for node, process in seen))
         whys += await all_of(*(_why_not_outlived(cluster, node, process, policy, ports) for node, process in seen))
         if brokers := [node for node in running if cluster.spec.role(node.id) is Role.BROKER]:
             whys.append(await why_others_not_found(cluster, brokers, ports))
@@ -64,6 +66,24 @@ async def why_not_startable(
     except KeeperlessError as error:
         return f"{names}: whether it could start again is not known: {error}"
     return next((why for why in whys if why is not None), None)
+
+
+async def why_not_startable_as(request: StepRequest, target: Target, process: Process, text: str) -> str | None:
+    """Why this node, which runs, would not start with that text of its file. `None` also where it cannot be tried: the
+    preflight has said so. On the way back only the file counts: a stop may make the room that a java lacked, and nobody can
+    accept anything there.
+    """
+    if not process.pid.isdecimal():
+        return None
+    try:
+        trial = await try_java(target.driver, target.node, int(process.pid), request.step.stage, text)
+    except CannotLook:
+        return None
+    found = unstartable(trial, target.name, target.node)
+    is_counted = found is not None and (request.revert is None or trial.refused is not None)
+    if found is None or not is_counted or not blockers_in([found], request.policy):
+        return None
+    return f"{target.name}: {found.observed}. {UNTIL} {found.fix}"
 
 
 async def _why_not_installed(cluster: ClusterRecord, node: NodeSpec, ports: Ports) -> str | None:
@@ -127,23 +147,6 @@ async def _why_not_its_program(cluster: ClusterRecord, node: NodeSpec, ports: Po
     is_of_windows = "\r" in interpreter
     how = f"It has Windows' line ends: sed -i 's/\\r$//' {program}" if is_of_windows else "Put it there, or correct that line"
     return f"{cluster.spec.node_name(node.id)}: {program} is to be run by {shown}, which is not there. {UNTIL} {how}."
-
-
-async def _why_no_java(
-    cluster: ClusterRecord, node: NodeSpec, process: Process, policy: MigrationPolicy, ports: Ports
-) -> str | None:
-    """Where that cannot be tried, the preflight has said so."""
-    name = cluster.spec.node_name(node.id)
-    if not process.pid.isdecimal():
-        return None
-    try:
-        trial = await try_java(ports.drivers.driver(node), node, int(process.pid))
-    except CannotLook:
-        return None
-    failed = unstartable(trial, name, node.kafka_home)
-    if failed is None or not blockers_in([failed], policy):
-        return None
-    return f"{name}: {failed.observed}. {UNTIL} {failed.fix}"
 
 
 async def _why_no_codecs(cluster: ClusterRecord, node: NodeSpec, process: Process, ports: Ports) -> str | None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from activities.broker_logins import try_logins
 from activities.canary_survey import refused_canaries
+from activities.java_trials import trials_of
 from activities.key_stores import NodeSettings
 from activities.listener_look import security_of, settings_of_node, stores_of
 from activities.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
@@ -26,7 +27,7 @@ from domain.observation import Observation, Process
 from domain.observed import Unanswered
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
-from domain.survey import ListenerSecurity, LoginTried, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
+from domain.survey import ListenerSecurity, LoginTried, NodeLook, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
 from domain.zk_to_kraft.checks.unapplied import PART
 
 T = TypeVar("T")
@@ -106,7 +107,13 @@ async def _nodes(
         own = files[node.id] or Files()
         request = request_of(spec, node, registrations, first.properties, own.properties)
         process = observation.node(node.id).process
-        ask = partial(look_at_node, drivers[node.id], node, _pid(process), request, topic_ids)
+        pid = _pid(process)
+
+        async def ask() -> NodeLook:
+            found = await look_at_node(drivers[node.id], node, pid, request, topic_ids)
+            trials = await trials_of(drivers[node.id], node, pid, spec, own.properties) if pid is not None else ()
+            return found.model_copy(update={"trials": trials})
+
         look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
         edits = await unapplied_edits(spec, node, process, own.properties, runs.get(node.id), drivers[node.id])
         return own.survey(node.id, key).model_copy(update={"look": look, "unapplied": edits})

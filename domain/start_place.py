@@ -4,6 +4,7 @@ A sandbox of systemd's outlives KillMode=process: whatever is started in a unit 
 it ends, though the unit's own files are changed or it is restarted.
 """
 
+from domain.decisions import NodeStage
 from domain.observed import ObservedPart
 
 
@@ -22,13 +23,15 @@ class StartUnit(ObservedPart):
 
 
 class JavaTrial(ObservedPart):
-    """A JVM that was tried in such a place. `command`: its java. `untried`: why it was not. `failed`: how it ended, where that
-    was not well.
+    """A JVM that was tried in such a place, with the file of a stage or without one. `command`: its java. `untried`: why it was
+    not. `failed`: how it ended, where that was not well. `refused`: where it was, and Kafka does not take that file.
     """
 
-    command: str | None
-    untried: str | None
-    failed: str | None
+    stage: NodeStage | None = None
+    command: str | None = None
+    untried: str | None = None
+    failed: str | None = None
+    refused: str | None = None
 
 
 class StartPlace(ObservedPart):

@@ -69,7 +69,7 @@ class NodeLook(ObservedPart):
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
-    not open, and why. `trial`: of a java, where the node runs.
+    not open, and why. `trials`: of its java, where the node runs, with the files that the migration will write.
     """
 
     kafka_versions: tuple[str, ...]
@@ -87,7 +87,7 @@ class NodeLook(ObservedPart):
     is_port_taken: bool | None
     unit: StartUnit | None
     unopened: tuple[tuple[str, str], ...] = ()
-    trial: JavaTrial | None = None
+    trials: tuple[JavaTrial, ...] = ()
     reached: tuple[Reached, ...]
 
 

@@ -1,10 +1,12 @@
-"""Runs on a node's machine: tries whether a JVM would start there with Kafka's jars, by the java of a process that runs.
+"""Runs on a node's machine: tries whether a JVM would start there with Kafka's jars, and take this file, by the java of a
+process that runs.
 
-    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka"}'
+    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true}' <server.properties
 
-Kafka's main class is asked for its version: java, its libraries and those jars are read as by a start, by whoever starts nodes.
-Nothing is opened that the process has: no port, no log, no agent, no heap of its size. Writes nothing. It is run with the
-variables that the node is started with.
+Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
+value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries
+and the jars are read as by a start, by whoever starts nodes. Nothing is opened that the process has: no port, no log, no agent,
+no heap of its size. Writes nothing. It is run with the variables that the node is started with.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
 """
@@ -23,30 +25,49 @@ from typing import Any
 
 from activities.on_node.kernel import link, text
 
-MAIN, SECONDS = "kafka.Kafka", 20
-KEPT = re.compile(r"-XX:[+-](?:Use\w+GC|Unlock\w+VMOptions|IgnoreUnrecognizedVMOptions)|-XX:SharedArchiveFile=.*|-Xlog:cds=off")
+MAIN, VERSION = "kafka.Kafka", ("kafka.Kafka", "--version")
+READ = ("kafka.tools.StorageTool", "info", "-c", "/dev/stdin")
+HAS_READ = re.compile(rb"^Found (?:log director|metadata|problem)", re.MULTILINE)
+"""What it then prints. Of directories that are not formatted as the file has them it complains, and ends with 1."""
+SECONDS = 20
+KEPT = re.compile(
+    r"-XX:[+-](?:Use\w+GC|Unlock\w+VMOptions|IgnoreUnrecognizedVMOptions)|-Djava\.security\.properties=.*"
+    r"|-XX:SharedArchiveFile=.*|-Xlog:cds=off"
+)
 """Options by which another java may refuse to start; and class data, from which it starts sooner."""
 OWN = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-Dlog4j.defaultInitOverride=true")
-UNHEARD = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS", "CLASSPATH")
-"""Variables that would give it agents, and a class path of others."""
-NOISE, MOST_TOLD = re.compile(r"log4j:|SLF4J:|Picked up |OpenJDK .*warning:|\s*$"), 3
+UNHEARD = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS")
+"""Variables that would give it agents."""
+CLASS_PATH = ("-cp", "-classpath", "--class-path")
+NOISE, MOST_TOLD = re.compile(r"log4j:|SLF4J:|Picked up |OpenJDK .*warning:|\s+at |\s+\.\.\. \d+ more|\s*$"), 3
 
 
 def trial(request: dict[str, Any]) -> dict[str, str | None]:
-    """`untried`: why not, where it was not. `failed`: how the trial ended, where that was not well."""
+    """`untried`: why not, where it was not. `failed`: how java ended, where that was not well. `refused`: where only the file
+    is to blame."""
     process = f"/proc/{request['pid']}"
     command_line = text(f"{process}/cmdline")
     words = (command_line or "").split("\0")
     if not command_line:
-        return {"untried": "the command line of its process may not be read", "command": None, "failed": None}
+        return answer(untried="the command line of its process may not be read")
     if MAIN not in words or not os.path.basename(words[0]).startswith("java"):  # noqa: PTH119
-        return {"untried": f"its process is no plain `java … {MAIN}`", "command": None, "failed": None}
-    java = found(words[0], link(f"{process}/cwd") or "/")
+        return answer(untried=f"its process is no plain `java … {MAIN}`")
+    folder = link(f"{process}/cwd") or "/"
+    java = found(words[0], folder)
     if java is None:
-        return {"untried": None, "command": words[0], "failed": "there is no such program any more"}
-    kept = [word for word in words[: words.index(MAIN)] if KEPT.fullmatch(word)]
-    command = [java, *OWN, *kept, "-cp", f"{request['kafka_home']}/libs/*", MAIN, "--version"]
-    return {"untried": None, "command": java, "failed": ended(command)}
+        return answer(words[0], failed="there is no such program any more")
+    options = words[: words.index(MAIN)]
+    kept = [word for word in options if KEPT.fullmatch(word)]
+    command = [java, *OWN, *kept, "-cp", class_path(options, folder, request["kafka_home"])]
+    refused = ended([*command, *READ]) if request["has_file"] else None
+    failed = ended([*command, *VERSION]) if refused or not request["has_file"] else None
+    return answer(java, failed=failed, refused=None if failed else refused)
+
+
+def answer(
+    command: str | None = None, *, untried: str | None = None, failed: str | None = None, refused: str | None = None
+) -> dict[str, str | None]:
+    return {"command": command, "untried": untried, "failed": failed, "refused": refused}
 
 
 def found(java: str, folder: str) -> str | None:
@@ -57,26 +78,28 @@ def found(java: str, folder: str) -> str | None:
     return next((one for one in all_of_them if one and os.access(one, os.X_OK)), None)
 
 
+def class_path(options: list[str], folder: str, kafka_home: str) -> str:
+    """The jars of Kafka as they are by now, and after them what else the process was given: plug-ins."""
+    given = [after for option, after in zip(options, options[1:]) if option in CLASS_PATH]
+    entries = [os.path.normpath(os.path.join(folder, entry)) for entry in (given[-1].split(":") if given else ()) if entry]  # noqa: PTH118
+    libs = os.path.realpath(f"{kafka_home}/libs")
+    others = (entry for entry in entries if os.path.realpath(os.path.dirname(entry)) != libs)  # noqa: PTH120
+    return ":".join([f"{kafka_home}/libs/*", *others])
+
+
 def ended(command: list[str]) -> str | None:
     """`None`: as it should."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     environment = {name: value for name, value in os.environ.items() if name not in UNHEARD}
     try:
         done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd="/",
-            timeout=SECONDS,
-            check=False,
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd="/", timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return f"it had not ended after {SECONDS} s"
     except OSError as error:
         return os.strerror(error.errno or 0)
-    if done.returncode == 0:
+    if done.returncode == 0 or HAS_READ.search(done.stdout):
         return None
     how = f"exit code {done.returncode}" if done.returncode > 0 else f"killed by {signal.Signals(-done.returncode).name}"
     said = [line.strip() for line in done.stdout.decode(errors="replace").splitlines() if not NOISE.match(line)]

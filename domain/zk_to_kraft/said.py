@@ -123,7 +123,7 @@ def in_short(block: Sequence[Said]) -> str:
 def with_thrown(found: Found) -> str:
     """Its words, with the last that was thrown there."""
     thrown = [line for line in found.thrown if THROWN.match(line) and found.quote not in line]
-    told = f": {_without_secrets(thrown[-1].removeprefix('Caused by: '))[:MAX_QUOTE]}" if thrown else ""
+    told = f": {without_secrets(thrown[-1].removeprefix('Caused by: '))[:MAX_QUOTE]}" if thrown else ""
     return f"{found.quote}{told}"
 
 
@@ -156,10 +156,10 @@ def last_of(lines: Sequence[str]) -> str:
 
 
 def shown(said: Sequence[Said]) -> str:
-    return " | ".join(_without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
+    return " | ".join(without_secrets(one.text)[:MAX_QUOTE] for one in said[-SHOWN_LINES:])
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
     found = LEVEL.match(text) or THROWN.match(text) or SPEAKER.match(text)
     begun = found.end() if found is not None else 0

@@ -76,6 +76,15 @@ def is_in_first_stage(text: str, role: Role) -> bool:
     return stage_of(parse(text), role) is FIRST_STAGE[role]
 
 
+def files_ahead(properties: Mapping[str, str], spec: ClusterSpec, node: NodeSpec) -> dict[NodeStage, str]:
+    """What the file of a node will say at the stages that follow its own, on the way forward. None, where it fits no stage."""
+    at, text, found = stage_of(properties, spec.role(node.id)), edit("", properties), {}
+    for stage in list(NodeStage)[list(NodeStage).index(at) + 1 :] if at is not None else ():
+        text = node_file(text, spec, node, stage)
+        found[stage] = text
+    return found
+
+
 def needs_sibling(sources: Sources, spec: ClusterSpec, node: NodeSpec, stage: NodeStage) -> bool:
     """Whether another broker's file would say what this one has lost."""
     if stage is NodeStage.KRAFT or "zookeeper.connect" in parse(sources.current):

@@ -23,8 +23,8 @@ class FakeMachine:
         """Of systemd, in which what is started there would be (`StartUnit`)."""
         self.place: dict[str, object] = {}
         """What else is said of what is started there (`StartPlace`)."""
-        self.trial_failed: str | None = None
-        """How the trial of its java ends, where that is not well (`JavaTrial`)."""
+        self.trial: dict[str, object] = {}
+        """What is said of a trial of its java, besides that all is well (`JavaTrial`)."""
         self.facts: dict[str, dict[str, str]] = {
             "sysctl": {"vm.max_map_count": "262144"},
             "limit": {"Max open files": "100000"},

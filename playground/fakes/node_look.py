@@ -89,7 +89,7 @@ def start(machine: FakeMachine) -> Completed:
 
 
 def trial(machine: FakeMachine) -> Completed:
-    return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None, "failed": machine.trial_failed}), "")
+    return Completed(0, json.dumps({"command": "/opt/java/bin/java", "untried": None} | machine.trial), "")
 
 
 def threads(machine: FakeMachine) -> Completed:

@@ -7,7 +7,7 @@ import pytest
 
 from domain.canaries import Leftovers
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, Refuse, Severity, Step, Wait, WaitReason
+from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, WaitReason
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
@@ -202,7 +202,12 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         B,
     ),
     "a broker whose java was taken away": (
-        with_look(HEALTHY, (2,), trial=JavaTrial(command="/opt/java/bin/java", untried=None, failed="exit code 1")),
+        with_look(HEALTHY, (2,), trials=(JavaTrial(command="/opt/java/bin/java", failed="exit code 1"),)),
+        "PF45",
+        B,
+    ),
+    "a broker whose file Kafka will not take": (
+        with_look(HEALTHY, (2,), trials=(JavaTrial(stage=NodeStage.MIGRATION), JavaTrial(stage=NodeStage.KRAFT, refused="no"))),
         "PF45",
         B,
     ),
@@ -311,7 +316,7 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
         {"PF44"},
     ),
     "a process that is no plain java": (
-        with_look(HEALTHY, (2,), trial=JavaTrial(command=None, untried="its process is no plain java", failed=None)),
+        with_look(HEALTHY, (2,), trials=(JavaTrial(untried="its process is no plain java"),)),
         SPEC,
         {"PF45"},
     ),

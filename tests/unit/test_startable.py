@@ -372,12 +372,14 @@ async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> Non
     assert (await rolled(cluster, accepting("PF43", scene))).blocked is None
 
 
-async def test_a_node_whose_java_would_not_start_any_more_runs_on() -> None:
-    """One that only the kernel, or a security program, keeps from it: nothing else on the machine shows that."""
+@pytest.mark.parametrize("what", ["failed", "refused"])
+async def test_a_node_whose_java_would_not_start_any_more_runs_on(what: str) -> None:
+    """One that only the kernel, or a security program, keeps from it, or Kafka, which does not take its next file: nothing else
+    on the machine shows that."""
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.spec.node(scene.request.step.node)
-    cluster.nodes[node.id].machine.trial_failed = "exit code 1; Error: Could not find or load main class kafka.Kafka"
+    cluster.nodes[node.id].machine.trial[what] = "exit code 1; Error: Could not find or load main class kafka.Kafka"
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
     assert "Could not find or load main class" in (outcome.blocked or "")

@@ -39,8 +39,8 @@ def a_java(path: Path, script: str) -> Path:
     return path
 
 
-def tried(pid: int, kafka_home: Path) -> JavaTrial:
-    return JavaTrial.model_validate(try_java.trial({"pid": pid, "kafka_home": str(kafka_home)}))
+def tried(pid: int, kafka_home: Path, *, has_file: bool = False) -> JavaTrial:
+    return JavaTrial.model_validate(try_java.trial({"pid": pid, "kafka_home": str(kafka_home), "has_file": has_file}))
 
 
 def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tmp_path: Path) -> None:
@@ -54,11 +54,13 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
         "-Xlog:gc*:file=/gc.log",
         "-javaagent:/a.jar=1",
     )
-    with process(str(java), *options, "-Dsecret=hunter2", "-cp", "/elsewhere/*") as pid:
+    class_path = f"{tmp_path}/libs/kafka_2.13-3.9.1.jar:{tmp_path}/bin/../libs/*:/opt/plugins/*:own.jar"
+    with process(str(java), *options, "-Dsecret=hunter2", "-cp", class_path, cwd=tmp_path) as pid:
         found = tried(pid, tmp_path)
-    assert found == JavaTrial(command=str(java), untried=None, failed=None)
+    assert found == JavaTrial(command=str(java))
     words = heard.read_text(encoding="utf-8").splitlines()
-    assert words[-5:] == ["-cp", f"{tmp_path}/libs/*", "kafka.Kafka", "--version", ""]
+    own = f"{tmp_path}/libs/*:/opt/plugins/*:{tmp_path}/own.jar"
+    assert words[-5:] == ["-cp", own, "kafka.Kafka", "--version", ""], "its jars as they are by now, and what else it has"
     assert [word for word in words if word in options] == ["-XX:+UseG1GC"]
     assert "hunter2" not in " ".join(words)
 
@@ -82,6 +84,24 @@ def test_how_a_trial_has_failed(script: str, told: str, tmp_path: Path, monkeypa
         assert tried(pid, tmp_path).failed == told
 
 
+@pytest.mark.parametrize(
+    ("of_file", "of_version", "failed", "refused"),
+    [
+        ("echo Found log directory:", "exit 9", None, None),
+        ("echo Found problem:; exit 1", "exit 9", None, None),
+        ("echo ConfigException; exit 1", "exit 0", None, "exit code 1; ConfigException"),
+        ("echo no memory; exit 1", "echo none at all; exit 1", "exit code 1; none at all", None),
+    ],
+)
+def test_a_file_is_to_blame_only_where_java_is_not(
+    of_file: str, of_version: str, failed: str | None, refused: str | None, tmp_path: Path
+) -> None:
+    """Directories that are not formatted as a file has them are no matter: that is done before a start."""
+    java = a_java(tmp_path / "java", f'case "$*" in *--version) {of_version};; *" info -c /dev/stdin") {of_file};; esac')
+    with process(str(java)) as pid:
+        assert tried(pid, tmp_path, has_file=True) == JavaTrial(command=str(java), failed=failed, refused=refused)
+
+
 def test_a_java_that_may_not_be_run_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -90,7 +110,7 @@ def test_a_java_that_may_not_be_run_any_more(tmp_path: Path, monkeypatch: pytest
         java.write_bytes(b"\x7fELF, and no more")
         assert tried(pid, tmp_path).failed == "Exec format error"
         java.unlink()
-        assert tried(pid, tmp_path) == JavaTrial(command=str(java), untried=None, failed="there is no such program any more")
+        assert tried(pid, tmp_path) == JavaTrial(command=str(java), failed="there is no such program any more")
 
 
 def test_another_java_in_its_place_is_what_a_start_would_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +118,7 @@ def test_another_java_in_its_place_is_what_a_start_would_take(tmp_path: Path, mo
     new = a_java(tmp_path / "17.0.9" / "bin" / "java", "exit 0")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "17.0.9"))
     with process(str(tmp_path / "17.0.8" / "bin" / "java")) as pid:
-        assert tried(pid, tmp_path) == JavaTrial(command=str(new), untried=None, failed=None)
+        assert tried(pid, tmp_path) == JavaTrial(command=str(new))
     monkeypatch.setenv("PATH", str(new.parent))
     with process("java") as pid:
         assert tried(pid, tmp_path).command == str(new)
@@ -116,7 +136,7 @@ def test_what_is_no_plain_java_or_not_there_is_not_tried(tmp_path: Path) -> None
 def test_a_real_java_without_jars(tmp_path: Path) -> None:
     """As it is sent to a node: by the command line, without this repository."""
     with process(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
-        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path)})
+        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path), "has_file": False})
         command = [sys.executable, "-I", "-c", program("try_java"), asked]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
     found = JavaTrial.model_validate_json(done.stdout)

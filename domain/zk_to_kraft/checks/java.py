@@ -1,21 +1,30 @@
-"""PF45: a node that runs could start again: its java, with Kafka's jars, is tried beside it."""
+"""PF45: a node that runs could start again, with the files that the migration writes: its java is tried beside it."""
 
 from collections.abc import Iterator
 
+from domain.cluster import NodeSpec
 from domain.decisions import Finding, Severity
 from domain.start_place import JavaTrial
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF45"
-EXPECTED = "a JVM starts there with Kafka's jars, and tells its version"
+EXPECTED = "a JVM starts there with Kafka's jars, and takes the file"
 BY_HAND = "See yourself that its java starts, and that nobody has touched its jars."
 
 
-def unstartable(trial: JavaTrial, name: str, kafka_home: str) -> Finding | None:
+def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
     """Where the trial has failed."""
+    if trial.refused is not None:
+        return Finding(
+            code=CODE,
+            object=f"{name} {node.properties_file}",
+            observed=f"Kafka does not take the file that the stage {trial.stage} makes of it: {trial.refused}",
+            expected=EXPECTED,
+            fix="Mend what it names in that file, and in whatever writes it.",
+        )
     if trial.failed is None:
         return None
-    tried = f"{trial.command} -cp '{kafka_home}/libs/*' kafka.Kafka --version"
+    tried = f"{trial.command} -cp '{node.kafka_home}/libs/*' kafka.Kafka --version"
     return Finding(
         code=CODE,
         object=name,
@@ -31,24 +40,25 @@ def unstartable(trial: JavaTrial, name: str, kafka_home: str) -> Finding | None:
 def _tried(seen: Surveyed) -> Iterator[Finding]:
     for node in seen.spec.nodes:
         look, name = seen.node(node.id).look, seen.name(node.id)
-        trial = look.trial if look is not None else None
-        why_not = seen.survey.why_missing(f"look at {name}") if look is None else trial and trial.untried
+        trials = look.trials if look is not None else ()
+        why_not = seen.survey.why_missing(f"look at {name}") if look is None else trials and trials[0].untried
         if why_not:
             yield unverifiable(CODE, name, why_not, EXPECTED, BY_HAND, Severity.WARNING)
-        failed = unstartable(trial, name, node.kafka_home) if trial is not None else None
-        if failed is not None:
-            yield failed
+        found = [failed for trial in trials if (failed := unstartable(trial, name, node)) is not None]
+        yield from found[:1]
 
 
 CHECKS = (
     Check(
         code=CODE,
-        holds="a JVM starts on each node with Kafka's jars",
+        holds="a JVM starts on each node with Kafka's jars, and takes its file as it will be at every stage",
         because="a node that runs has all in memory that it needs, and nobody sees that it could not start again: its java was "
         "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
-        "leaves no room. The migration's restart would end a node that is well. Asked again right before each stop",
-        source="`kafka.Kafka --version`, by the java of the node's process and with the jars of `kafka_home`, in a JVM of "
-        "64 MiB that opens no port, no log and no agent; run by the node driver, as a start is. A second of one CPU",
+        "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
+        "node that is well. Asked again right before each stop, of the file that is about to be written",
+        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, with "
+        "the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port, no log and no agent: Kafka "
+        "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU for each",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, or "
         "python3 cannot be run there: a warning",
         of_survey=(_tried,),

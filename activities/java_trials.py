@@ -1,0 +1,40 @@
+"""Whether a node that runs could start again, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it."""
+
+import json
+from collections.abc import Mapping
+
+from activities.node_survey import run_program
+from activities.on_node import program
+from activities.ports.nodes import NodeDriver
+from domain.cluster import ClusterSpec, NodeSpec
+from domain.decisions import NodeStage
+from domain.properties import ENCODING
+from domain.start_place import JavaTrial
+from domain.zk_to_kraft.said import without_secrets
+from domain.zk_to_kraft.wanted_file import files_ahead
+
+PROGRAM = program("try_java")
+
+
+async def try_java(
+    driver: NodeDriver, node: NodeSpec, pid: int, stage: NodeStage | None = None, text: str | None = None
+) -> JavaTrial:
+    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second. Raises `CannotLook`,
+    `Transient`.
+    """
+    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": text is not None})
+    given = (text or "").encode(ENCODING)
+    answer = await run_program(driver, ["python3", "-c", PROGRAM, asked], environment=node.environment, stdin=given)
+    found = JavaTrial.model_validate_json(answer)
+    told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
+    return found.model_copy(update={"stage": stage, **told})
+
+
+async def trials_of(
+    driver: NodeDriver, node: NodeSpec, pid: int, spec: ClusterSpec, properties: Mapping[str, str]
+) -> tuple[JavaTrial, ...]:
+    """One for each file that the migration will still write for it; of a node with none to come one of its java alone."""
+    files = files_ahead(properties, spec, node)
+    if not files:
+        return (await try_java(driver, node, pid),)
+    return tuple([await try_java(driver, node, pid, stage, text) for stage, text in files.items()])

@@ -1,0 +1,89 @@
+"""Kafka's own judgement of the files that a migration writes, on nodes that run."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from activities.adapters.nodes.drivers import SpecDrivers
+from activities.java_trials import trials_of, try_java
+from domain.cluster import NodeSpec
+from domain.decisions import NodeStage
+from domain.properties import parse
+from playground.cluster import PlaygroundCluster
+from playground.java import java_home
+from playground.processes import wait_until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def node(real_cluster: PlaygroundCluster) -> NodeSpec:
+    return real_cluster.spec.brokers[0]
+
+
+async def pid_of(node: NodeSpec) -> int:
+    return int((await SpecDrivers().driver(node).process()).pid)
+
+
+@contextmanager
+def standing_for_one(class_path: str) -> Iterator[int]:
+    """A process with the command line of a broker that runs with these jars."""
+    command = [str(java_home() / "bin" / "java"), "-c", "import time; time.sleep(600)", "-cp", class_path, "kafka.Kafka", "f"]
+    process = subprocess.Popen(command, executable=sys.executable)
+    try:
+        wait_until(lambda: b"kafka.Kafka" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "its command line", 60)
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def meta_of(node: NodeSpec) -> bytes:
+    return Path(node.log_dirs[0], "meta.properties").read_bytes()
+
+
+def text_of(node: NodeSpec) -> str:
+    return Path(node.properties_file).read_text(encoding="utf-8")
+
+
+async def test_kafka_takes_every_file_that_is_to_come(real_cluster: PlaygroundCluster, node: NodeSpec) -> None:
+    before = meta_of(node)
+    found = await trials_of(SpecDrivers().driver(node), node, await pid_of(node), real_cluster.spec, parse(text_of(node)))
+    assert [trial.stage for trial in found] == [NodeStage.MIGRATION, NodeStage.KRAFT]
+    assert {(trial.untried, trial.failed, trial.refused) for trial in found} == {(None, None, None)}
+    assert meta_of(node) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("num.io.threads=0", "num.io.threads"),
+        ("log.cleaner.threads=hunter2", "log.cleaner.threads"),
+        ("principal.builder.class=com.example.OwnBuilder", "principal.builder.class"),
+        ("advertised.listeners=OTHER://127.0.0.1:1", "listener OTHER"),
+    ],
+)
+async def test_a_file_that_kafka_does_not_take(line: str, told: str, node: NodeSpec) -> None:
+    text = f"{text_of(node)}\n{line}\n"
+    found = await try_java(SpecDrivers().driver(node), node, await pid_of(node), NodeStage.MIGRATION, text)
+    assert found.failed is None
+    assert told in (found.refused or "")
+    assert "hunter2" not in (found.refused or "")
+
+
+async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> None:
+    """The node that runs has them open, or has read what it needs."""
+    shutil.copytree(f"{node.kafka_home}/libs", tmp_path / "libs")
+    (jar,) = (tmp_path / "libs").glob("kafka_2.13-*.jar")
+    content = jar.read_bytes()
+    jar.write_bytes(content[: len(content) // 2])
+    elsewhere = node.model_copy(update={"kafka_home": str(tmp_path)})
+    with standing_for_one(f"{tmp_path}/libs/*") as pid:
+        found = await try_java(SpecDrivers().driver(node), elsewhere, pid, NodeStage.MIGRATION, text_of(node))
+    assert found.refused is None
+    assert "kafka.Kafka" in (found.failed or "")
