@@ -13,7 +13,7 @@ class ObservedPart(BaseModel):
 
 NO_ANSWER = "no answer within"
 """Before the time that was given: what was asked did not come, where other reasons are answers."""
-LEAST_SECONDS = 0.05
+LEAST_SECONDS = 0.25
 """With less than that nobody could have answered: what did not come then says nothing of who was asked."""
 
 

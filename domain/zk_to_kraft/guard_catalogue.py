@@ -40,7 +40,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Before every restart each node runs and serves, every partition has its leader and all replicas, every broker is "
         "registered, all controllers follow one leader, files are as this migration left them, and no partition would fall "
         "below `min.insync.replicas`. Looked at afresh right before the effect, and then whether the node could start again: "
-        "a JVM starts there, and Kafka takes its next file (PF45), that file is its own, and what the process runs with (PF44), "
+        "a JVM starts there and takes its next file (PF45), the file is its own, and what the process runs with (PF44), "
         "`/cluster/id` in ZooKeeper is the cluster's, and ZooKeeper has every topic that brokers serve. And whether the other "
         "brokers get on: one whose disk hangs is in sync for `replica.lag.time.max.ms` still, and its kernel knows at once.",
         (
