@@ -56,17 +56,22 @@ class Marked:
     wanted: FileContent
 
 
-async def mark_roll(request: StepRequest, target: Target, ports: Ports) -> Marked:
-    """Archive what is there, and mark what is going to happen."""
+async def prepare_roll(request: StepRequest, target: Target, ports: Ports) -> "Prepared":
+    """What a roll finds, and what it would write. Changes nothing."""
     process = await target.driver.process()
     found = await target.file()
     left = await read_mark(target.driver, target.node.properties_file)
+    return Prepared(process, found, left, await _make(request, target, found, left, ports))
+
+
+async def mark_roll(request: StepRequest, target: Target, prepared: "Prepared", ports: Ports) -> Marked:
+    """Archive what is there, and mark what is going to happen."""
+    process, found, left, making = prepared.process, prepared.found, prepared.left, prepared.made
     if left is not None and left.step_id == request.step_id:
         return await resume_roll(request, target, left, ports)
     _ensure_not_tried_before(target, left, request, process, found)
     if not process.is_running:
         await ensure_nobody_serves(target.node, target.name, target.driver, ports.metrics)
-    making = await _make(request, target, found, left, ports)
     await ensure_not_superseded(request, ports)
     await _archive(target, found, making)
     mark = _mark_of(request, target, process, found, left, making)
@@ -90,12 +95,6 @@ async def resume_roll(request: StepRequest, target: Target, mark: RollMark, port
     return Marked(mark, making.wanted)
 
 
-async def to_be_written(request: StepRequest, target: Target, ports: Ports) -> str:
-    """The text that a roll would write, before anything of it is."""
-    left = await read_mark(target.driver, target.node.properties_file)
-    return (await _make(request, target, await target.file(), left, ports)).wanted.content.decode(ENCODING)
-
-
 @dataclass(frozen=True)
 class _Made:
     """The wanted file, what it was made of, and how. `original`: the archived one, `None` where there is none (yet)."""
@@ -105,6 +104,21 @@ class _Made:
     original: FileContent | None
     is_found_original: bool
     changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """As it was found: process, file, and the mark that an earlier roll has left."""
+
+    process: Process
+    found: FileContent
+    left: RollMark | None
+    made: _Made
+
+    @property
+    def text(self) -> str:
+        """That would be written."""
+        return self.made.wanted.content.decode(ENCODING)
 
 
 async def _make(request: StepRequest, target: Target, found: FileContent, left: RollMark | None, ports: Ports) -> _Made:

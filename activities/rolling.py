@@ -45,7 +45,7 @@ from temporalio import activity
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
-from activities.marking import Marked, Target, mark_roll, resume_roll, to_be_written
+from activities.marking import Marked, Target, mark_roll, prepare_roll, resume_roll
 from activities.member_trees import why_trees_differ
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
@@ -114,7 +114,13 @@ class Rolling:
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
-        marked = await all_of(*(mark_roll(request, target, self._ports) for target in targets))
+        prepared = await all_of(*(prepare_roll(request, target, self._ports) for target in targets))
+        made = list(zip(targets, prepared, strict=True))
+        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in made))
+        blocked = next((why for why in whys if why is not None), None)
+        if blocked is not None:
+            return [], blocked
+        marked = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in made))
         unmeasured = await pause.begin(targets)
         if unmeasured is not None:
             return [], unmeasured
@@ -141,20 +147,8 @@ class Rolling:
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why
-        whys = await all_of(
-            self._why_no_quorum(request, targets),
-            self._why_others_stand_still(targets),
-            *(self._why_not_startable_as(request, target) for target in targets),
-        )
+        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_stand_still(targets))
         return next((one for one in whys if one is not None), None)
-
-    async def _why_not_startable_as(self, request: StepRequest, target: Target) -> str | None:
-        """With the file that is about to be written."""
-        process = await target.driver.process()
-        if not process.is_running:
-            return None
-        text = await to_be_written(request, target, self._ports)
-        return await why_not_startable_as(request, target, process, text)
 
     async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
         """What is edited on the way back, or before it, is named as a loss: nobody has to put it into force first."""

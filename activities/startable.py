@@ -73,7 +73,7 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     preflight has said so. On the way back only the file counts: a stop may make the room that a java lacked, and nobody can
     accept anything there.
     """
-    if not process.pid.isdecimal():
+    if not process.is_running or not process.pid.isdecimal():
         return None
     try:
         trial = await try_java(target.driver, target.node, int(process.pid), request.step.stage, text)
