@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from temporalio import activity
@@ -22,7 +23,8 @@ from domain.errors import KeeperlessError, OtherLedger, Permanent, Superseded, T
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
-from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind
+from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind, EventDraft
+from domain.set_back import KIND, RunPosition, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
@@ -232,6 +234,25 @@ async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Por
         raise Superseded(
             f"cluster {request.cluster} is held by generation {held}, this run is generation {request.generation}: it stops"
         )
+    if request.revert is None and request.position is not None:
+        await _ensure_not_set_back(request, request.position, ports)
+
+
+async def _ensure_not_set_back(request: AssessRequest | StepRequest, position: RunPosition, ports: Ports) -> None:
+    """The fence as well: what the run decides, it decides without what it knew. People find in the ledger why it has ended."""
+    why = why_set_back(position, await ports.ledger.told_by_runs(request.migration_id, position.at))
+    if why is None:
+        return
+    said = EventDraft(
+        key=f"{position.run_id}/{KIND}",
+        kind=KIND,
+        cluster=request.cluster,
+        migration_id=request.migration_id,
+        at=datetime.now(UTC),
+        data={"why": why},
+    )
+    await ports.ledger.record(request.migration_id, [said], None)
+    raise Superseded(f"{why}: it stops")
 
 
 async def why_not_this_step(request: StepRequest, ports: Ports) -> str | None:

@@ -172,7 +172,7 @@ def _known(
         explained = frozenset(seen.explained) if seen is not None else None
         yield from standing.of_waiting(record, explained, events, now, commands)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
-    yield from standing.of_run(run.is_running, run.ended, record, now)
+    yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now)
     troubled = seen.troubled if seen is not None else ()
     yield from pending_tasks.of_tasks([pending_tasks.but_for(task, troubled) for task in run.tasks], now - ahead)
     yield from pending_tasks.of_clock_here(ahead, now)

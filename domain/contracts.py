@@ -13,6 +13,7 @@ from domain.decisions import Decision, Gate, GateName, Intent, Step, StepAction,
 from domain.drift.report import CheckName, Verdict
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, CommandKind, EventDraft, NodeStatus, OpenGate, Progress, Waiting
+from domain.set_back import RunPosition
 
 
 class TaskQueue(StrEnum):
@@ -148,7 +149,7 @@ class AssessRequest(Payload):
     """`approvals`: gate → id of the command that the workflow accepted; its truth is looked up in the ledger.
     `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`, `standstill`: what the last
     look knew of them.
-    `unchecked_since`: when a comparison that was asked for was not taken by any worker.
+    `unchecked_since`: when a comparison that was asked for was not taken by any worker. `position`: of the run that asks.
     """
 
     migration_id: str
@@ -163,6 +164,7 @@ class AssessRequest(Payload):
     standstill: Standstill | None = None
     unchecked_since: datetime | None = None
     plan_id: str | None = None
+    position: RunPosition | None = None
 
 
 class Gauges(Payload):
@@ -207,6 +209,7 @@ class StepRequest(Payload):
 
     `looks`: how many looks in a row must decide this very step before it is taken. One, where the step before has just been
     proven; more, where something had to be waited for. `applied_commands`: what the migration had applied when it decided.
+    `position`: of the run that asks.
     """
 
     migration_id: str
@@ -220,6 +223,7 @@ class StepRequest(Payload):
     policy: MigrationPolicy = MigrationPolicy()
     revert: RevertOrder | None = None
     plan_id: str | None = None
+    position: RunPosition | None = None
 
 
 class CompanionOutcome(Payload):

@@ -12,6 +12,7 @@ from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
+from domain.set_back import KIND
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
@@ -303,6 +304,11 @@ def of_commands(commands: Sequence[Command], now: datetime, unsent: Mapping[str,
                 "delivered by itself.",
                 since=command.at,
             )
+
+
+def set_back(events: Sequence[Event]) -> str:
+    """Why the run has ended itself, where it had forgotten what it did; else empty."""
+    return next((str(event.data.get("why", "")) for event in reversed(events) if event.kind == KIND), "")
 
 
 def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:

@@ -4,32 +4,62 @@ Whoever appends first locks the chain's head and holds it until its transaction 
 which transactions become visible: who has read up to `seq` n will never see an entry below n appear.
 """
 
-from collections.abc import Sequence
-from datetime import UTC
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import RowMapping, select, update
+from sqlalchemy import RowMapping, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.records import GENESIS_HASH, Event, EventDraft, event_hash
+from domain.set_back import LIKE, OF_A_RUN, ToldByRuns
 from ledger.errors import LedgerMisuse
 from ledger.tables import chain_head, events
 
 
 async def append(connection: AsyncConnection, drafts: Sequence[EventDraft]) -> None:
-    """Append the drafts whose keys are new, in their order. An event that is there already is left as it is."""
+    """Append the drafts whose keys are new, in their order. An event that is there already is left as it is.
+
+    What a run tells under a number that it has told something else under before (`domain.set_back`) is another event.
+    """
     if not drafts:
         return
     head = await lock(connection)
-    known = set(await connection.scalars(select(events.c.key).where(events.c.key.in_([d.key for d in drafts]))))
+    found = await _by_key(connection, [draft.key for draft in drafts])
+    given = [_under_its_own_key(canonical(draft), found) for draft in drafts]
+    known = found.keys() | await _by_key(connection, [draft.key for draft in given if draft.key not in found])
     # The first draft of a key stands; `setdefault` keeps the order.
     fresh: dict[str, EventDraft] = {}
-    for draft in drafts:
+    for draft in given:
         if draft.key not in known:
-            fresh.setdefault(draft.key, canonical(draft))
+            fresh.setdefault(draft.key, draft)
     entries = linked(list(fresh.values()), head["seq"], head["hash"])
     if entries:
         await connection.execute(events.insert(), [entry.model_dump() for entry in entries])
         await connection.execute(update(chain_head).values(seq=entries[-1].seq, hash=entries[-1].hash))
+
+
+async def _by_key(connection: AsyncConnection, keys: Sequence[str]) -> dict[str, Event]:
+    rows = (await connection.execute(select(events).where(events.c.key.in_(keys)))).mappings() if keys else ()
+    return {event.key: event for event in map(_record, rows)}
+
+
+def _under_its_own_key(draft: EventDraft, known: Mapping[str, Event]) -> EventDraft:
+    there = known.get(draft.key)
+    if there is None or OF_A_RUN.fullmatch(draft.key) is None:
+        return draft
+    if draft == EventDraft.model_validate(there.model_dump(include=set(EventDraft.model_fields))):
+        return draft
+    digest = hashlib.sha256(draft.model_dump_json().encode()).hexdigest()
+    return draft.model_copy(update={"key": f"{draft.key}~{digest[:12]}"})
+
+
+async def told_by_runs(connection: AsyncConnection, migration_id: str, before: datetime) -> ToldByRuns:
+    """What runs have told of the time before that one."""
+    is_one = (events.c.migration_id == migration_id) & events.c.key.like(LIKE) & (events.c.at < before)
+    count = (await connection.execute(select(func.count()).where(is_one))).scalar_one()
+    newest = (await connection.execute(select(events).where(is_one).order_by(events.c.seq.desc()).limit(1))).mappings().first()
+    return ToldByRuns(count=count, newest=_record(newest) if newest is not None else None)
 
 
 async def lock(connection: AsyncConnection) -> RowMapping:

@@ -26,6 +26,7 @@ from domain.records import (
     MigrationState,
     Progress,
 )
+from domain.set_back import ToldByRuns
 from ledger import chain, clusters, commands, migrations, notes, plans, reports
 from ledger.database import DEFAULT_TIMEOUTS, Database, Timeouts, place_of
 from ledger.errors import (
@@ -347,6 +348,10 @@ class SqlLedger:
     async def record_event(self, draft: EventDraft) -> None:
         """Append an event that belongs to no migration's progress: a call, refused ones too."""
         await self._database.write(lambda connection: chain.append(connection, [draft]))
+
+    async def told_by_runs(self, migration_id: str, before: datetime) -> ToldByRuns:
+        """What the migration's runs have told of what was before that time."""
+        return await self._database.read(lambda connection: chain.told_by_runs(connection, migration_id, before))
 
     async def events(self, migration_id: str | None = None, after_seq: int = 0, limit: int = 1000) -> list[Event]:
         """Events after `after_seq`, in order, at most `limit`. No event below one that was read appears later."""

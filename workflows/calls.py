@@ -30,6 +30,7 @@ from domain.decisions import Step, StepAction
 from domain.policy import FLUSHES, MigrationPolicy
 from domain.records import EventDraft, Progress
 from workflows.orders import Orders
+from workflows.outbox import Outbox
 from workflows.telling import CLUSTER, summary_of, summary_of_record
 
 FOREVER = RetryPolicy(initial_interval=timedelta(seconds=1), backoff_coefficient=1.5, maximum_interval=timedelta(seconds=15))
@@ -80,6 +81,7 @@ class Calls:
     """`generation` is known once the cluster has been claimed; every later call carries it."""
 
     request: MigrationInput
+    outbox: Outbox
     generation: int
     silence: Silence | None = None
     """As the last look told it."""
@@ -150,6 +152,7 @@ class Calls:
                 policy=policy,
                 revert=orders.revert,
                 plan_id=self.request.plan_id,
+                position=self.outbox.position,
             ),
             result_type=StepOutcome,
             task_queue=TaskQueue.CLUSTER,
@@ -165,12 +168,10 @@ class Calls:
         One that nobody takes fails, after the time that a check is repeated after: a missing worker is told, not waited for.
         """
         request = self.request
-        # One that was reset counts anew. The last part of the id is random (RFC 9562).
-        run = workflow.info().run_id.rpartition("-")[2]
         return workflow.start_activity(
             ActivityName.RUN_CHECK,
             CheckRequest(
-                report_id=f"{request.migration_id}.{run}.{number}",
+                report_id=f"{request.migration_id}.{number}",
                 cluster=request.cluster,
                 check=CHECK_OF[step.action],
                 migration_id=request.migration_id,
@@ -250,4 +251,5 @@ class Calls:
             standstill=self.standstill,
             unchecked_since=self.unchecked_since,
             plan_id=self.request.plan_id,
+            position=self.outbox.position,
         )

@@ -1,7 +1,7 @@
 """Events on their way to the ledger, in order, each once. A ledger that is down delays the record and nothing else."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from domain.contracts import CarriedState
 from domain.records import EventDraft
+from domain.set_back import RunPosition
 from workflows.turns import Turn
 
 RECORD_AGAIN = timedelta(seconds=30)
@@ -27,6 +28,9 @@ class Outbox:
         self._events: list[EventDraft] = list(carried.untold)
         self._is_due = bool(carried.untold)
         self._is_draining = self._is_under_way = False
+        self._latest: datetime | None = None
+        self._told_at: datetime | None = None
+        self._count_before = self.count
 
     @property
     def untold(self) -> tuple[EventDraft, ...]:
@@ -37,8 +41,23 @@ class Outbox:
     def is_told(self) -> bool:
         return not (self._is_due or self._is_under_way or self._events)
 
+    @property
+    def position(self) -> RunPosition:
+        """By which activities see whether the run knows all that it did."""
+        at = self._now()
+        told = self._count_before if at == self._told_at else self.count
+        return RunPosition(run_id=workflow.info().run_id, told=told, at=at)
+
+    def _now(self) -> datetime:
+        """Never earlier than before, whatever Temporal's clock does: nothing is told as of before a position that was given."""
+        self._latest = max(self._latest or workflow.now(), workflow.now())
+        return self._latest
+
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Keep an event. Its key makes it one event however often it is sent; after a reset of the run it is another."""
+        at = self._now()
+        if self._told_at is None or at > self._told_at:
+            self._told_at, self._count_before = at, self.count
         self.count += 1
         self._events.append(
             EventDraft(
@@ -46,7 +65,7 @@ class Outbox:
                 kind=kind,
                 cluster=self._cluster,
                 migration_id=self._migration_id,
-                at=workflow.now(),
+                at=at,
                 data=data,
             )
         )

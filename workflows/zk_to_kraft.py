@@ -69,10 +69,10 @@ class ZkToKraftMigration:
         is_held = request.is_held
         carried = request.carried or CarriedState(generation=0, is_held=is_held, held_because=STARTED_HELD if is_held else "")
         self._request = request
-        self._calls = Calls(request, carried.generation, carried.silence, carried.standstill)
         self._orders = Orders.of(carried)
         self._turn = Turn()
         self._outbox = Outbox(request.cluster, request.migration_id, carried, self._turn)
+        self._calls = Calls(request, self._outbox, carried.generation, carried.silence, carried.standstill)
         self._board = Board(request, self._orders, self._outbox, carried)
         self._stop = Stop(self._orders, self._outbox, self._board)
         self._comparing = Comparing(self._calls, self._orders, self._turn, self._board, self._stop)

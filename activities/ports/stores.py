@@ -8,6 +8,7 @@ from domain.drift.report import CheckName, DriftReport
 from domain.machine_notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
+from domain.set_back import ToldByRuns
 
 
 class ArtefactStore(Protocol):
@@ -109,6 +110,9 @@ class Ledger(Protocol):
 
     async def consume_command(self, command_id: str, at: datetime) -> None:
         """Mark an approval as used by an irreversible effect; used already is fine."""
+
+    async def told_by_runs(self, migration_id: str, before: datetime) -> ToldByRuns:
+        """What the migration's runs have told of what was before that time."""
 
     async def record(
         self, migration_id: str, events: Sequence[EventDraft], progress: Progress | None, as_of: datetime | None = None

@@ -14,6 +14,7 @@ from sqlalchemy import exc, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.records import Event, EventDraft, MigrationRecord, MigrationState, Progress
+from domain.set_back import ToldByRuns
 from ledger import chain
 from ledger.database import Database, Timeouts
 from ledger.errors import LedgerMisuse, LedgerUnavailable, NoSuchMigration
@@ -334,3 +335,39 @@ async def execute(url: str, *statements: str) -> None:
             await connection.execute(text(statement.replace(":", r"\:")))
 
     await in_database(url, run)
+
+
+RUN, LATER = "0f851fdf-3b45-4cd6-9fbb-0579466cebdf", "1a2b3c4d-3b45-4cd6-9fbb-0579466cebdf"
+
+
+async def test_what_a_run_tells_again_under_a_number_is_kept_where_it_is_something_else(
+    ledger: SqlLedger, migration: MigrationRecord, make_event: Callable[..., EventDraft]
+) -> None:
+    """Temporal was set back, and the run does not know of the first. A record that is sent twice is still one."""
+    first, other = make_event(f"{RUN}:7", data={"step": 1}), make_event(f"{RUN}:7", data={"step": 2})
+    for told in (first, other, first, other):
+        await ledger.record(migration.id, [told, make_event("not/a/run", data={"step": 1})], None)
+    await ledger.record(migration.id, [make_event("not/a/run", data={"step": 2})], None)
+    found = [(event.key.partition("~")[0], event.data["step"]) for event in await ledger.events(migration.id)]
+    assert found == [(f"{RUN}:7", 1), ("not/a/run", 1), (f"{RUN}:7", 2)]
+    assert await ledger.verify_chain() is None
+
+
+async def test_what_runs_have_told_of_the_time_before(
+    ledger: SqlLedger, migration: MigrationRecord, make_event: Callable[..., EventDraft]
+) -> None:
+    at = datetime(2026, 11, 20, 3, tzinfo=UTC)
+    assert await ledger.told_by_runs(migration.id, at) == ToldByRuns(count=0, newest=None)
+    drafts = [
+        make_event(f"{RUN}:1", at=at),
+        make_event(f"{RUN}:2", at=at + timedelta(microseconds=1)),
+        make_event(f"{LATER}:3", at=at + timedelta(seconds=1), kind="held"),
+        make_event(f"{RUN}/set-back", at=at),
+        make_event("command/1", at=at),
+    ]
+    await ledger.record(migration.id, drafts, None)
+    assert (await ledger.told_by_runs(migration.id, at + timedelta(microseconds=1))).count == 1
+    told = await ledger.told_by_runs(migration.id, at + timedelta(minutes=1))
+    assert told.count == 3
+    assert told.newest is not None
+    assert told.newest.kind == "held"

@@ -1,0 +1,84 @@
+"""Temporal forgets: its database is restored from a backup, or the run is reset. A run that has forgotten what it did ends."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+
+from domain.records import EventDraft
+from domain.set_back import KIND
+from domain.zk_to_kraft.phases import Phase
+
+
+async def reset(small: Any) -> None:
+    """To before the first thing that the run that goes on now has done."""
+    run = (await small.handle.describe()).run_id
+    history = await small.client.get_workflow_handle(small.handle.id, run_id=run).fetch_history()
+    first = next(e.event_id for e in history.events if e.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED)
+    await small.client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=small.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=small.handle.id, run_id=run),
+            reason="an operator's reset",
+            workflow_task_finish_event_id=first,
+            request_id=str(uuid4()),
+        )
+    )
+
+
+async def is_told(small: Any) -> list[str]:
+    return [e.data["why"] for e in await small.events(KIND)]
+
+
+async def test_a_run_that_was_reset_ends_before_it_does_anything_again(small: Any) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    before = small.cluster.restarts
+    await reset(small)
+    (why,) = await small.until(lambda: is_told(small))
+    assert "the run has forgotten what it did" in why
+    assert "the newest waiting" in why
+    assert await small.result() == "superseded"
+    assert small.cluster.restarts == before
+
+
+@pytest.mark.parametrize("is_later_run", [False, True])
+async def test_a_run_of_a_restored_temporal_takes_no_step_and_opens_no_gate(small: Any, is_later_run: bool) -> None:
+    """What it has forgotten is in the ledger: told by itself, or by a run that continued it as new. Here a way back."""
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    gate = await small.until_gate()
+    run = str(uuid4()) if is_later_run else (await small.handle.describe()).run_id
+    count = len(await small.events())
+    forgotten = EventDraft(
+        key=f"{run}:{count + 1}",
+        kind="rollback-accepted",
+        cluster=small.cluster.spec.name,
+        migration_id=small.migration_id,
+        at=datetime.now(UTC),
+    )
+    await small.book.record(small.migration_id, [forgotten], None)
+    before = small.cluster.restarts
+    await small.approve(gate.evidence_hash)
+    assert await small.result() == "superseded"
+    (why,) = await is_told(small)
+    assert "the newest rollback-accepted" in why
+    assert small.cluster.restarts == before
+
+
+async def test_what_is_said_while_a_step_is_in_work_was_not_forgotten(small: Any) -> None:
+    """The ledger has it sooner than the step is done, which asks for its fence until then."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    pause = small.drivers.of[1].pause("start")
+    await small.begin()
+    await pause.is_reached.wait()
+    assert await small.hold() == "held"
+    small.drivers.of[1].release("start")
+    await small.until_waiting("held")
+    assert [e.data["node"] for e in await small.events("step-done")] == ["broker-1"]
+    assert not await is_told(small)
