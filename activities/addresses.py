@@ -5,7 +5,7 @@ Looked for where Kafka does not answer or replicas lag, for people only.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,10 +59,12 @@ AT_ONCE = 200
 @dataclass(frozen=True)
 class Knocked:
     """By broker id. `unheard`: addresses that accept no connection from us, while another broker's listener of the same name
-    does; one that accepts us nowhere may be none for us. `partly`: those that accept some, and how many of how many."""
+    does; one that accepts us nowhere may be none for us. `partly`: those that accept some, and how many of how many. `cut`: of
+    both, those at which connections are reset as soon as they are made."""
 
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     partly: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
 
 
 async def knocked_at(addresses: Mapping[int, Addresses], listeners: Listeners, silent: list[str]) -> Knocked:
@@ -78,7 +80,16 @@ async def knocked_at(addresses: Mapping[int, Addresses], listeners: Listeners, s
             partly.setdefault(broker_id, {})[address] = (count, times)
         elif not count and name in heard:
             unheard[broker_id] = (*unheard.get(broker_id, ()), address)
-    return Knocked(unheard, partly)
+    odd = sorted({address for known in (*unheard.values(), *partly.values()) for address in known})
+    cut = await asyncio.gather(*(_is_cut_off(listeners, address, silent) for address in odd))
+    return Knocked(unheard, partly, frozenset(address for address, is_cut in zip(odd, cut, strict=True) if is_cut))
+
+
+async def _is_cut_off(listeners: Listeners, address: str, silent: list[str]) -> bool:
+    def ask() -> Awaitable[bool]:
+        return listeners.is_cut_off(*host_and_port(address))
+
+    return await in_time(f"whether connections to {address} are reset", ask, silent, default=False)
 
 
 async def _knocks(listeners: Listeners, address: str, times: int, silent: list[str]) -> int:

@@ -147,6 +147,7 @@ class Hinting:
             numbers={name: found.numbers for name, found in names.items()},
             unheard=knocked.unheard,
             partly=knocked.partly,
+            cut=knocked.cut,
             set_dynamically=set_dynamically,
             asked=asked,
             signs=machines.signs,

@@ -11,6 +11,8 @@ KNOCK_SECONDS = 2.0
 """A living server on the way to it accepts within milliseconds, also while its process is stopped: the kernel does it."""
 
 NAME_SECONDS = 2.0
+TRIES, OPEN_SECONDS = 3, 0.25
+"""How often a connection is made, and how long it has to stay."""
 
 
 class TcpListeners:
@@ -33,6 +35,28 @@ class TcpListeners:
         with suppress(OSError):
             await writer.wait_closed()
         return True
+
+    async def is_cut_off(self, host: str, port: int) -> bool:
+        """Before anything is said: Kafka waits for the first word."""
+        fates = [await self._fate(host, port) for _ in range(TRIES)]
+        return True in fates and None not in fates
+
+    async def _fate(self, host: str, port: int) -> bool | None:
+        """Whether it was reset; `None` where it came to nothing else within that time."""
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                reader, writer = await asyncio.open_connection(host, port)
+                try:
+                    await reader.read(1)
+                finally:
+                    writer.close()
+        except ConnectionResetError:
+            return True
+        except TimeoutError:
+            return None
+        except OSError:
+            return False
+        return False
 
     async def look_up(self, host: str) -> LookedUp:
         try:

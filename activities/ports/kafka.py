@@ -132,4 +132,7 @@ class Listeners(Protocol):
         """Whether anybody accepts connections there. False also when nothing comes back within a second or two. Raises
         `Transient` where this host cannot even ask."""
 
+    async def is_cut_off(self, host: str, port: int) -> bool:
+        """Whether connections are reset there as soon as they are made, as no Kafka does. Takes a part of a second."""
+
     async def look_up(self, host: str) -> LookedUp: ...

@@ -107,7 +107,8 @@ class Hints:
     `throttles`: znodes of brokers whose replication is throttled; `limits`: what is set of connections; both where Kafka is
     silent or replicas lag. `shut`: listeners of Kafka, as `host:port`, that accept no connection from us. `unheard`: by broker
     id the addresses that it gives to others and that accept no connection from us, while another broker's listener of that name
-    does; `partly`: those that accept some of the connections that were begun at once, and how many of how many.
+    does; `partly`: those that accept some of the connections that were begun at once, and how many of how many; `cut`: of both,
+    those at which connections are reset as soon as they are made.
     `set_dynamically`: by broker id the addresses that somebody has set in ZooKeeper in place of those in its file.
     `asked`: by broker id, where Kafka as a whole gives no answer.
     `forgotten`: topics that brokers serve and ZooKeeper has not got.
@@ -137,6 +138,7 @@ class Hints:
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unheard: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     partly: Mapping[int, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
     set_dynamically: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     asked: Mapping[int, Asked] = field(default_factory=dict)
     throttles: tuple[str, ...] = ()

@@ -92,6 +92,8 @@ def _of_another(looked: Looked, broker_id: int, asked: Asked) -> Cause:
 def _of_some_connections(
     looked: Looked, broker_id: int, found: Mapping[str, tuple[int, int]], unheard: tuple[str, ...]
 ) -> Cause:
+    if cut := [address for address in found if address in looked.hints.cut]:
+        return _of_resets(looked, broker_id, cut)
     shut = [address for address in unheard if address not in found]
     none = f". At {some(shut)} none gets through" if shut else ""
     told = [f"of {of} connections that were begun to {at} at once {through} got through" for at, (through, of) in found.items()]
@@ -106,8 +108,29 @@ def _of_some_connections(
     )
 
 
+def _of_resets(looked: Looked, broker_id: int, addresses: list[str]) -> Cause:
+    """Its process serves: whoever cuts them off is another."""
+    name, ports = looked.broker_name(broker_id), " or ".join(dict.fromkeys(a.rpartition(":")[2] for a in addresses))
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"its process serves, and connections to {some(addresses)} are reset as soon as they are made, before "
+        "anything is said: that is not Kafka, which waits for the first word",
+        expected="connections that stay open",
+        fix=f"Find who resets them, on the machine of {name} and on the way to it, and stop that: a script, a cron job or a "
+        "tool that kills connections (`ss -K`, tcpkill, conntrack -D), a firewall's REJECT with tcp-reset, an intrusion "
+        f"prevention, a balancer without a backend. `tcpdump -nei any 'tcp[tcpflags] & tcp-rst != 0 and port {ports}'` shows "
+        f"each reset and from which machine it comes. There is nothing to mend in {name}: leave it running.",
+        is_proved=True,
+    )
+
+
 def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) -> Cause:
     name, given = looked.broker_name(broker_id), some(addresses)
+    if cut := [address for address in addresses if address in looked.hints.cut]:
+        return _of_resets(looked, broker_id, cut)
     is_set = bool(set(addresses).intersection(looked.hints.set_dynamically.get(broker_id, ())))
     whence = f", which is set dynamically: {ADVERTISED} in /config/brokers/{broker_id}" if is_set else ""
     queues = queues_of(looked, broker_id)

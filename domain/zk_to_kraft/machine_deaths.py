@@ -248,6 +248,11 @@ NETWORK = (
     ),
 )
 
+LOCKED = "Required key not available"
+UNLOCK = (
+    "Its directory is encrypted, and its key is not in the kernel: unlock it (`fscrypt unlock DIRECTORY`, or what brings the "
+    "key at boot: units of systemd, a session of pam_fscrypt that has ended)"
+)
 FILES = (
     Told(
         "no-permission",
@@ -255,6 +260,12 @@ FILES = (
         ITS_FILES,
         "Give the files back to the user that Kafka runs as (chown -R, chmod u+rwX), then start it. Where they are his, and "
         "their folders let him in, a security module refuses it: dmesg (avc: denied, apparmor=DENIED), ls -Z.",
+    ),
+    Told(
+        "locked-files",
+        re.compile(r"\S{1,160}(?:: | \()Required key not available|Required key not available"),
+        ITS_FILES,
+        f"{UNLOCK}, then start the node. Nothing of it is missing, and nothing has to be put back.",
     ),
     Told(
         "missing-file",

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from domain.decisions import WaitReason
 from domain.vital_signs import Sign, VitalSigns
@@ -171,7 +172,9 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         risk = "Whether the ensemble has its quorum cannot be seen from the host of keeperless-activities"
     if is_lost and set(looked.hints.servers.values()) <= {Serving.STUCK, Serving.BUSY, Serving.YES}:
         risk = "The ensemble has its quorum, and commits nothing"
-    is_elsewhere = serving is Serving.REFUSED and f"zookeeper {address}" in looked.hints.signs
+    if is_lost and all(map(partial(_is_elsewhere, looked), looked.hints.servers)):
+        risk = "Whether the ensemble has its quorum cannot be seen: its members run, and listen elsewhere"
+    is_elsewhere = _is_elsewhere(looked, address)
     words, known_cure = _of_log(looked, address, is_running=is_elsewhere or serving is not Serving.REFUSED)
     lies, cure = _of_files(looked, address, is_lost=is_lost)
     busiest = ", ".join(looked.hints.busiest) if serving in {Serving.BUSY, Serving.STUCK} else ""
@@ -187,6 +190,11 @@ def member_cause(looked: Looked, address: str, *, is_lost: bool) -> Cause:
         fix=f"{cure or known_cure or ('' if is_elsewhere else CURES[serving])} Without ZooKeeper's quorum there is no way "
         "back.".lstrip(),
     )
+
+
+def _is_elsewhere(looked: Looked, address: str) -> bool:
+    """Nobody listens there, and its process runs."""
+    return looked.hints.servers[address] is Serving.REFUSED and f"zookeeper {address}" in looked.hints.signs
 
 
 def _of_log(looked: Looked, address: str, *, is_running: bool) -> tuple[str, str]:

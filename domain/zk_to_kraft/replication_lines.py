@@ -49,9 +49,10 @@ FETCH_INVALID = Told(
     "fetch-invalid",
     re.compile(r"Found invalid messages during fetch for partition (\S{1,260}-\d+) offset \d+"),
     "a leader whose copy can be read",
-    "The leader's copy is damaged from that offset on, or what comes over the network is: look at the leader's disk, and at "
-    "that file with kafka-dump-log.sh --deep-iteration. Let another replica that is in sync lead. Where none is, what only the "
-    "leader has cannot be copied: mend its disk, or stop it and give that up by an unclean election.",
+    "See first who is to blame: kafka-dump-log.sh --deep-iteration of that file, on the leader's own machine. Where it finds "
+    "it whole, bytes change on the way: the leader's network card and its offloading (ethtool -K), a cable, whatever stands "
+    "between; mend that, and elect nobody else: the leader alone may have the newest records. Where it finds it damaged, let "
+    "another replica that is in sync lead; where none is, mend the leader's disk before anything of it is given up.",
 )
 CHANNEL_DIED = Told(
     "controller-channel-died",

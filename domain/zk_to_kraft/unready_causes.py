@@ -13,6 +13,7 @@ from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE,
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
 from domain.zk_to_kraft.log_lines import ENDED, of_this_process
 from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
+from domain.zk_to_kraft.machine_deaths import LOCKED, UNLOCK
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
@@ -47,7 +48,8 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         fix = "" if is_held else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
     elif view.process is not None and view.disk is None:
         observed = said
-        fix = f"The host of {name} answers, and its files cannot be used: mend what is named; nothing of it is overwritten."
+        mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "mend what is named"
+        fix = f"The host of {name} answers, and its files cannot be used: {mend}; nothing of it is overwritten."
     elif view.process is None:
         observed = said
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."

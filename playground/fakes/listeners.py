@@ -22,5 +22,8 @@ class FakeListeners:
         self.lingering -= 1
         return self.lingering >= 0
 
+    async def is_cut_off(self, host: str, port: int) -> bool:
+        return False
+
     async def look_up(self, host: str) -> LookedUp:
         return LookedUp()

@@ -6,11 +6,13 @@ import os
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -155,3 +157,36 @@ async def test_a_simulated_controller_answers_while_it_runs() -> None:
     listeners = FakeListeners(cluster, strangers=(second.id,))
     assert not await listeners.is_answering(first.host, first.port)
     assert await listeners.is_answering(second.host, second.port)
+
+
+@contextmanager
+def cutting_off(*, is_orderly: bool) -> Iterator[int]:
+    """A port at which each connection is accepted and closed at once: by a reset, or in order."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = server.accept()
+                    if not is_orderly:
+                        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    client.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+async def test_connections_that_are_reset_are_told_from_others(server: tuple[subprocess.Popen[bytes], int]) -> None:
+    """A broker that closes in order has a limit of connections; nobody at all is refused by the kernel."""
+    listeners = TcpListeners()
+    with cutting_off(is_orderly=False) as port:
+        assert await listeners.is_cut_off("127.0.0.1", port)
+    assert not await listeners.is_cut_off("127.0.0.1", port), "refused"
+    with cutting_off(is_orderly=True) as port:
+        assert not await listeners.is_cut_off("127.0.0.1", port)
+    assert not await listeners.is_cut_off("127.0.0.1", server[1])

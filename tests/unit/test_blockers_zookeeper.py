@@ -229,6 +229,10 @@ def test_a_member_that_listens_at_another_port_is_not_to_be_started_again() -> N
     assert "its process 4711 runs, and listens at 0.0.0.0:2182" in entry.observed
     assert entry.fix.startswith("Do not start another one")
     assert "Start it" not in entry.fix
+    states, signs = dict.fromkeys(SERVERS, Serving.REFUSED), signs_of(elsewhere=(4711, ("0.0.0.0:2182",)))
+    lost = DUAL.model_copy(update={"zookeeper": None})
+    entries = found(lost, hints=Hints(servers=states, signs={f"zookeeper {server}": signs for server in SERVERS}))
+    assert all("cannot be seen: its members run, and listen elsewhere" in one.observed for one in entries)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,9 @@ class Knocked:
             raise Unresolved(host, "Name or service not known")
         return f"{host}:{port}" in self._places
 
+    async def is_cut_off(self, host: str, port: int) -> bool:
+        return False
+
     async def look_up(self, host: str) -> LookedUp:
         return LookedUp(why_not="Name or service not known") if host == self._unresolved else LookedUp((host,))
 

@@ -63,6 +63,7 @@ DYING = {
     "KRaft mode.",
     "migration-copy-failed": "ERROR Encountered fatal fault: Aborting the ZK migration (…ProcessTerminatingFaultHandler)",
     "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
+    "locked-files": "java.io.FileNotFoundException: /data/1/recovery-point-offset-checkpoint.tmp (Required key not available)",
     "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
     "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
     "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",

@@ -175,6 +175,15 @@ def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> 
     assert "/etc/kafka/2.properties" in entry.fix
 
 
+@pytest.mark.parametrize("found", [{"unheard": {2: ("127.0.0.1:1",)}}, {"partly": {2: {"127.0.0.1:1": (3, 8)}}}])
+def test_connections_that_are_reset_are_told_as_that_and_the_broker_is_left_alone(found: dict[str, object]) -> None:
+    (entry,) = entries(silent(DUAL), **found, cut=frozenset({"127.0.0.1:1"}))
+    assert "reset as soon as they are made" in entry.observed
+    assert "nobody accepts" not in entry.observed
+    assert "port 1'" in entry.fix
+    assert "restart" not in entry.fix
+
+
 def test_where_brokers_answer_too_late_their_logs_are_asked_why() -> None:
     (entry,) = entries(silent(DUAL), logs={2: (f"[2026-11-20 03:00:00,000] {MANY}",)})
     assert (entry.object, "The log of broker-2 says: Rejected connection from" in entry.observed) == ("kafka", True)

@@ -158,6 +158,9 @@ class NobodyElse:
     async def is_answering(self, host: str, port: int) -> bool:
         return False
 
+    async def is_cut_off(self, host: str, port: int) -> bool:
+        return False
+
     async def look_up(self, host: str) -> LookedUp:
         return LookedUp()
 
