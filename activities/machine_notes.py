@@ -23,6 +23,7 @@ from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.machine_notes import (
+    JAVA_HOME,
     OURS,
     SERVER_FILE,
     ZOOKEEPER,
@@ -125,8 +126,8 @@ class MachineNotes:
         async with session(self._ports.zookeepers, cluster) as tree:
             return MachineNote(about=ZOOKEEPER, at=at, identity=None, facts=await metadata_facts(tree))
 
-    async def _look(self, node: NodeSpec, identity: str | None) -> dict[str, Any]:
-        return await _told(self._ports.drivers.driver(node), request_of(node, identity))
+    async def _look(self, node: NodeSpec, identity: str | None, java: str | None = None) -> dict[str, Any]:
+        return await _told(self._ports.drivers.driver(node), request_of(node, identity) | {"java": java})
 
     async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str, config: str | None = None) -> dict[str, Any]:
         data = data_of(member)
@@ -141,7 +142,7 @@ class MachineNotes:
             return None
         node = cluster.spec.node(view.id)
         identity = view.process.identity if view.process is not None and view.process.is_running else None
-        told = await self._look(node, identity)
+        told = await self._look(node, identity, before.facts.get("java", {}).get(JAVA_HOME))
         if identity is None and (known := before.facts.get("environment")):
             driver = self._ports.drivers.driver(node)
             told["facts"]["environment"] = await environment_of_next_start(driver, node, known)

@@ -73,6 +73,9 @@ class MachineChanges(ObservedPart):
 SERVER_FILE = "configuration file of its process"
 """Among the settings of a server of ZooKeeper: where it is looked for when no process of it runs."""
 
+JAVA_HOME = "home of its java"
+"""Among the files of that: where they are looked for when no process runs."""
+
 MOST_TOLD = 6
 """Of changes, and of lines of the kernel's; of the former at most half of one kind."""
 
@@ -93,6 +96,7 @@ KINDS = {
     "argument": "argument {} of its process",
     "code": "code that its process has loaded: {}",
     "process": "{} of its process",
+    "java": "{}",
     "firewall": "firewall {}",
     "filter": "filter of packets on {}",
     "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in)",

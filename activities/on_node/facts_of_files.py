@@ -30,6 +30,9 @@ SCHEDULES = (
 )
 """Where what is done again and again is written down: crontabs, and units with their timers."""
 LINES = ("hosts", "resolv.conf")
+JAVA_HOME = "home of its java"
+JAVA_PARTS = ("", "bin", "conf", "conf/security", "lib", "lib/security", "lib/server")
+"""Of a JRE, where lies what a JVM reads as it starts, and never again."""
 FS_IOC_GETFLAGS = 0x80086601
 MARKED = {0x10: "immutable", 0x20: "append-only"}
 """chattr(1)."""
@@ -58,6 +61,18 @@ def files(request: dict[str, Any]) -> Pairs:
                 yield from described(path)
     for path in (*request["files"], *(f"/etc/{name}" for name in SYSTEM_FILES)):
         yield from described(path)
+
+
+def java_files(process: str, home: str | None) -> Found:
+    """What a JVM is made of: that of the process, or of the one that was there."""
+    program = (link(f"{process}/exe") or "").replace(" (deleted)", "")
+    is_java = os.path.basename(program) == "java"  # noqa: PTH119
+    home = os.path.dirname(os.path.dirname(program)) if is_java else home  # noqa: PTH120
+    if home is None:
+        return None
+    paths = [os.path.join(home, part, name) for part in JAVA_PARTS for name in names(os.path.join(home, part))]  # noqa: PTH118
+    told = (pair for path in paths[:MOST_ENTRIES] if not os.path.isdir(path) for pair in described(path))  # noqa: PTH112
+    return {JAVA_HOME: home, **dict(told)}
 
 
 def described(path: str) -> Pairs:

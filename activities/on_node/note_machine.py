@@ -4,10 +4,10 @@
 
 `identity`: of the process of interest, as pid and start time (proc(5)), or null; or `port`, at which it listens, and `config`,
 the file that a server of ZooKeeper was started with, for when none runs. `places`: directories with what it is started from;
-`files`: the same one by one; `data`: what is written all the time, of which only owners and rights are looked at. The answer
-is one JSON object on standard output: `facts`, by their kind and name, and of `kernel` what it has printed of trouble, each
-with the seconds since, or null. A kind that could not be looked at, or not in time, is not there; an empty one has nothing in
-it. No value of a secret is. Python 3.7 or later, one file.
+`files`: the same one by one; `java`: where its java was, for when none runs; `data`: what is written all the time, of which
+only owners and rights are looked at. The answer is one JSON object on standard output: `facts`, by their kind and name, and of
+`kernel` what it has printed of trouble, each with the seconds since, or null. A kind that could not be looked at, or not in
+time, is not there; an empty one has nothing in it. No value of a secret is. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from activities.on_node.facts_of_files import files, lines_of, mounts, rights
+from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, rights
 from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, traits
@@ -39,7 +39,12 @@ OF_OTHERS_LEAVE = {"kafka.Kafka", "org.apache.spark.sql.connect.service.SparkCon
 OF_PEOPLE = re.compile(r"session-\w+\.scope|user@\d+\.service/init\.scope")
 """Control groups of who has logged in."""
 ENTRANCE = re.compile(r"sshd\b")
-NAMELESS = frozenset({"sh", "bash", "dash", "ash", "zsh", "sleep", "cat", "tail"})
+NAMELESS = frozenset(
+    {
+        *("sh", "bash", "dash", "ash", "zsh", "sleep", "cat", "tail", "head", "less", "more", "tee", "wc", "sort", "timeout"),
+        *("grep", "find", "awk", "sed", "xargs", "ls", "ps", "top", "watch", "flock", "curl", "jq", "vi", "vim", "nano"),
+    }
+)
 """What anybody has open who looks around; which script it runs, if any, is what would tell of it."""
 SCRIPT = re.compile(r"/[\w./-]+$|[\w.-]+\.(py|sh|pl|rb|jar|js)$|(org|com|io|net)\.[\w.]+$")
 """Of a command line: what it runs. Nothing else of it is told."""
@@ -54,6 +59,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "namespace": lambda: namespaces(process, bool(pid)),
         "file": lambda: dict(files(request)),
         "data": lambda: dict(rights(request["data"])),
+        "java": lambda: java_files(process, request.get("java")),
         "line": lines_of,
         "firewall": firewall,
         "address": lambda: told_by("ip", "-o", "addr", "show"),

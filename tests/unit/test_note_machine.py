@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import platform
+import shutil
 import socket
 import struct
 import subprocess
@@ -27,8 +28,9 @@ from activities.on_node import (
     note_machine,
     program,
 )
-from domain.machine_notes import Facts
-from tests.unit.conftest import await_environment
+from domain.machine_notes import JAVA_HOME, Facts, MachineNote, changes_between
+from playground.processes import wait_until
+from tests.unit.conftest import NOW, await_environment
 
 PROGRAM = program("note_machine")
 NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": []}
@@ -415,6 +417,27 @@ def test_code_that_a_process_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None
     told = dict.fromkeys(["/opt/apm/libagent.so", "jars in /opt/apm", "jars in /opt/kafka/libs"], "there")
     assert facts_of_process.code("/proc/7") == told
     assert facts_of_process.code("/proc/8") is None
+
+
+def test_a_file_of_its_java_that_was_changed_under_it_is_told_when_it_has_died(tmp_path: Path) -> None:
+    """Who runs has read it; the next start reads what is there by then, as a hardening of java.security."""
+    home = tmp_path / "jre"
+    for part in ("bin", "conf/security", "lib"):
+        (home / part).mkdir(parents=True)
+    shutil.copy("/bin/sleep", home / "bin" / "java")
+    security = home / "conf" / "security" / "java.security"
+    security.write_text("security.provider.1=SUN")
+    with subprocess.Popen([home / "bin" / "java", "60"]) as process:
+        wait_until(lambda: Path(f"/proc/{process.pid}/exe").readlink() == home / "bin" / "java", "its program", 60)
+        before = noted(identity=identity_of(process.pid))
+        process.kill()
+    security.write_text("security.provider.1=BCFIPS")
+    assert before["java"][JAVA_HOME] == str(home)
+    after = noted(java=before["java"][JAVA_HOME])
+    note = MachineNote(about="broker-1", at=NOW, identity=None, facts={"java": before["java"]})
+    (change,) = changes_between(note, {"java": after["java"]}, [], NOW).changes
+    assert change.startswith(str(security))
+    assert "java" not in noted(), "of whom nothing was noted nothing is looked for"
 
 
 def test_limits_of_the_control_groups_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
