@@ -30,6 +30,8 @@ class Obstacle(StrEnum):
     """An answer: no."""
     ANOTHERS = "anothers"
     """An answer that whoever is asked would not give."""
+    GARBLED = "garbled"
+    """An answer that cannot be read as one of Kafka's."""
     TORN = "torn"
     """Answers of two that should be one."""
     LATE = "late"

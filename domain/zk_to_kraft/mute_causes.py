@@ -97,5 +97,13 @@ AT_ONE_BROKER = {
         "Compare its listeners, SASL mechanisms, JAAS section and users with those of a broker that lets us in. What is in its "
         "file is loaded with a restart: restart no other broker before.",
     ),
+    Obstacle.GARBLED: (
+        "what a broker answers arrives as it was sent",
+        "Ask it on its own machine (kafka-broker-api-versions.sh --bootstrap-server). Where that works, leave the broker "
+        "running: its bytes are changed or mixed up on the way, by a network card or its offloading (ethtool -K), "
+        "a cable or switch (`ethtool -S`, `netstat -s`: errors, bad checksums), a proxy or balancer that mixes connections. "
+        "Followers may have been given the same: see that their copies can be read (kafka-dump-log.sh --deep-iteration) before "
+        "one of them leads.",
+    ),
 }
 """What a broker may have that the others have not."""

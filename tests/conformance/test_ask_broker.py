@@ -36,6 +36,12 @@ def answer_of(request: bytes) -> bytes:
     return struct.pack(">iiii", correlation, 0, -1, 0)
 
 
+def garbling(client: socket.socket) -> None:
+    """Each answer is of the length that it says, and of nothing that was asked."""
+    while client.recv(4096):
+        client.sendall(struct.pack(">ii", 12, 0x5EADBEEF) + bytes(range(200, 208)))
+
+
 def answering(client: socket.socket) -> None:
     while size := client.recv(4):
         request = client.recv(struct.unpack(">i", size)[0], socket.MSG_WAITALL)
@@ -87,6 +93,7 @@ def record(*servers: str) -> Any:
         (mute, "security.protocol=SSL", Obstacle.LATE, SAYS_NOTHING),
         (closing, "", Obstacle.LATE, "it closes our connection"),
         (answering, "security.protocol=SSL", Obstacle.TLS, "no TLS comes about|no request within"),
+        (garbling, "", Obstacle.GARBLED, "cannot be read as an answer of Kafka's|no request within"),
     ],
 )
 async def test_what_a_broker_does_in_place_of_an_answer(

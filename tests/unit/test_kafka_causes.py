@@ -175,6 +175,14 @@ def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> 
     assert "/etc/kafka/2.properties" in entry.fix
 
 
+def test_a_broker_whose_answers_arrive_changed_is_left_running() -> None:
+    odd = Asked("127.0.0.1:9094", "what comes back cannot be read as an answer of Kafka's", Obstacle.GARBLED)
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: odd, 3: WELL})
+    assert entry.object == "broker-2"
+    assert "leave the broker running" in entry.fix
+    assert "jstack" not in entry.fix
+
+
 @pytest.mark.parametrize("found", [{"unheard": {2: ("127.0.0.1:1",)}}, {"partly": {2: {"127.0.0.1:1": (3, 8)}}}])
 def test_connections_that_are_reset_are_told_as_that_and_the_broker_is_left_alone(found: dict[str, object]) -> None:
     (entry,) = entries(silent(DUAL), **found, cut=frozenset({"127.0.0.1:1"}))

@@ -20,6 +20,7 @@ from kafka.errors import (
     InvalidReceiveError,
     KafkaConnectionError,
     KafkaError,
+    KafkaProtocolError,
     KafkaStorageError,
     KafkaTimeoutError,
     NodeNotReadyError,
@@ -411,6 +412,8 @@ def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
         return Obstacle.TLS, "it does not speak security.protocol of client_properties"
     if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
         return Obstacle.FORBIDDEN, f"it does not take our login ({error})"
+    if isinstance(error, KafkaProtocolError):
+        return Obstacle.GARBLED, f"what comes back cannot be read as an answer of Kafka's ({type(error).__name__})"
     if type(error) in LATE:
         return Obstacle.LATE, f"it {WORDS[type(error)]}"
     return None, ""
