@@ -24,7 +24,7 @@ from domain.observation import Observation
 from domain.policy import MigrationPolicy
 from domain.questions import ClusterSight, ObserveRequest
 from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind, EventDraft
-from domain.set_back import KIND, RunPosition, why_set_back
+from domain.set_back import KIND, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
@@ -105,6 +105,7 @@ async def look_and_decide(
     second for weeks, and only a look that changed something is worth keeping.
     """
     await ensure_not_superseded(request, ports)
+    await _ensure_not_set_back(request, ports)
     cluster = await cluster_of(request, ports)
     ruling = await ruling_of(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
@@ -234,13 +235,17 @@ async def ensure_not_superseded(request: AssessRequest | StepRequest, ports: Por
         raise Superseded(
             f"cluster {request.cluster} is held by generation {held}, this run is generation {request.generation}: it stops"
         )
-    if request.revert is None and request.position is not None:
-        await _ensure_not_set_back(request, request.position, ports)
 
 
-async def _ensure_not_set_back(request: AssessRequest | StepRequest, position: RunPosition, ports: Ports) -> None:
-    """The fence as well: what the run decides, it decides without what it knew. People find in the ledger why it has ended."""
-    why = why_set_back(position, await ports.ledger.told_by_runs(request.migration_id, position.at))
+async def _ensure_not_set_back(request: AssessRequest | StepRequest, ports: Ports) -> None:
+    """What the run decides, it decides without what it knew: asked before anything is touched, and not once a node is stopped.
+    People find in the ledger why it has ended. On the way back nothing is asked: half of it is the worst place to rest.
+    """
+    position = request.position
+    if position is None or request.revert is not None:
+        return
+    step = int(request.step_id.rpartition("/")[2]) if isinstance(request, StepRequest) else None
+    why = why_set_back(position, await ports.ledger.told_by_runs(request.migration_id, position.at), step)
     if why is None:
         return
     said = EventDraft(

@@ -1,5 +1,6 @@
 """Whether a node that runs could start again, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 
@@ -8,12 +9,16 @@ from activities.on_node import program
 from activities.ports.nodes import NodeDriver
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.decisions import NodeStage
-from domain.properties import ENCODING
+from domain.properties import ENCODING, parse
 from domain.start_place import JavaTrial
 from domain.zk_to_kraft.said import without_secrets
 from domain.zk_to_kraft.wanted_file import files_ahead
 
 PROGRAM = program("try_java")
+AT_ONCE = asyncio.Semaphore(2)
+"""On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
+PROVIDERS = "config.providers"
+"""Of a file that has them values come from elsewhere, by what only its own process is given: then only java is tried."""
 
 
 async def try_java(
@@ -22,9 +27,11 @@ async def try_java(
     """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second. Raises `CannotLook`,
     `Transient`.
     """
-    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": text is not None})
-    given = (text or "").encode(ENCODING)
-    answer = await run_program(driver, ["python3", "-c", PROGRAM, asked], environment=node.environment, stdin=given)
+    given = "" if text is None or PROVIDERS in parse(text) else text
+    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given)})
+    command = ["python3", "-c", PROGRAM, asked]
+    async with AT_ONCE:
+        answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
     found = JavaTrial.model_validate_json(answer)
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
     return found.model_copy(update={"stage": stage, **told})

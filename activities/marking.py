@@ -64,11 +64,18 @@ async def prepare_roll(request: StepRequest, target: Target, ports: Ports) -> "P
     return Prepared(process, found, left, await _make(request, target, found, left, ports))
 
 
-async def mark_roll(request: StepRequest, target: Target, prepared: "Prepared", ports: Ports) -> Marked:
-    """Archive what is there, and mark what is going to happen."""
-    process, found, left, making = prepared.process, prepared.found, prepared.left, prepared.made
+async def mark_roll(request: StepRequest, target: Target, prepared: "Prepared", ports: Ports) -> Marked | None:
+    """Archive what is there, and mark what is going to happen. `None` where it is not as it was prepared any more: somebody has
+    restarted the node, or edited its file, or another attempt was faster.
+    """
+    process = await target.driver.process()
+    found = await target.file()
+    left = await read_mark(target.driver, target.node.properties_file)
     if left is not None and left.step_id == request.step_id:
         return await resume_roll(request, target, left, ports)
+    if (process.identity, found, left) != (prepared.process.identity, prepared.found, prepared.left):
+        return None
+    making = prepared.made
     _ensure_not_tried_before(target, left, request, process, found)
     if not process.is_running:
         await ensure_nobody_serves(target.node, target.name, target.driver, ports.metrics)

@@ -109,18 +109,21 @@ class Rolling:
         differ = await self._why_trees_differ(request, cluster, nodes)
         if differ is not None:
             return [], differ
+        prepared = list(zip(targets, await all_of(*(prepare_roll(request, t, self._ports) for t in targets)), strict=True))
+        # Before the look, which must not grow old: a JVM on a busy machine takes its time.
+        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
+        blocked = next((why for why in whys if why is not None), None)
+        if blocked is not None:
+            return [], blocked
         blocked, looked_at = await self._look_again(request)
         blocked = blocked or await self._why_not_now(request, targets)
         blocked = blocked or await self._why_not_paused(request, targets)
         if blocked is not None:
             return [], blocked
-        prepared = await all_of(*(prepare_roll(request, target, self._ports) for target in targets))
-        made = list(zip(targets, prepared, strict=True))
-        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in made))
-        blocked = next((why for why in whys if why is not None), None)
-        if blocked is not None:
-            return [], blocked
-        marked = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in made))
+        marks = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in prepared))
+        marked = [mark for mark in marks if mark is not None]
+        if len(marked) < len(targets):
+            return [], "a node was restarted, or its file was edited, right before it was to be stopped: look again"
         unmeasured = await pause.begin(targets)
         if unmeasured is not None:
             return [], unmeasured

@@ -21,7 +21,7 @@ from activities.zookeeper_view import BROKER_IDS, cluster_id_in
 from domain.cluster import NodeSpec, Role
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage
-from domain.errors import KeeperlessError
+from domain.errors import KeeperlessError, Transient
 from domain.observation import Process
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
@@ -73,12 +73,16 @@ async def why_not_startable_as(request: StepRequest, target: Target, process: Pr
     preflight has said so. On the way back only the file counts: a stop may make the room that a java lacked, and nobody can
     accept anything there.
     """
-    if not process.is_running or not process.pid.isdecimal():
-        return None
+    role, stage = target.cluster.spec.role(target.node.id), request.step.stage
+    is_flag_given_back = role is Role.CONTROLLER and stage is NodeStage.MIGRATION
+    if not process.is_running or not process.pid.isdecimal() or is_flag_given_back:
+        return None  # a controller without its flag ends the migration with the next election: that waits for nothing
     try:
-        trial = await try_java(target.driver, target.node, int(process.pid), request.step.stage, text)
+        trial = await try_java(target.driver, target.node, int(process.pid), stage, text)
     except CannotLook:
         return None
+    except Transient as error:
+        return f"{target.name}: whether it could start again is not known: {error}" if request.revert is None else None
     found = unstartable(trial, target.name, target.node)
     is_counted = found is not None and (request.revert is None or trial.refused is not None)
     if found is None or not is_counted or not blockers_in([found], request.policy):

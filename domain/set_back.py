@@ -9,8 +9,6 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
 
-from domain.records import Event
-
 KIND = "run-set-back"
 OF_A_RUN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+")
 """The key of what a run tells: who it is, and the number of it in its chain of runs."""
@@ -33,18 +31,32 @@ class RunPosition(BaseModel):
 
 
 class ToldByRuns(BaseModel):
-    """What the ledger has by a time of a migration's runs: how many entries, and the newest."""
+    """What the ledger has of a migration's runs: how many entries of before a time, and the newest of these; and which step the
+    newest entry about steps is of, whenever that was told, and whether it has come to its end by that."""
 
     count: int
-    newest: Event | None
+    newest_kind: str = ""
+    newest_at: datetime | None = None
+    last_step: int = 0
+    is_step_over: bool = False
 
 
-def why_set_back(position: RunPosition, ledger: ToldByRuns) -> str | None:
-    """In words; `None` where the run knows all that the ledger has."""
-    if ledger.newest is None or ledger.count <= position.told:
+STEP_BEGUN, STEP_OVER = "step-started", ("step-done", "step-blocked")
+REASON = "Temporal's database was restored from a backup, or the run was reset"
+
+
+def why_set_back(position: RunPosition, ledger: ToldByRuns, step: int | None = None) -> str | None:
+    """In words; `None` where the run knows all that the ledger has. `step`: the one that it is about to take. A restored
+    Temporal has one done once more that was asked for before, as of then.
+    """
+    if step is not None and (ledger.last_step > step or (ledger.last_step == step and ledger.is_step_over)):
+        return (
+            f"the run has forgotten what it did: it is about to take step {step}, and the ledger has "
+            f"{'the end of' if ledger.is_step_over else 'the begin of'} step {ledger.last_step}. {REASON}"
+        )
+    if ledger.count <= position.told or ledger.newest_at is None:
         return None
     return (
         f"the run has forgotten what it did: the ledger has {ledger.count} entries of this migration's runs, the newest "
-        f"{ledger.newest.kind} of {ledger.newest.at:%Y-%m-%d %H:%M:%S} UTC, and the run knows of {position.told}. Temporal's "
-        "database was restored from a backup, or the run was reset"
+        f"{ledger.newest_kind} of {ledger.newest_at:%Y-%m-%d %H:%M:%S} UTC, and the run knows of {position.told}. {REASON}"
     )

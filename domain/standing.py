@@ -12,7 +12,7 @@ from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
-from domain.set_back import KIND
+from domain.set_back import KIND, OF_A_RUN
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
@@ -307,8 +307,13 @@ def of_commands(commands: Sequence[Command], now: datetime, unsent: Mapping[str,
 
 
 def set_back(events: Sequence[Event]) -> str:
-    """Why the run has ended itself, where it had forgotten what it did; else empty."""
-    return next((str(event.data.get("why", "")) for event in reversed(events) if event.kind == KIND), "")
+    """Why the run has ended itself, where it had forgotten what it did; else empty. An attempt at a step that was frozen, and
+    wakes up when it is long over, says so too: then the run goes on, and tells more.
+    """
+    said = next((event for event in reversed(events) if event.kind == KIND), None)
+    if said is None or any(event.at > said.at and OF_A_RUN.match(event.key) for event in events):
+        return ""
+    return str(said.data.get("why", ""))
 
 
 def of_run(is_running: bool | None, ended: str, record: MigrationRecord, now: datetime) -> Iterator[Blocker]:

@@ -12,7 +12,7 @@ from sqlalchemy import RowMapping, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.records import GENESIS_HASH, Event, EventDraft, event_hash
-from domain.set_back import LIKE, OF_A_RUN, ToldByRuns
+from domain.set_back import LIKE, OF_A_RUN, STEP_BEGUN, STEP_OVER, ToldByRuns
 from ledger.errors import LedgerMisuse
 from ledger.tables import chain_head, events
 
@@ -55,11 +55,25 @@ def _under_its_own_key(draft: EventDraft, known: Mapping[str, Event]) -> EventDr
 
 
 async def told_by_runs(connection: AsyncConnection, migration_id: str, before: datetime) -> ToldByRuns:
-    """What runs have told of the time before that one."""
-    is_one = (events.c.migration_id == migration_id) & events.c.key.like(LIKE) & (events.c.at < before)
-    count = (await connection.execute(select(func.count()).where(is_one))).scalar_one()
-    newest = (await connection.execute(select(events).where(is_one).order_by(events.c.seq.desc()).limit(1))).mappings().first()
-    return ToldByRuns(count=count, newest=_record(newest) if newest is not None else None)
+    """What runs have told of the time before that one, and of steps."""
+    is_told = (events.c.migration_id == migration_id) & events.c.key.like(LIKE)
+    is_before = is_told & (events.c.at < before)
+    is_of_step = is_told & events.c.kind.in_((STEP_BEGUN, *STEP_OVER))
+    newest_first = events.c.seq.desc()
+    count = (await connection.execute(select(func.count()).where(is_before))).scalar_one()
+    newest = (
+        await connection.execute(select(events.c.kind, events.c.at).where(is_before).order_by(newest_first).limit(1))
+    ).one_or_none()
+    step = (
+        await connection.execute(select(events.c.kind, events.c.data).where(is_of_step).order_by(newest_first).limit(1))
+    ).one_or_none()
+    return ToldByRuns(
+        count=count,
+        newest_kind=newest.kind if newest is not None else "",
+        newest_at=newest.at if newest is not None else None,
+        last_step=int(step.data.get("step", 0)) if step is not None else 0,
+        is_step_over=step is not None and step.kind in STEP_OVER,
+    )
 
 
 async def lock(connection: AsyncConnection) -> RowMapping:

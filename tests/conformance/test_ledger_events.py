@@ -357,7 +357,7 @@ async def test_what_runs_have_told_of_the_time_before(
     ledger: SqlLedger, migration: MigrationRecord, make_event: Callable[..., EventDraft]
 ) -> None:
     at = datetime(2026, 11, 20, 3, tzinfo=UTC)
-    assert await ledger.told_by_runs(migration.id, at) == ToldByRuns(count=0, newest=None)
+    assert await ledger.told_by_runs(migration.id, at) == ToldByRuns(count=0)
     drafts = [
         make_event(f"{RUN}:1", at=at),
         make_event(f"{RUN}:2", at=at + timedelta(microseconds=1)),
@@ -368,6 +368,11 @@ async def test_what_runs_have_told_of_the_time_before(
     await ledger.record(migration.id, drafts, None)
     assert (await ledger.told_by_runs(migration.id, at + timedelta(microseconds=1))).count == 1
     told = await ledger.told_by_runs(migration.id, at + timedelta(minutes=1))
-    assert told.count == 3
-    assert told.newest is not None
-    assert told.newest.kind == "held"
+    assert told == ToldByRuns(count=3, newest_kind="held", newest_at=at + timedelta(seconds=1))
+    step = {"step": 7, "node": "broker-1"}
+    await ledger.record(migration.id, [make_event(f"{LATER}:4", at=at, kind="step-started", data=step)], None)
+    told = await ledger.told_by_runs(migration.id, at)
+    assert (told.last_step, told.is_step_over) == (7, False), "whenever that was"
+    await ledger.record(migration.id, [make_event(f"{LATER}:5", at=at, kind="step-blocked", data=step)], None)
+    told = await ledger.told_by_runs(migration.id, at)
+    assert (told.last_step, told.is_step_over) == (7, True)

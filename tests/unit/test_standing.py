@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -572,3 +573,16 @@ def test_an_order_that_temporal_did_not_let_through_is_told_until_another_is_tak
     assert list(of_commands([refused, taken], NOW, {})) == []
     assert list(of_commands([a_command(refused_because="it is not held", at=NOW)], NOW, {})) == []
     assert list(of_commands([refused], NOW + timedelta(hours=2), {})) == []
+
+
+def test_why_a_run_has_ended_itself_is_told_unless_it_goes_on() -> None:
+    """A frozen attempt that wakes up beside its successor says the same, and nobody listens."""
+    ended = event("run-set-back", 5, why="the run has forgotten what it did")
+    earlier, later = (replaced(event("held", minutes), f"{uuid4()}:7") for minutes in (6, 4))
+    assert standing.set_back([earlier, ended]) == "the run has forgotten what it did"
+    assert standing.set_back([earlier, ended, later]) == ""
+    assert standing.set_back([earlier]) == ""
+
+
+def replaced(seen: Event, key: str) -> Event:
+    return seen.model_copy(update={"key": key})

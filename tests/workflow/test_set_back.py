@@ -71,6 +71,31 @@ async def test_a_run_of_a_restored_temporal_takes_no_step_and_opens_no_gate(smal
     assert small.cluster.restarts == before
 
 
+@pytest.mark.parametrize("kind", ["step-blocked", "step-started"])
+async def test_a_step_that_a_restored_temporal_has_done_once_more_is_not_taken(small: Any, kind: str) -> None:
+    """It was asked for before the backup, so that all that was forgotten is of later than its position."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    small.drivers.of[1].pause("run")  # the trial of its java, before the look that allows the stop
+    await small.begin()
+    await small.until(lambda: small.events("step-started"))
+    (begun,) = await small.events("step-started")
+    run = (await small.handle.describe()).run_id
+    forgotten = EventDraft(
+        key=f"{run}:{len(await small.events()) + 1}",
+        kind=kind,
+        cluster=small.cluster.spec.name,
+        migration_id=small.migration_id,
+        at=datetime.now(UTC),
+        data={**begun.data, "step": begun.data["step"] + (kind == "step-started")},
+    )
+    await small.book.record(small.migration_id, [forgotten], None)
+    before = small.cluster.restarts
+    small.drivers.of[1].release("run")
+    assert await small.result() == "superseded"
+    assert "is about to take step" in (await is_told(small))[0]
+    assert small.cluster.restarts == before
+
+
 async def test_what_is_said_while_a_step_is_in_work_was_not_forgotten(small: Any) -> None:
     """The ledger has it sooner than the step is done, which asks for its fence until then."""
     await small.lead_to(Phase.DUAL_WRITE)
