@@ -115,12 +115,22 @@ def stop(processes: Iterable[psutil.Process], grace_seconds: float) -> None:
     """
     everyone = list(processes)
     errors = [error for p in everyone if (error := _signal(p, signal.SIGTERM))]
-    _, survivors = psutil.wait_procs(everyone, timeout=grace_seconds)
+    survivors = _left_after(grace_seconds, everyone)
     errors += [error for p in survivors if (error := _signal(p, signal.SIGKILL))]
-    _, immortal = psutil.wait_procs(survivors, timeout=30)
+    immortal = _left_after(30, survivors)
     errors += [Transient(f"process {p.pid} is still there 30 s after SIGKILL") for p in immortal]
     if errors:
         raise ExceptionGroup(f"{len(errors)} of {len(everyone)} processes could not be stopped", errors)
+
+
+def _left_after(seconds: float, processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Who has not ended by then. Children of ours are buried by that; whoever else's are not needs no waiting for."""
+    until = time.monotonic() + seconds
+    while left := [p for p in psutil.wait_procs(processes, timeout=0)[1] if is_alive(p.pid)]:
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.1)
+    return left
 
 
 def _signal(process: psutil.Process, number: int) -> Exception | None:

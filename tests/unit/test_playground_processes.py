@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -128,3 +129,18 @@ def test_a_process_is_known_from_its_first_moment(launch_of: LaunchOf) -> None:
         processes.start(launch)
         assert processes.running(launch) is not None
         processes.kill(launch)
+
+
+NEVER_WAITS = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
+
+
+def test_one_that_has_ended_and_is_not_buried_is_stopped() -> None:
+    """Spark's JVM, whose parent was not told: nobody can do more to it."""
+    with subprocess.Popen([sys.executable, "-c", NEVER_WAITS], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        try:
+            processes.stop([child], grace_seconds=600)
+            assert child.status() == psutil.STATUS_ZOMBIE, "it has not been waited for"
+        finally:
+            parent.kill()
