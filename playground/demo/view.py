@@ -202,7 +202,10 @@ def _what_happens(state: DemoState) -> tuple[str, str, str]:
 
 def _story(lines: tuple[Line, ...], room: int) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
-    grid.add_column(justify="right", style="dim", no_wrap=True)
+    # A long line gives way, and not the clock: rich would shrink both.
+    grid.add_column(
+        justify="right", style="dim", no_wrap=True, min_width=max((len(clock(line.seconds)) for line in lines), default=0)
+    )
     grid.add_column(no_wrap=True, overflow="ellipsis")
     for line in lines:
         grid.add_row(clock(line.seconds), Text(line.text, TONES[line.tone]))

@@ -77,6 +77,12 @@ def test_a_small_terminal_still_shows_the_newest_lines() -> None:
     assert "line 39" in text
 
 
+def test_a_long_line_leaves_the_clock_its_room() -> None:
+    lines = (Line(10, "short", Tone.PLAIN), Line(754, "a line that is longer than the screen is wide " * 9, Tone.PLAIN))
+    rows = rendered(changed(lines=lines), 110).split("\n")
+    assert [row.split()[0] for row in rows if "short" in row or "a line" in row] == ["0:10", "12:34"]
+
+
 def test_addresses_clock_and_memory_are_in_the_header() -> None:
     first, second = rendered(STATE).split("\n")[:2]
     assert "migrating  1:23" in first
