@@ -394,13 +394,15 @@ class World:
     # ---- what people see ----
 
     async def until(self, what: Callable[[], Awaitable[T]], seconds: float = DEADLINE) -> T:
-        """Poll until `what` gives something true."""
+        """Poll until `what` gives something true. A disk that many share may keep the ledger waiting in between."""
         deadline = time.monotonic() + seconds
-        while not (found := await what()):
+        while True:
+            with suppress(LedgerUnavailable):
+                if found := await what():
+                    return found
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {seconds} s; {await self.story()}")
             await asyncio.sleep(0.02)
-        return found
 
     async def story(self) -> str:
         """For a test's failure message: what has been told so far."""
