@@ -1,10 +1,11 @@
 """`roll_node`: one node, or the brokers of one wave, from the look before to the proof afterwards, in both directions. Safe to
 run any number of times.
 
-    1. look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+    1. make the file that is to be written, and have a JVM beside the node read it
+       look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
        then what it needs to start again is looked at (`startable`), of a controller whether the others are reached
        (`remaining_quorum`), and its configuration management is paused, and proven to be (`configuration_management`)
-    2. archive the file, then write the mark: what ran, what the file is and will be
+    2. if all is as it was for 1, archive the file, then write the mark: what ran, what the file is and will be
     3. consume the approval, if the step is irreversible                      (just before the write that it allows)
        and where the policy asks for it, begin to measure how long clients wait (`pauses`)
     4. write the file                                                         (only just before the restart)
@@ -45,7 +46,7 @@ from temporalio import activity
 from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
-from activities.marking import Marked, Target, mark_roll, prepare_roll, resume_roll
+from activities.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
 from activities.member_trees import why_trees_differ
 from activities.node_files import read_mark, sha256_of
 from activities.observe import Ports
@@ -109,12 +110,9 @@ class Rolling:
         differ = await self._why_trees_differ(request, cluster, nodes)
         if differ is not None:
             return [], differ
-        prepared = list(zip(targets, await all_of(*(prepare_roll(request, t, self._ports) for t in targets)), strict=True))
-        # Before the look, which must not grow old: a JVM on a busy machine takes its time.
-        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
-        blocked = next((why for why in whys if why is not None), None)
-        if blocked is not None:
-            return [], blocked
+        prepared, untried = await self._prepare(request, targets)
+        if untried is not None:
+            return [], untried
         blocked, looked_at = await self._look_again(request)
         blocked = blocked or await self._why_not_now(request, targets)
         blocked = blocked or await self._why_not_paused(request, targets)
@@ -136,6 +134,17 @@ class Rolling:
         rolled = await all_of(*(self._restart(request, target, made, until) for target, made in rolls))
         begun = [one for one in rolled if one is not None]
         return begun, None if begun else old
+
+    async def _prepare(self, request: StepRequest, targets: list[Target]) -> tuple[list[tuple[Target, Prepared]], str | None]:
+        """What would be written, and why one would not start with it. Before the look, which must not grow old: on a busy
+        machine a JVM takes its time.
+        """
+        found, silent = await answer_or_silence(all_of(*(prepare_roll(request, target, self._ports) for target in targets)))
+        if found is None:
+            return [], silent
+        prepared = list(zip(targets, found, strict=True))
+        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
+        return prepared, next((why for why in whys if why is not None), None)
 
     async def _finish(self, request: StepRequest, target: Target, mark: RollMark) -> Rolled | None:
         """What an attempt has stopped is finished, by itself: it waits for nobody who was to go along."""
