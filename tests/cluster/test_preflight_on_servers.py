@@ -122,8 +122,14 @@ def names_beside_files(field: Field) -> list[list[str]]:
 
 FILES: dict[str, tuple[int, str, str, set[str], str]] = {
     "another protocol version": (2, "inter.broker.protocol.version=3.9", "inter.broker.protocol.version=3.8", {"PF02"}, "3.8"),
-    "an id that is not explicit": (3, "broker.id=3", "# none", {"PF05"}, "not set"),
-    "an id from the range of generated ones": (3, "", "reserved.broker.max.id=2", {"PF05", "PF39"}, "reserved.broker.max.id=2"),
+    "an id that is not explicit": (3, "broker.id=3", "# none", {"PF05", "PF45"}, "not set"),
+    "an id from the range of generated ones": (
+        3,
+        "",
+        "reserved.broker.max.id=2",
+        {"PF05", "PF39", "PF45"},
+        "reserved.broker.max.id=2",
+    ),
     "an authorizer without counterpart": (
         1,
         "kafka.security.authorizer.AclAuthorizer",
@@ -135,7 +141,7 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         1,
         "",
         "create.topic.policy.class.name=com.example.NoSuchPolicy",
-        {"PF34", "PF39"},
+        {"PF34", "PF39", "PF45"},
         "in no jar",
     ),
     "a policy that they have": (
@@ -152,7 +158,7 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         {"PF34", "PF39"},
         "AlterConfigPolicy",
     ),
-    "a control plane": (2, "", "control.plane.listener.name=CONTROL", {"PF37", "PF39"}, "CONTROL"),
+    "a control plane": (2, "", "control.plane.listener.name=CONTROL", {"PF37", "PF39", "PF45"}, "CONTROL"),
     "half-made settings": (3, "", "controller.listener.names=CONTROLLER", {"PF37", "PF39"}, "no known stage"),
     "another chroot": (1, "/kafka", "/elsewhere", {"PF20"}, "/elsewhere"),
     "no controlled shutdown": (2, "", "controlled.shutdown.enable=false", {"PF27", "PF39"} - ALWAYS, "false"),
@@ -167,7 +173,7 @@ FILES: dict[str, tuple[int, str, str, set[str], str]] = {
         "broker-2: 1",
     ),
 }
-"""The file that is edited, what codes it gives besides PF44, and what is told."""
+"""The file that is edited, what codes it gives besides PF44, and what is told. PF45: Kafka itself does not take it."""
 NO_EDIT = {
     "half-made settings": "the migration would write that line",
     "other super users": "Kafka tells no authorizer's settings",
