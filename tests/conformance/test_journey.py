@@ -5,7 +5,7 @@ mode is judged by them), the admin client in ZooKeeper, hybrid and KRaft mode, a
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
@@ -165,8 +165,15 @@ async def fake_journey() -> Journey:
 
 
 @pytest.fixture(scope="session")
+def travelling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
+    """One of its own: who comes after it in the same process would find another cluster than it was."""
+    with PlaygroundCluster(tmp_path_factory.mktemp("cluster"), broker_count=2, prometheus={2, 3002}) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
 async def real_journey(
-    real_cluster: PlaygroundCluster,
+    travelling: PlaygroundCluster,
     as_record: Callable[[ClusterSpec], ClusterRecord],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Journey:
@@ -179,7 +186,7 @@ async def real_journey(
         EndpointMetrics(),
         DirectoryArtefacts(tmp_path_factory.mktemp("artefacts")),
     )
-    journey = await Traveller(as_record(real_cluster.spec), ports).travel()
+    journey = await Traveller(as_record(travelling.spec), ports).travel()
     start = journey.seen["zookeeper"].started_at
     print({stop: round((seen.ended_at - start).total_seconds(), 1) for stop, seen in journey.seen.items()})
     return journey
