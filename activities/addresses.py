@@ -5,7 +5,7 @@ Looked for where Kafka does not answer or replicas lag, for people only.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,10 +86,8 @@ async def knocked_at(addresses: Mapping[int, Addresses], listeners: Listeners, s
 
 
 async def _is_cut_off(listeners: Listeners, address: str, silent: list[str]) -> bool:
-    def ask() -> Awaitable[bool]:
-        return listeners.is_cut_off(*host_and_port(address))
-
-    return await in_time(f"whether connections to {address} are reset", ask, silent, default=False)
+    what = f"whether connections to {address} are reset"
+    return await in_time(what, lambda: listeners.is_cut_off(*host_and_port(address)), silent, default=False)
 
 
 async def _knocks(listeners: Listeners, address: str, times: int, silent: list[str]) -> int:

@@ -58,9 +58,7 @@ class Marked:
 
 async def prepare_roll(request: StepRequest, target: Target, ports: Ports) -> "Prepared":
     """What a roll finds, and what it would write. Changes nothing."""
-    process = await target.driver.process()
-    found = await target.file()
-    left = await read_mark(target.driver, target.node.properties_file)
+    process, found, left = await _as_found(target)
     return Prepared(process, found, left, await _make(request, target, found, left, ports))
 
 
@@ -68,9 +66,7 @@ async def mark_roll(request: StepRequest, target: Target, prepared: "Prepared", 
     """Archive what is there, and mark what is going to happen. `None` where it is not as it was prepared any more: somebody has
     restarted the node, or edited its file, or another attempt was faster.
     """
-    process = await target.driver.process()
-    found = await target.file()
-    left = await read_mark(target.driver, target.node.properties_file)
+    process, found, left = await _as_found(target)
     if left is not None and left.step_id == request.step_id:
         return await resume_roll(request, target, left, ports)
     if (process.identity, found, left) != (prepared.process.identity, prepared.found, prepared.left):
@@ -84,6 +80,12 @@ async def mark_roll(request: StepRequest, target: Target, prepared: "Prepared", 
     mark = _mark_of(request, target, process, found, left, making)
     await write_mark(target.driver, target.node.properties_file, mark, found)
     return Marked(mark, making.wanted)
+
+
+async def _as_found(target: Target) -> tuple[Process, FileContent, RollMark | None]:
+    """In this order: a mark that is read after its process tells of every attempt that may have restarted that."""
+    process = await target.driver.process()
+    return process, await target.file(), await read_mark(target.driver, target.node.properties_file)
 
 
 async def resume_roll(request: StepRequest, target: Target, mark: RollMark, ports: Ports) -> Marked:

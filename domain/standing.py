@@ -12,7 +12,7 @@ from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
 from domain.records import DECIDING, HOLDING, LIFTING, Command, Event, MigrationRecord, MigrationState, Waiting
-from domain.set_back import KIND, OF_A_RUN
+from domain.set_back import KIND, OF_A_RUN, STEP_BEGUN, STEP_OVER
 
 REFUSALS = 2
 """From how many refusals in a row on a step does not get on."""
@@ -59,9 +59,9 @@ def in_hand(events: Sequence[Event]) -> InHand | None:
     """The nodes that a step works on, all of a wave. A person's hold leaves it to be finished; an error of its own ends it."""
     for event in reversed(events):
         is_stopped = event.kind == "held" and "error" in event.data
-        if event.kind in {"step-done", "step-blocked"} or is_stopped:
+        if event.kind in STEP_OVER or is_stopped:
             return None
-        if event.kind == "step-started":
+        if event.kind == STEP_BEGUN:
             return InHand(tuple(event.data.get("together") or [event.data.get("node", "")]), event.at)
     return None
 
@@ -235,7 +235,7 @@ def _whys(parts: Sequence[Event]) -> str:
 
 def _refused_in_a_row(events: Sequence[Event]) -> list[list[Event]]:
     """Tries of one step, the newest first, each with what became of its nodes: a wave has several."""
-    steps = [event for event in events if event.kind in {"step-done", "step-blocked", *MOVED}]
+    steps = [event for event in events if event.kind in {*STEP_OVER, *MOVED}]
     tries: list[list[Event]] = []
     for _, group in groupby(reversed(steps), key=lambda event: event.data.get("step")):
         parts = list(group)

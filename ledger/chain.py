@@ -48,7 +48,7 @@ def _under_its_own_key(draft: EventDraft, known: Mapping[str, Event]) -> EventDr
     there = known.get(draft.key)
     if there is None or OF_A_RUN.fullmatch(draft.key) is None:
         return draft
-    if draft == EventDraft.model_validate(there.model_dump(include=set(EventDraft.model_fields))):
+    if draft == _draft_of(there):
         return draft
     digest = hashlib.sha256(draft.model_dump_json().encode()).hexdigest()
     return draft.model_copy(update={"key": f"{draft.key}~{digest[:12]}"})
@@ -142,11 +142,15 @@ class Verification:
             self.first_bad = self.seq + 1
 
     def _is_next(self, entry: Event) -> bool:
-        draft = EventDraft.model_validate(entry.model_dump(include=set(EventDraft.model_fields)))
         is_linked = entry.seq == self.seq + 1 and entry.prev_hash == self._hash
-        is_unchanged = entry.hash == event_hash(entry.seq, draft, self._hash)
+        is_unchanged = entry.hash == event_hash(entry.seq, _draft_of(entry), self._hash)
         is_known_to_head = entry.seq != self._head[0] or entry.hash == self._head[1]
         return is_linked and is_unchanged and is_known_to_head
+
+
+def _draft_of(entry: Event) -> EventDraft:
+    """As it was before it got its place."""
+    return EventDraft.model_validate(entry.model_dump(include=set(EventDraft.model_fields)))
 
 
 def _record(row: RowMapping) -> Event:

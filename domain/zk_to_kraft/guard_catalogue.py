@@ -239,7 +239,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "The gate of finalize",
         "It opens when every broker runs in KRaft mode and is registered so, dual write is current, the soak is over and "
         "everything was compared. A controller restarts without its flag only under an approval that counts.",
-        (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", "domain.zk_to_kraft.reduction:soaked_for"),
+        (f"{FORWARD}:_controllers", f"{FORWARD}:_finalize", f"{REDUCTION}:soaked_for"),
         (WaitReason.SOAK_NOT_OVER, "approval"),
         "One approval is enough, and nobody has to have read the rollback's preview.",
     ),

@@ -160,10 +160,16 @@ def _is_copy_made(observation: Observation, spec: ClusterSpec, quorum: QuorumSta
     if quorum not in {QuorumState.ABSENT, QuorumState.UNKNOWN}:
         return quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
     gauges = {metrics.migration_gauge for c in spec.controllers if (metrics := observation.node(c.id).metrics) is not None}
-    zookeeper = observation.zookeeper
-    offset = zookeeper.migration.offset if zookeeper is not None and zookeeper.migration is not None else None
-    is_written = _claim(zookeeper) is Claim.KRAFT and offset is not None and offset > 0
+    offset = _claimed_offset(observation.zookeeper)
+    is_written = offset is not None and offset > 0
     return MigrationGauge.MIGRATION in gauges or is_written
+
+
+def _claimed_offset(zookeeper: ZooKeeperView | None) -> int | None:
+    """The offset in `/migration` while KRaft has `/controller`: positive once the copy is complete."""
+    if zookeeper is None or zookeeper.migration is None or _claim(zookeeper) is not Claim.KRAFT:
+        return None
+    return zookeeper.migration.offset
 
 
 def _zookeeper_controller(zookeeper: ZooKeeperView | None) -> int | None:
@@ -213,9 +219,8 @@ def _is_copy_failed(
     A long copy has an old claim, and its failover seconds without anybody active: so as long as most controllers run, or
     somebody does not answer, it has not failed. Where a broker runs in KRaft mode, the copy was complete once.
     """
-    zookeeper = observation.zookeeper
-    offset = zookeeper.migration.offset if zookeeper is not None and zookeeper.migration is not None else None
-    is_copying = _claim(zookeeper) is Claim.KRAFT and offset is not None and offset <= 0
+    offset = _claimed_offset(observation.zookeeper)
+    is_copying = offset is not None and offset <= 0
     if not is_copying or any(b.mode is BrokerMode.KRAFT for b in brokers):
         return False
     dead = sum(c.mode is ControllerMode.DOWN for c in controllers)

@@ -167,10 +167,15 @@ def ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
         lease.close()
 
 
+def two_brokers(directory: Path) -> PlaygroundCluster:
+    """In ZooKeeper mode, and three controllers to be created. Half of the nodes have Jolokia, half the exporter."""
+    return PlaygroundCluster(directory, broker_count=2, prometheus={2, 3002})
+
+
 @pytest.fixture(scope="session")
 def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
-    """Two brokers in ZooKeeper mode, three controllers to be created. Half of the nodes have Jolokia, half the exporter."""
-    with PlaygroundCluster(tmp_path_factory.mktemp("cluster"), broker_count=2, prometheus={2, 3002}) as cluster:
+    """Shared: who changes its nodes takes one of his own."""
+    with two_brokers(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 

@@ -1,10 +1,6 @@
 """Kafka's own judgement of the files that a migration writes, on nodes that run."""
 
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +12,7 @@ from domain.decisions import NodeStage
 from domain.properties import parse
 from playground.cluster import PlaygroundCluster
 from playground.java import java_home
-from playground.processes import wait_until
+from playground.stand_in import standing_for_broker
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -28,19 +24,6 @@ def node(real_cluster: PlaygroundCluster) -> NodeSpec:
 
 async def pid_of(node: NodeSpec) -> int:
     return int((await SpecDrivers().driver(node).process()).pid)
-
-
-@contextmanager
-def standing_for_one(class_path: str) -> Iterator[int]:
-    """A process with the command line of a broker that runs with these jars."""
-    command = [str(java_home() / "bin" / "java"), "-c", "import time; time.sleep(600)", "-cp", class_path, "kafka.Kafka", "f"]
-    process = subprocess.Popen(command, executable=sys.executable)
-    try:
-        wait_until(lambda: b"kafka.Kafka" in Path(f"/proc/{process.pid}/cmdline").read_bytes(), "its command line", 60)
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
 
 
 def meta_of(node: NodeSpec) -> bytes:
@@ -83,7 +66,7 @@ async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> 
     content = jar.read_bytes()
     jar.write_bytes(content[: len(content) // 2])
     elsewhere = node.model_copy(update={"kafka_home": str(tmp_path)})
-    with standing_for_one(f"{tmp_path}/libs/*") as pid:
+    with standing_for_broker(str(java_home() / "bin" / "java"), "-cp", f"{tmp_path}/libs/*") as pid:
         found = await try_java(SpecDrivers().driver(node), elsewhere, pid, NodeStage.MIGRATION, text_of(node))
     assert found.refused is None
     assert "kafka.Kafka" in (found.failed or "")

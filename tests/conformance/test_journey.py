@@ -35,6 +35,7 @@ from playground.cluster import PlaygroundCluster
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
+from tests.conformance.conftest import two_brokers
 
 STOPS = ("zookeeper", "controllers", "dual-write", "kraft", "final")
 DEADLINE_SECONDS = 90
@@ -167,7 +168,7 @@ async def fake_journey() -> Journey:
 @pytest.fixture(scope="session")
 def travelling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlaygroundCluster]:
     """One of its own: who comes after it in the same process would find another cluster than it was."""
-    with PlaygroundCluster(tmp_path_factory.mktemp("cluster"), broker_count=2, prometheus={2, 3002}) as cluster:
+    with two_brokers(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 

@@ -4,8 +4,6 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,23 +11,7 @@ import pytest
 from activities.on_node import program, try_java
 from domain.start_place import JavaTrial
 from playground.java import java_home
-from playground.processes import wait_until
-
-TAKES_WORDS = "import time; time.sleep(600)"
-
-
-@contextmanager
-def process(java: str, *options: str, main: str = try_java.MAIN, cwd: Path | None = None) -> Iterator[int]:
-    """One with the command line of a broker, by the name of this java. Its options come after what makes it sleep."""
-    command = [java, "-c", TAKES_WORDS, *options, main, "server.properties"]
-    running = subprocess.Popen(command, executable=sys.executable, cwd=cwd)
-    try:
-        # A program that has only just been loaded has no command line for a moment.
-        wait_until(lambda: bool(Path(f"/proc/{running.pid}/cmdline").read_bytes()), "its command line", 60)
-        yield running.pid
-    finally:
-        running.kill()
-        running.wait()
+from playground.stand_in import standing_for_broker
 
 
 def a_java(path: Path, script: str) -> Path:
@@ -55,7 +37,7 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
         "-javaagent:/a.jar=1",
     )
     class_path = f"{tmp_path}/libs/kafka_2.13-3.9.1.jar:{tmp_path}/bin/../libs/*:/opt/plugins/*:own.jar"
-    with process(str(java), *options, "-Dsecret=hunter2", "-cp", class_path, cwd=tmp_path) as pid:
+    with standing_for_broker(str(java), *options, "-Dsecret=hunter2", "-cp", class_path, cwd=tmp_path) as pid:
         found = tried(pid, tmp_path)
     assert found == JavaTrial(command=str(java))
     words = heard.read_text(encoding="utf-8").splitlines()
@@ -80,7 +62,7 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
 def test_how_a_trial_has_failed(script: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(try_java, "SECONDS", 1 if "sleep" in script else 60)
     java = a_java(tmp_path / "java", script)
-    with process(str(java)) as pid:
+    with standing_for_broker(str(java)) as pid:
         assert tried(pid, tmp_path).failed == told
 
 
@@ -98,7 +80,7 @@ def test_a_file_is_to_blame_only_where_java_is_not(
 ) -> None:
     """Directories that are not formatted as a file has them are no matter: that is done before a start."""
     java = a_java(tmp_path / "java", f'case "$*" in *--version) {of_version};; *" info -c /dev/stdin") {of_file};; esac')
-    with process(str(java)) as pid:
+    with standing_for_broker(str(java)) as pid:
         assert tried(pid, tmp_path, has_file=True) == JavaTrial(command=str(java), failed=failed, refused=refused)
 
 
@@ -106,7 +88,7 @@ def test_a_java_that_may_not_be_run_any_more(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     java = a_java(tmp_path / "java", "exit 0")
-    with process(str(java)) as pid:
+    with standing_for_broker(str(java)) as pid:
         java.write_bytes(b"\x7fELF, and no more")
         assert tried(pid, tmp_path).failed == "Exec format error"
         java.unlink()
@@ -117,25 +99,25 @@ def test_another_java_in_its_place_is_what_a_start_would_take(tmp_path: Path, mo
     """An upgrade of the package: its folder is named after its version, and JAVA_HOME, or the PATH, leads to the new one."""
     new = a_java(tmp_path / "17.0.9" / "bin" / "java", "exit 0")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "17.0.9"))
-    with process(str(tmp_path / "17.0.8" / "bin" / "java")) as pid:
+    with standing_for_broker(str(tmp_path / "17.0.8" / "bin" / "java")) as pid:
         assert tried(pid, tmp_path) == JavaTrial(command=str(new))
     monkeypatch.setenv("PATH", str(new.parent))
-    with process("java") as pid:
+    with standing_for_broker("java") as pid:
         assert tried(pid, tmp_path).command == str(new)
     (tmp_path / "run").mkdir()
-    with process("../17.0.9/bin/java", cwd=tmp_path / "run") as pid:
+    with standing_for_broker("../17.0.9/bin/java", cwd=tmp_path / "run") as pid:
         assert tried(pid, tmp_path).failed is None
 
 
 def test_what_is_no_plain_java_or_not_there_is_not_tried(tmp_path: Path) -> None:
-    with process("/usr/bin/java", main="org.apache.zookeeper.server.quorum.QuorumPeerMain") as pid:
+    with standing_for_broker("/usr/bin/java", main="org.apache.zookeeper.server.quorum.QuorumPeerMain") as pid:
         assert "no plain `java … kafka.Kafka`" in (tried(pid, tmp_path).untried or "")
     assert "may not be read" in (tried(pid, tmp_path).untried or ""), "it has ended"
 
 
 def test_a_real_java_without_jars(tmp_path: Path) -> None:
     """As it is sent to a node: by the command line, without this repository."""
-    with process(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
+    with standing_for_broker(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
         asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path), "has_file": False})
         command = [sys.executable, "-I", "-c", program("try_java"), asked]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
