@@ -406,11 +406,13 @@ async def test_a_drift_that_is_found_after_the_approval_keeps_the_end_from_begin
     checks = FakeChecks(Walk(scene.ledger, scene.cluster).copy().ports, Verdict.DRIFT)
     await checks.publish("orders", "by-hand")
     cluster, calls = scene.copy(), KillAfter()
+    before = state_of(cluster, step)
     outcome = await scene.attempt(cluster, calls)
     has_begun = step.node_id != 3002
     assert outcome.is_done is has_begun
     if not has_begun:
         assert "drift-found" in (outcome.blocked or "")
-        assert not EFFECTS & {call.rpartition(" ")[2] for call in calls.calls}
+        assert state_of(cluster, step) == before
+        assert {call.split()[1] for call in effects(calls.calls)} <= {"run"}, "but for the trial of its java beside it"
         command = await scene.ledger.command("approval")
         assert command.consumed_at is None
