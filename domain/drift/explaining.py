@@ -28,6 +28,9 @@ SIDES: dict[CheckName, Sides] = {
     CheckName.TREE: Sides("first tree", "second tree", "two ZooKeeper trees, znode by znode"),
 }
 
+KEEPS = frozenset({CheckName.BASELINE, CheckName.BEFORE_COPY})
+"""These compare nothing: what they keep is compared later."""
+
 _TOOLS = {
     "topic": "kafka-topics.sh",
     "partition": "kafka-reassign-partitions.sh or kafka-leader-election.sh",
@@ -73,7 +76,7 @@ class Explanation:
 def verdict_in_words(report: DriftReport) -> str:
     """One sentence or two, first thing in every rendering."""
     sides = SIDES[report.check]
-    if report.check in {CheckName.BASELINE, CheckName.BEFORE_COPY}:
+    if report.check in KEEPS:
         return f"Not all of what was there before could be read: {report.not_read[0]}." if report.not_read else _kept(report)
     count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
     differences = counted(count, "difference")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from textwrap import fill
 
-from domain.drift.explaining import SIDES, Explanation, explanation_of, verdict_in_words
+from domain.drift.explaining import KEEPS, SIDES, Explanation, explanation_of, verdict_in_words
 from domain.drift.report import DriftFinding, DriftReport, FindingKind, RecordCounts
 
 EXPLAINED = 20
@@ -22,7 +22,6 @@ EMPTY = "(empty)"
 MISSING = "(missing)"
 PRESENT = "(there)"
 
-COUNTED = tuple(RecordCounts.model_fields)
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of characters that show nothing and may do something: controls, directions, halves of pairs, line ends."""
 
@@ -61,7 +60,8 @@ def as_html(report: DriftReport) -> str:
         ),
         *_findings_in_html(report),
     ]
-    head = f'<meta charset="utf-8">\n<title>{title}</title>\n<style>{STYLE}</style>'
+    view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    head = f'<meta charset="utf-8">\n{view}\n<title>{title}</title>\n<style>{STYLE}</style>'
     body = _lines(part for part in parts if part)
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
 
@@ -88,6 +88,20 @@ def _facts(report: DriftReport) -> Iterator[tuple[str, str]]:
     yield "rules", _shown(report.rules_fingerprint)
     if report.findings is not None:
         yield "findings", f"artefact {_shown(report.findings)}"
+
+
+def _columns(report: DriftReport) -> dict[str, str]:
+    """What is counted of each kind, by its field, as the table calls it. What is missing on one side is only on the other."""
+    sides = SIDES[report.check]
+    if report.check in KEEPS:
+        return {"left": sides.left}
+    named = {
+        "left": sides.left,
+        "right": sides.right,
+        "missing_left": f"only {sides.right}",
+        "missing_right": f"only {sides.left}",
+    }
+    return {name: named.get(name, name) for name in RecordCounts.model_fields}
 
 
 def _lists(report: DriftReport) -> Iterator[tuple[str, list[str]]]:
@@ -145,11 +159,13 @@ def _escaped(character: str) -> str:
 def _table_in_text(report: DriftReport) -> Iterator[str]:
     if not report.counts:
         return
-    width = max(len(_shown(name)) for name in ("kind", *report.counts))
-    yield "  " + "  ".join(["kind".ljust(width), *(name.rjust(len(name)) for name in COUNTED)])
+    columns = _columns(report)
+    rows = [["kind", *columns.values()]]
     for name, counts in sorted(report.counts.items()):
-        numbers = [str(getattr(counts, counted)).rjust(len(counted)) for counted in COUNTED]
-        yield "  " + "  ".join([_shown(name).ljust(width), *numbers])
+        rows.append([_shown(name), *(str(getattr(counts, counted)) for counted in columns)])
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for kind, *numbers in rows:
+        yield "  " + "  ".join([kind.ljust(first), *(n.rjust(width) for n, width in zip(numbers, others, strict=True))])
 
 
 def _findings_in_text(report: DriftReport) -> Iterator[list[str]]:
@@ -177,6 +193,7 @@ STYLE = (
     "h1{font-size:1.4rem}h2{font-size:1.15rem;margin-top:2rem}dt{font-weight:600}dd{margin:0 0 .3rem;overflow-wrap:anywhere}"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}table{border-collapse:collapse;width:100%}"
     "th,td{border-bottom:1px solid #8886;padding:.25rem .6rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
+    ".wide{overflow-x:auto}.wide th,.wide td{overflow-wrap:normal}"
     "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n.some{font-weight:700}"
     ".verdict{border-left:.5rem solid;padding:.6rem 1rem}.verdict strong{text-transform:uppercase}"
     ".clean{border-color:#2a8a3e}.drift{border-color:#c62828}.inconclusive{border-color:#b26a00}"
@@ -188,14 +205,19 @@ STYLE = (
 def _table_in_html(report: DriftReport) -> str:
     if not report.counts:
         return ""
-    heads = "".join(f'<th class="n" scope="col">{name.replace("_", " ")}</th>' for name in COUNTED)
-    rows = (f'<tr><th scope="row">{_safe(name)}</th>{_cells(counts)}</tr>' for name, counts in sorted(report.counts.items()))
-    return f'<h2>Rows</h2>\n<table>\n<tr><th scope="col">kind</th>{heads}</tr>\n{_lines(rows)}\n</table>'
+    columns = _columns(report)
+    heads = "".join(f'<th class="n" scope="col">{head}</th>' for head in columns.values())
+    rows = (
+        f'<tr><th scope="row">{_safe(name)}</th>{_cells(counts, columns)}</tr>'
+        for name, counts in sorted(report.counts.items())
+    )
+    table = f'<table>\n<tr><th scope="col">kind</th>{heads}</tr>\n{_lines(rows)}\n</table>'
+    return f'<h2>Rows</h2>\n<div class="wide">\n{table}\n</div>'
 
 
-def _cells(counts: RecordCounts) -> str:
+def _cells(counts: RecordCounts, columns: Iterable[str]) -> str:
     """Findings stand out; numbers of rows do not."""
-    numbers = [(name, getattr(counts, name)) for name in COUNTED]
+    numbers = [(name, getattr(counts, name)) for name in columns]
     is_found = {name: bool(number) and name not in {"left", "right", "equal"} for name, number in numbers}
     return "".join(f'<td class="n{" some" if is_found[name] else ""}">{number}</td>' for name, number in numbers)
 

@@ -156,6 +156,21 @@ def test_what_was_kept_is_told_in_plain_words_and_what_there_is_none_of_is_not()
     assert "nothing" in verdict_in_words(kept.model_copy(update={"counts": {}}))
 
 
+def test_columns_are_called_by_what_is_compared_and_stay_below_their_heads() -> None:
+    counts = {"batch": RecordCounts(left=1_000_000, right=1_000_001, equal=1_000_000, missing_left=1)}
+    head, row = (
+        line
+        for line in as_text(report_of(check=CheckName.MESSAGES, counts=counts)).splitlines()
+        if line.startswith(("  kind", "  batch"))
+    )
+    assert re.split(r"\s{2,}", head.strip()) == [
+        *("kind", "before", "now", "equal", "only now", "only before", "differs", "tolerated", "unverifiable")
+    ]
+    assert len(head) == len(row)
+    kept = as_text(report_of(check=CheckName.BASELINE, counts={"batch": RecordCounts(left=3)}))
+    assert "\n  kind   before\n  batch       3\n" in kept
+
+
 def test_what_is_redacted_is_never_shown_whatever_a_finding_holds() -> None:
     report = report_of(first=(SALTED, finding_of(left=SECRET, right=SECRET, is_redacted=True)))
     for page in (as_text(report), as_html(report)):
