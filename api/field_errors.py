@@ -44,7 +44,7 @@ SIZES = {
     "string_too_long": ("max_length", "character", "less"),
 }
 
-NOT_JSON = "The body is not JSON"
+NOT_JSON = "The body is not JSON, at its character {at}: {error}"
 NOT_SAID_TO_BE_JSON = "The body is not read as JSON: send it with the header Content-Type: application/json"
 NO_BODY = "The body is missing: send a JSON object, with the header Content-Type: application/json"
 
@@ -61,7 +61,8 @@ def field_errors(findings: Sequence[Mapping[str, Any]]) -> list[FieldError]:
 def _field_error(found: Mapping[str, Any]) -> FieldError:
     where, *path = found["loc"]
     if found["type"] == "json_invalid":
-        return FieldError(where=where, field="", message=NOT_JSON)
+        error = found["ctx"]["error"].removesuffix(" at")
+        return FieldError(where=where, field="", message=NOT_JSON.format(error=error, at=path[0] + 1))
     is_whole_body = where == "body" and not path
     message = _of_body(found) if is_whole_body else _message(found)
     return FieldError(where=where, field=_dotted(path), message=message)

@@ -52,7 +52,8 @@ class Messages:
             why = f"gate {message.gate or '(none named)'} is not open: phase {self._board.phase}, waiting for {doing}"
             raise ApplicationError(why, type="GateNotOpen")
         if gate.evidence_hash != message.evidence_hash:
-            why = f"the evidence has changed: it is {gate.evidence_hash} now. Look at it again before approving."
+            now = f"that of the evidence at the gate is {gate.evidence_hash}"
+            why = f"evidence_hash: {now}. The evidence has changed since, or the hash was not copied whole: look at it again."
             raise ApplicationError(why, type="GateNotOpen")
 
     async def approve(self, message: ApprovalMessage) -> str:
