@@ -21,6 +21,10 @@ setup-checks: setup ## Install PySpark too, for the checks (456 MB, once)
 demo: setup ## Take a real playground cluster from ZooKeeper to KRaft (STORY=rollback and back, STORY=drift with a drift on the way, STORY=blocked with much in the way, STORY=none only a cluster in ZooKeeper mode to play with, YES=1 approves by itself, KEEP=1 leaves it running)
 	@$(RUN) playground.demo $(if $(STORY),--story $(STORY)) $(if $(YES),--yes) $(if $(KEEP),--keep)
 
+.PHONY: demo-start
+demo-start: ## Start again what was killed of Temporal and Keeperless's programs, in a demo that runs or was kept
+	@$(RUN) playground.demo start
+
 .PHONY: demo-stop
 demo-stop: ## Stop what `make demo KEEP=1` or `STORY=none` left running
 	@$(RUN) playground.demo stop

@@ -1,4 +1,4 @@
-"""`python -m playground.demo [--yes] [--keep] [--directory .demo] [--save-picture PATH]`, and `… stop`.
+"""`python -m playground.demo [--yes] [--keep] [--directory .demo] [--save-picture PATH]`, `… start` and `… stop`.
 
 Exit code: 0 when nothing acknowledged was lost and the cluster is in KRaft mode, or where a person holds it; 1 when not; 2 when
 nothing was started; 130 after an interruption.
@@ -8,12 +8,13 @@ import os
 import signal
 import sys
 
-from domain.errors import KeeperlessError
+from domain.errors import KeeperlessError, Permanent
 from playground import processes
+from playground.demo.cast import kept_cast
 from playground.demo.directory import Busy, DemoDirectory
 from playground.demo.guardian import INTERRUPTED, Guardian, say
 from playground.demo.leftovers import stop_all
-from playground.demo.options import Options, options_of
+from playground.demo.options import Command, Options, options_of
 
 NOTHING_STARTED = 2
 STOP_PATIENCE_SECONDS = 60.0
@@ -23,7 +24,9 @@ def main() -> int:
     options = options_of(sys.argv[1:])
     directory = DemoDirectory(options.directory)
     try:
-        if options.stop:
+        if options.command is Command.START:
+            return start(directory)
+        if options.command is Command.STOP:
             return stop(directory)
         with directory.hold():
             return run(options, directory)
@@ -51,6 +54,16 @@ def run(options: Options, directory: DemoDirectory) -> int:
     return Guardian(directory, act).run()
 
 
+def start(directory: DemoDirectory) -> int:
+    """What was killed of a demo that is running, or that was kept, runs again. Raises Permanent where there is none."""
+    cast = kept_cast(directory)
+    if not directory.kept.exists() and not directory.is_held():
+        raise Permanent(f"{directory.path}: that demo has ended, and its cluster with it. Start another with: make demo")
+    started = cast.start_missing()
+    say(f"Started again: {', '.join(started)}." if started else "Temporal and all four programs run: nothing to start.")
+    return 0
+
+
 def stop(directory: DemoDirectory) -> int:
     """Ends a demo that is running, or what one has kept."""
     try:
@@ -66,16 +79,11 @@ def stop(directory: DemoDirectory) -> int:
 def interrupt(directory: DemoDirectory, pid: int) -> int:
     """As Ctrl-C would."""
 
-    def is_free() -> bool:
-        try:
-            directory.hold().close()
-        except Busy:
-            return False
-        return True
-
     say(f"A demo is running (process {pid}): interrupting it …")
     os.kill(pid, signal.SIGTERM)
-    seconds = processes.wait_until(is_free, f"the demo in {directory.path} to end", STOP_PATIENCE_SECONDS)
+    seconds = processes.wait_until(
+        lambda: not directory.is_held(), f"the demo in {directory.path} to end", STOP_PATIENCE_SECONDS
+    )
     say(f"It has ended ({seconds:.0f} s).")
     return 0
 

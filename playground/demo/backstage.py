@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from playground import processes
 from playground.cache import Announce
 from playground.cluster import PlaygroundCluster
+from playground.demo.cast import Cast, cast_of
 from playground.demo.census import Census
 from playground.demo.checks_setup import start_checks_setup
 from playground.demo.directory import DemoDirectory
@@ -31,16 +32,24 @@ class Backstage:
 
     directory: DemoDirectory
     cluster: PlaygroundCluster
-    temporal: TemporalServer
-    services: Services
+    cast: Cast
     load: Load
     witness: Witness
     census: Census
     memory: processes.PeakMemory
 
+    @property
+    def temporal(self) -> TemporalServer:
+        return self.cast.temporal
+
+    @property
+    def services(self) -> Services:
+        return self.cast.services
+
     async def start(self, announce: Announce) -> None:
         """Returns when messages flow and the API is ready."""
         self.memory.start()
+        self.cast.keep(self.directory)
         start_checks_setup(self.directory.path, announce)
         self.cluster.announce = announce
         async with asyncio.TaskGroup() as both:
@@ -68,13 +77,11 @@ def prepared(directory: DemoDirectory, announce: Announce) -> Backstage:
     program = temporal_program(announce=announce)
     cluster = PlaygroundCluster(directory.cluster, name=CLUSTER_NAME, announce=announce)
     lease = PortLease(5)
-    temporal = TemporalServer(directory.temporal, TemporalPorts.leased(lease), program)
     census = Census(directory.path, directory.cluster)
     return Backstage(
         directory=directory,
         cluster=cluster,
-        temporal=temporal,
-        services=Services(directory.services, temporal.address, lease.take(), temporal.ui_url),
+        cast=cast_of(directory, program, TemporalPorts.leased(lease), lease.take()),
         load=Load(cluster.bootstrap_servers, directory.load),
         witness=Witness(cluster.bootstrap_servers, directory.load),
         census=census,

@@ -59,6 +59,11 @@ class DemoDirectory:
         return self.path / "demo.log"
 
     @property
+    def cast(self) -> Path:
+        """Where Temporal and our programs listen, and what else it takes to start one of them again."""
+        return self.path / "cast.json"
+
+    @property
     def kept(self) -> Path:
         """Exists when everything is to go on running after the demo's end."""
         return self.path / "kept"
@@ -77,6 +82,14 @@ class DemoDirectory:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         return lock
+
+    def is_held(self) -> bool:
+        """Whether another run holds it. Raises as `hold` does."""
+        try:
+            self.hold().close()
+        except Busy:
+            return True
+        return False
 
     def clean(self) -> None:
         """Throw away all but the lock. To be called while the directory is held, and nothing runs in it."""

@@ -1,8 +1,9 @@
 """Which processes are the demo's, and how they end.
 
 Pid files alone would miss a process that was started in the very moment in which its starter died. So the command lines
-decide: each of ours names a path in the demo's directory, whoever started it. Programs of other kinds, such as an editor
-with a log of ours open, are left alone.
+decide: each of ours names a path in the demo's directory, whoever started it. Somebody may have started a program of ours by
+hand, to work on the demo's ledger: that is in its environment. Programs of other kinds, such as an editor with a log of ours
+open, are left alone.
 """
 
 import os
@@ -16,6 +17,7 @@ from playground import processes
 from playground.services import Program
 
 PYTHON_MODULES = frozenset({*Program, "playground.load_process", "setup"})
+SCRIPTS = frozenset(f"keeperless-{program.name.lower()}" for program in Program)
 GRACE_SECONDS = 3.0
 """What runs here is thrown away, so nobody waits long for a clean shutdown."""
 QUIET_SECONDS = 0.3
@@ -38,7 +40,19 @@ def is_ours(arguments: Sequence[str], directory: Path) -> bool:
 def processes_of(directory: Path) -> list[psutil.Process]:
     """All that live now."""
     found = psutil.process_iter(["cmdline"])
-    return [process for process in found if is_ours(process.info["cmdline"] or (), directory)]
+    return [one for one in found if is_ours(one.info["cmdline"] or (), directory) or _works_in(one, directory)]
+
+
+def _works_in(process: psutil.Process, directory: Path) -> bool:
+    """Whether it is a program of ours, started by hand, whose settings name a path in `directory`."""
+    arguments = process.info["cmdline"] or ()
+    if PYTHON_MODULES.isdisjoint(arguments) and SCRIPTS.isdisjoint(Path(argument).name for argument in arguments[:2]):
+        return False
+    try:
+        settings = process.environ()
+    except psutil.Error:  # it has ended meanwhile, or is somebody else's
+        return False
+    return any(f"{directory}{os.sep}" in value for name, value in settings.items() if name.startswith("KEEPERLESS_"))
 
 
 def stop_all(directory: Path) -> int:

@@ -24,14 +24,24 @@ class Plot(StrEnum):
     """None: a cluster in ZooKeeper mode is left to play with by hand."""
 
 
+class Command(StrEnum):
+    """What is to be done."""
+
+    RUN = "run"
+    START = "start"
+    """Start again what was killed of Temporal and our programs, in a demo that runs or was kept."""
+    STOP = "stop"
+    """End a demo that runs, or what one has kept."""
+
+
 @dataclass(frozen=True)
 class Options:
-    """`directory` is absolute. `stop`: end what an earlier run has kept, and nothing else."""
+    """`directory` is absolute."""
 
     directory: Path
     yes: bool = False
     keep: bool = False
-    stop: bool = False
+    command: Command = Command.RUN
     picture: Path | None = None
     story: Plot = Plot.FORWARD
 
@@ -41,7 +51,13 @@ def options_of(arguments: Sequence[str]) -> Options:
         prog="python -m playground.demo",
         description="Takes a real cluster from ZooKeeper to KRaft, under continuous writes, through POST /migrations.",
     )
-    parser.add_argument("command", nargs="?", choices=("run", "stop"), default="run", help="stop: end what --keep left running")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=[command.value for command in Command],
+        default=Command.RUN.value,
+        help="start: start again what was killed of Temporal and our programs; stop: end what --keep left running",
+    )
     parser.add_argument(
         "--story",
         choices=[plot.value for plot in Plot],
@@ -61,4 +77,4 @@ def options_of(arguments: Sequence[str]) -> Options:
     said = parser.parse_args(arguments)
     story = Plot(said.story)
     keep = said.keep or story is Plot.NONE
-    return Options(said.directory.absolute(), said.yes, keep, said.command == "stop", said.save_picture, story)
+    return Options(said.directory.absolute(), said.yes, keep, Command(said.command), said.save_picture, story)

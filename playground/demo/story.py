@@ -16,6 +16,7 @@ from playground.by_hand import ByHand
 from playground.demo.asking import Verdict, ask, ask_back, question, way_back
 from playground.demo.backstage import CLUSTER_NAME, Backstage
 from playground.demo.board import Board
+from playground.demo.cast import RollCall
 from playground.demo.door import Door, MigrationSeen, Refused
 from playground.demo.meddling import Edits, Meddling, StandsInTheWay
 from playground.demo.options import Options, Plot
@@ -66,6 +67,7 @@ class Story:
         addresses = Addresses(backstage.temporal.ui_url, f"{backstage.services.api_url}/docs")
         self._board = Board(time.time(), addresses, TITLES[options.story])
         self._door = Door(backstage.services.api_url)
+        self._roll_call = RollCall(backstage.cast, backstage.directory)
         self._meddling = self._meddling_of(options.story)
         self._is_asking = False
         self._loop = asyncio.get_running_loop()
@@ -173,6 +175,8 @@ class Story:
 
     async def _look(self) -> None:
         while True:
+            for text, tone in self._roll_call.changes():
+                self._announce(text, tone)
             self._board.note_sight(await self._door.look(CLUSTER_NAME))
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 

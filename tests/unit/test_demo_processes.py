@@ -84,6 +84,26 @@ def test_everything_is_stopped_and_a_stranger_lives(directory: DemoDirectory) ->
         stranger.wait()
 
 
+def test_programs_that_somebody_started_on_the_demos_ledger_are_stopped_too(directory: DemoDirectory, tmp_path: Path) -> None:
+    """By another command line, as after a kill: only their settings tell."""
+    script = tmp_path / "keeperless-activities"
+    script.write_text("import time; time.sleep(600)")
+
+    def by_hand(ledger: Path) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen([sys.executable, str(script)], env={"KEEPERLESS_LEDGER_URL": f"sqlite:///{ledger}"})
+
+    ours, strangers = by_hand(directory.services / "ledger.db"), by_hand(tmp_path / "another" / "ledger.db")
+    try:
+        processes.wait_until(lambda: bool(processes_of(directory.path)), "its command line to be seen", 5)
+        assert stop_all(directory.path) == 1
+        assert not psutil.pid_exists(ours.pid)
+        assert strangers.poll() is None
+    finally:
+        strangers.kill()
+        strangers.wait()
+        ours.wait()
+
+
 def test_what_is_started_while_things_are_stopped_is_stopped_too(directory: DemoDirectory) -> None:
     """A worker may start a node in the moment in which it is told to end."""
     marker = directory.path / "cluster" / "kafka.pid"
