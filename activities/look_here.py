@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,37 @@ from activities.on_node import program
 
 PROGRAM = program("note_machine")
 SECONDS = 8.0
+PLACE = "place of the process"
+"""A kind of facts: what the files were found by, and nothing to compare."""
 
 
-async def look_here() -> dict[str, Any]:
-    """Facts of this machine and of this process, and what the kernel has said. Raises `CannotLook`."""
+async def look_here(noted: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
+    """Facts of this machine and of this process, and what the kernel has said. Raises `CannotLook`.
+
+    `noted`: facts that these are to be held against. Who was started from elsewhere looks at the files of then.
+    """
+    place = dict(noted[PLACE]) if noted is not None and PLACE in noted else _place()
     try:
         request = {
             "identity": _identity(),
             "places": [],
-            "files": [sys.executable, str(Path(__file__)), *([sys.argv[0]] if Path(sys.argv[0]).is_absolute() else [])],
-            "data": [_directory()],
+            "files": [place[name] for name in ("python", "code", "program") if name in place],
+            "data": [place["directory"]],
         }
         command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
         done = await asyncio.to_thread(subprocess.run, command, cwd="/", capture_output=True, timeout=SECONDS, check=True)
         told: dict[str, Any] = json.loads(done.stdout)
+        told["facts"][PLACE] = place
     except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:  # no thread, no process, no answer
         raise CannotLook(f"this machine was not looked at: {error}") from error
     return told
 
 
-def _directory() -> str:
-    """Where this process works, also where that is gone."""
-    return str(Path("/proc/self/cwd").readlink()).removesuffix(" (deleted)")
+def _place() -> dict[str, str]:
+    """What this process was started from, and where it works, also where that is gone."""
+    program = {"program": sys.argv[0]} if Path(sys.argv[0]).is_absolute() else {}
+    directory = str(Path("/proc/self/cwd").readlink()).removesuffix(" (deleted)")
+    return {"python": sys.executable, "code": str(Path(__file__)), **program, "directory": directory}
 
 
 def _identity() -> str:

@@ -159,7 +159,7 @@ class MachineNotes:
     async def of_ours(self, migration_id: str) -> MachineChanges | None:
         """The same of keeperless-activities, which is this process; nothing where another machine of it was noted."""
         before = await self._ports.ledger.note(migration_id, OURS)
-        told = await look_here() if before is not None else None
+        told = await look_here(before.facts) if before is not None else None
         return _between(before, told) if before and told and is_same_place(before.facts, told["facts"]) else None
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord) -> MachineChanges | None:

@@ -28,6 +28,7 @@ from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import NotLetIn, OtherLedger
+from domain.machine_notes import Facts
 from domain.metadata_log import RecordType
 from domain.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
@@ -55,7 +56,7 @@ def a_machine_of_ours_that_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
     """What else runs where these tests do is nobody's cause."""
     looks: list[dict[str, Any]] = []
 
-    async def look_once() -> dict[str, Any]:
+    async def look_once(_noted: Facts | None = None) -> dict[str, Any]:
         looks[:] = looks or [await look_here()]
         return looks[0]
 
