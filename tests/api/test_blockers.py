@@ -654,6 +654,7 @@ async def test_a_worker_that_lives_and_does_not_end_a_look_is_not_to_be_started(
 
     monkeypatch.setattr(observing, "CAUSE_LIMIT", timedelta(seconds=2))
     monkeypatch.setattr("api.absences.pollers_of", pollers_of)
+    monkeypatch.setattr("api.programs.running", lambda _program: [])  # who else runs on this machine is told, too
     answer = await blockers(api, await migrating(api, stable_samples=9))
     (entry,) = [item for item in answer["items"] if item["code"] == "no-worker"]
     heard = "" if ago is None else ". Temporal has"
