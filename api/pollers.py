@@ -17,7 +17,8 @@ from temporalio.api.taskqueue.v1 import TaskQueue as TaskQueueName
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, PollActivityTaskQueueRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.on_node.watch_process import tracer, watch
+from activities.on_node.thread_states import tracer
+from activities.on_node.watch_process import watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.bad_signs import bad_signs

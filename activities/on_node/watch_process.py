@@ -16,8 +16,7 @@ import os
 import re
 import sys
 import time
-from collections import Counter
-from typing import Any, Iterator
+from typing import Any
 
 from activities.on_node.connections import (
     accepts_not,
@@ -39,139 +38,145 @@ from activities.on_node.control_groups import disk_limits, frozen, memory_held, 
 from activities.on_node.jvm_counters import stopped_seconds
 from activities.on_node.kernel import (
     LISTENING,
-    UNIT,
     address,
     inodes_of,
-    lease_holders,
     listener,
-    mount_of,
     names,
     open_files,
-    opened_by,
-    owner,
-    port_of,
-    process_named,
     sleeps,
     tcp_lines,
     text,
 )
+from activities.on_node.log_places import covered, devices_of, heap_dump, is_read_only, pace
+from activities.on_node.port_holders import data_dir, holder
 from activities.on_node.stops import stopped, stops
+from activities.on_node.thread_states import held_to, is_stuck, keepers, on_cpu, tracer
 from activities.on_node.waits import calls, waits
 
 LOOKS, SECONDS_BETWEEN = 3, 0.6
 RUNNABLE = "R"
-STUCK = "D"
-"""Of a thread: it waits in the kernel, mostly for a disk, and no signal reaches it."""
-WAITING = re.compile(
-    r"pipe_write$|^sock_alloc_send|^unix_stream_sendmsg|^sock_wait_for_wmem|^request_wait_answer|^handle_userfault|"
-    r"^__break_lease"
-)
-"""Functions in which a thread waits for another program as if it slept: who reads a pipe, serves a file system or memory, or
-has a lease on a file."""
-KEEPERS = {"fanotify": "anon_inode:[fanotify]", "fuse": "/dev/fuse", "request_wait_answer": "/dev/fuse"}
-"""By what such a function's name has in it, what the program has open that is to answer."""
 TICKS_PER_SECOND = 100.0
-POLICIES = {3: "SCHED_BATCH", 5: "SCHED_IDLE"}
-"""Of sched(7), those that let others go first."""
-ALLOWED_CPUS = re.compile(r"^Cpus_allowed_list:\s+(\S+)", re.MULTILINE)
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
-SHOWN_WORD = re.compile(r"(kafka|org\.apache)\.[\w.]+|/[\w./-]+\.(properties|cfg|conf)")
-"""Of a command line: what holds no secret, and tells what it runs."""
-SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "su", "sudo", "runuser", "setpriv", "nohup"})
-SCRIPT = re.compile(r"[\w./-]+\.(py|sh|pl|rb|js|conf|cfg|ini)")
-"""Of whoever has started another: what it runs, or goes by. Nothing else of its command line is told."""
-HEAP_DUMP = re.compile(r"(/.+\.hprof(\.gz)?)(\.p\d+)?")
-"""As a JVM names it; several threads write into parts of it."""
 STATUS_OF_SIGNALS = re.compile(r"^Sig(Ign|Cgt):\s+([0-9a-f]+)$", re.MULTILINE)
 TERM, ALSO_END = 15, {"INT": 2, "HUP": 1}
 """Signals by which a JVM ends in order. One that was ignored when it was started it goes on to ignore (HotSpot)."""
-OF_ZOOKEEPER = "org.apache.zookeeper.server."
 
 
 def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any]:
-    process, glances, began = f"/proc/{pid}", [], calls(pid)
-    dropped = drops(process)
-    devices = devices_of(log_dirs)
+    process, began = f"/proc/{pid}", calls(pid)
+    dropped, devices = drops(process), devices_of(log_dirs)
     samples: list[bool] = []
+    glances: list[dict[str, Any]] = []
     taken: dict[tuple[str, str], tuple[int, float]] = {}
     for number in range(LOOKS):
         samples += stops(process, SECONDS_BETWEEN) if number else []
         glances.append(glance(process))
         if number == 0 and glances[0]["queues"]:
             taken = acknowledged()
-    first, last = glances[0], glances[-1]
-
-    def rate(name: str) -> float | None:
-        known = first[name] is not None and last[name] is not None
-        return max(last[name] - first[name], 0) / (last["at"] - first["at"]) if known else None
-
-    lived = [tid for tid in first["cpu"] if tid in last["cpu"]]
-    seconds = last["at"] - first["at"]
-
-    def spent(which: int) -> float | None:
-        """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
-        return sum(last["cpu"][tid][which] - first["cpu"][tid][which] for tid in lived) / seconds if lived else None
-
-    # What a thread has waited is counted when it runs: of one that never does nothing is.
-    ready = set.intersection(*(one["ready"] for one in glances))
-    never = [tid for tid in ready if first["cpu"].get(tid) == last["cpu"].get(tid)]
-    awaiting = spent(1)
-    stuck = set.intersection(*(set(one["stuck"]) for one in glances))
-    stuck_in = sorted({one["stuck"][thread] for one in glances for thread in stuck} - {"", "0"})
-    heard_not = [where for one in glances for where in one["unheard"]]
-    unheard = {where for where in heard_not if heard_not.count(where) > 1}
-    waiting = [one["queues"] for one in glances]
-    slow, distant = unsent(waiting, taken, seconds), far(waiting, taken)
-    unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
-    held = last["held_up"] if unheard and unheard <= {peer for _, peer in last["held_up"]} else {}
-    unread_by = set.intersection(*(one["unread"] for one in glances))
-    unaccepted = sorted(set.intersection(*(set(one["unaccepted"]) for one in glances)))
-    own, most = open_files(process)
-    since = devices_of(log_dirs)
-    io, memory = (pressure(process, what) for what in ("io", "memory"))
+    looks, since = Looks(glances), devices_of(log_dirs)
+    disks = [[path, one[0], *pace(one, since[path], looks.seconds)] for path, one in devices.items() if path in since]
     return {
         "clock": time.time(),
+        **of_threads(looks),
+        **of_connections(process, looks, taken),
+        **of_limits(process, looks),
+        "disks": disks,
+        "covered": list(covered(process, log_dirs)),
+        "read_only": [path for path in log_dirs if is_read_only(path)],
+        "heap_dump": heap_dump(process),
+        "tracer": tracer(process),
+        "stops": stopped(pid, samples),
+        "elsewhere": None,
+        "askers": askers(process, metrics_port) if metrics_port else [],
+        "ends_by": ends_by(text(f"{process}/status") or ""),
+        "debugger": debugger(process),
+        "drops": risen(dropped, drops(process)),
+        "waits": waits(began, calls(pid)),
+    }
+
+
+class Looks:
+    """Several at one process, one after the other."""
+
+    def __init__(self, glances: list[dict[str, Any]]) -> None:
+        self.all = glances
+        self.first, self.last = glances[0], glances[-1]
+        self.seconds = self.last["at"] - self.first["at"]
+
+    def rate(self, name: str) -> float | None:
+        """Of what is counted: by how much it grows in a second."""
+        was, now = self.first[name], self.last[name]
+        return max(now - was, 0) / self.seconds if was is not None and now is not None else None
+
+    def spent(self, which: int) -> float | None:
+        """Of threads that were there all the time: what one has used that has ended is not in the last sum."""
+        was, now = self.first["cpu"], self.last["cpu"]
+        lived = [tid for tid in was if tid in now]
+        return sum(now[tid][which] - was[tid][which] for tid in lived) / self.seconds if lived else None
+
+    def always(self, name: str) -> set[Any]:
+        """What every look has seen."""
+        return set.intersection(*(set(one[name]) for one in self.all))
+
+
+def of_threads(looks: Looks) -> dict[str, Any]:
+    first, last = looks.first, looks.last
+    # What a thread has waited is counted when it runs: of one that never does nothing is.
+    never = [tid for tid in looks.always("ready") if first["cpu"].get(tid) == last["cpu"].get(tid)]
+    awaiting = looks.spent(1)
+    stuck = looks.always("stuck")
+    stuck_in = sorted({one["stuck"][thread] for one in looks.all for thread in stuck} - {"", "0"})
+    return {
         "stuck_threads": len(stuck),
         "stuck_in": stuck_in,
         "kept_by": keepers(stuck_in),
-        "open_files": own,
-        "most_open_files": most,
-        "throttled": rate("throttled"),
-        "on_cpu": spent(0),
+        "on_cpu": looks.spent(0),
         "awaiting_cpu": None if awaiting is None else awaiting + len(never),
-        "held_to": held_to(process),
-        "collecting": rate("collecting"),
-        "stopped": rate("stopped"),
+        "collecting": looks.rate("collecting"),
+        "stopped": looks.rate("stopped"),
         "collected_for": last["collected_for"] if last["collections"] > first["collections"] else "",
-        "major_faults": rate("faults"),
-        "memory_available": memory_available(),
+        "major_faults": looks.rate("faults"),
+    }
+
+
+def of_connections(process: str, looks: Looks, taken: dict[tuple[str, str], tuple[int, float]]) -> dict[str, Any]:
+    """`taken`: what the far ends had acknowledged when it was looked first."""
+    last = looks.last
+    heard_not = [where for one in looks.all for where in one["unheard"]]
+    unheard = {where for where in heard_not if heard_not.count(where) > 1}
+    waiting = [one["queues"] for one in looks.all]
+    slow, distant = unsent(waiting, taken, looks.seconds), far(waiting, taken)
+    unheard -= {where for where, _ in distant}  # it is sent again before the answer to the first can come
+    held = last["held_up"] if unheard and unheard <= {peer for _, peer in last["held_up"]} else {}
+    unaccepted = sorted(looks.always("unaccepted"))
+    return {
         "unheard": sorted(unheard),
         "only_large": bool(held) and is_only_large(held, [taken, acknowledged()]),
         "far": distant,
         "unsent": [one for one in slow if one[0] not in unheard],
-        "tasks": tasks(process),
         "tracked": tracked(),
-        "covered": list(covered(process, log_dirs)),
-        "read_only": [path for path in log_dirs if is_read_only(path)],
-        "frozen": next((one["frozen"] for one in glances if one["frozen"]), None),
-        "tracer": tracer(process),
-        "stops": stopped(pid, samples),
         "unaccepted": [[port, *last["unaccepted"][port]] for port in unaccepted],
         "connected": most_connected(process, unaccepted),
-        "elsewhere": None,
-        "disks": [[path, one[0], *pace(one, since[path], seconds)] for path, one in devices.items() if path in since],
-        "disk_limits": disk_limits(process),
-        "disk_pressure": io,
+        "unread": len(looks.always("unread")),
+    }
+
+
+def of_limits(process: str, looks: Looks) -> dict[str, Any]:
+    """Of its own, of its control groups, and of its machine."""
+    own, most = open_files(process)
+    return {
+        "open_files": own,
+        "most_open_files": most,
+        "tasks": tasks(process),
+        "held_to": held_to(process),
+        "throttled": looks.rate("throttled"),
+        "frozen": next((one["frozen"] for one in looks.all if one["frozen"]), None),
+        "memory_available": memory_available(),
         "memory_held": memory_held(process),
-        "memory_pressure": memory,
-        "askers": askers(process, metrics_port) if metrics_port else [],
-        "heap_dump": heap_dump(process),
-        "ends_by": ends_by(text(f"{process}/status") or ""),
-        "unread": len(unread_by),
-        "debugger": debugger(process),
-        "drops": risen(dropped, drops(process)),
-        "waits": waits(began, calls(pid)),
+        "memory_pressure": pressure(process, "memory"),
+        "disk_limits": disk_limits(process),
+        "disk_pressure": pressure(process, "io"),
     }
 
 
@@ -209,90 +214,6 @@ def glance(process: str) -> dict[str, Any]:
     }
 
 
-def devices_of(paths: list[str]) -> dict[str, tuple[str, int, int, int]]:
-    """By directory the disk that it lies on: its name, requests that it has done, milliseconds that they took and that it was
-    at work (iostats.rst). File systems with devices of their own making tell none."""
-    lines = {tuple(line.split()[:2]): line.split()[2:] for line in (text("/proc/diskstats") or "").splitlines()}
-    found = {}
-    for path in paths:
-        try:
-            device = os.stat(path).st_dev  # noqa: PTH116
-        except OSError:
-            continue
-        fields = lines.get((str(os.major(device)), str(os.minor(device))))
-        if fields:
-            name, reads, _, _, reading, writes, _, _, writing, _, working = fields[:11]
-            found[path] = (name, int(reads) + int(writes), int(reading) + int(writing), int(working))
-    return found
-
-
-def pace(first: tuple[str, int, int, int], last: tuple[str, int, int, int], seconds: float) -> tuple[float, float]:
-    """The share of the time in which a disk worked, and milliseconds for each request: of one that has done none, all of it."""
-    requests, took, worked = last[1] - first[1], last[2] - first[2], last[3] - first[3]
-    return min(worked / 1e3 / seconds, 1.0), took / requests if requests else float(worked)
-
-
-def is_stuck(state: str, where: str) -> bool:
-    return state == STUCK or (state == "S" and WAITING.search(where) is not None)
-
-
-def keepers(stuck_in: list[str]) -> list[str]:
-    """The programs that those wait for, with their commands, where what they have open tells."""
-    leases = lease_holders() if any("break_lease" in name for name in stuck_in) else []
-    wanted = {opened for part, opened in KEEPERS.items() for name in stuck_in if part in name}
-    if not wanted:
-        return leases[:4]
-    found = (pid for pid in names("/proc") if pid.isdigit() and wanted & set(opened_by(f"/proc/{pid}")))
-    return [*leases, *(process_named(pid) for pid in found)][:4]
-
-
-def covered(process: str, log_dirs: list[str]) -> Iterator[tuple[str, str]]:
-    """Directories over which something was mounted since it has opened its files there, and what: it goes on beneath, and
-    whoever opens them anew finds what lies above."""
-    opened: dict[str, set[int]] = {path: set() for path in log_dirs}
-    for name in names(f"{process}/fd"):
-        try:
-            target = os.readlink(f"{process}/fd/{name}")
-            for path in log_dirs:
-                if target.startswith(f"{path.rstrip('/')}/"):
-                    opened[path].add(os.stat(f"{process}/fd/{name}").st_dev)  # noqa: PTH116
-        except OSError:
-            continue
-    for path, devices in opened.items():
-        try:
-            above = os.stat(path).st_dev  # noqa: PTH116
-        except OSError:
-            continue
-        if devices and above not in devices:
-            yield path, mounted_at(path)
-
-
-def mounted_at(path: str) -> str:
-    """What is mounted where that lies: its source and kind, and where (proc(5), mountinfo); empty where nobody tells."""
-    mount = mount_of(path)
-    return f"{mount.source} ({mount.kind}) at {mount.point}" if mount else ""
-
-
-def heap_dump(process: str) -> tuple[str, int, int] | None:
-    """Which it writes, the bytes of it so far, and those that are left on that volume."""
-    path, size, free = "", 0, 0
-    for name in names(f"{process}/fd"):
-        try:
-            found = HEAP_DUMP.fullmatch(os.readlink(f"{process}/fd/{name}"))
-            if found and is_written(process, name):
-                room = os.statvfs(f"{process}/fd/{name}")
-                path, free = found.group(1), room.f_bavail * room.f_frsize
-                size += os.stat(f"{process}/fd/{name}").st_size  # noqa: PTH116
-        except OSError:
-            continue
-    return (path, size, free) if path else None
-
-
-def is_written(process: str, name: str) -> bool:
-    flags = re.search(r"^flags:\s+([0-7]+)$", text(f"{process}/fdinfo/{name}") or "", re.MULTILINE)
-    return flags is not None and int(flags.group(1), 8) & os.O_ACCMODE != os.O_RDONLY
-
-
 def ends_by(status: str) -> list[str] | None:
     """By `/proc/PID/status` of a JVM that ignores SIGTERM: the signals by which it would end instead. Of a script that waits
     for one nobody knows what they do."""
@@ -300,37 +221,6 @@ def ends_by(status: str) -> list[str] | None:
     if not masks.get("Ign", 0) >> (TERM - 1) & 1 or not status.startswith("Name:\tjava\n"):
         return None
     return [name for name, number in ALSO_END.items() if masks.get("Cgt", 0) >> (number - 1) & 1]
-
-
-def held_to(process: str) -> list[str]:
-    """What most of its threads are held to by whoever schedules them, other than usual (sched(7)): then others come first."""
-    told = [text(f"{process}/task/{tid}/{name}") or "" for tid in names(f"{process}/task") for name in ("stat", "status")]
-    stats = [stat.rpartition(")")[2].split() for stat in told[::2]]
-    classes = Counter((int(fields[38]), int(fields[16])) for fields in stats if len(fields) > 38)
-    allowed = Counter(found for status in told[1::2] for found in ALLOWED_CPUS.findall(status))
-    if not classes or not allowed:
-        return []
-    (policy, nice), cpus = classes.most_common(1)[0][0], allowed.most_common(1)[0][0]
-    group = re.search(r"nice ([1-9]\d*)$", text(f"{process}/autogroup") or "")
-    online = (text("/sys/devices/system/cpu/online") or cpus).strip()
-    return [
-        *([f"scheduling policy {POLICIES[policy]}"] if policy in POLICIES else []),
-        *([f"nice {nice}"] if nice > 0 else []),
-        *([f"nice {group.group(1)} for all of its session"] if group else []),
-        *([f"CPU {cpus} of {online}"] if cpus != online else []),
-    ]
-
-
-def on_cpu(thread: str) -> tuple[float, float] | None:
-    """Seconds of it on a CPU, and of waiting for one although it could have run (sched-stats.rst)."""
-    fields = (text(f"{thread}/schedstat") or "").split()
-    return (int(fields[0]) / 1e9, int(fields[1]) / 1e9) if len(fields) == 3 else None
-
-
-def tracer(process: str) -> str | None:
-    """The debugger, or whatever else traces it: process and command."""
-    found = re.search(r"^TracerPid:\s+([1-9]\d*)$", text(f"{process}/status") or "", re.MULTILINE)
-    return process_named(found.group(1)) if found else None
 
 
 def tracked() -> tuple[int, int] | None:
@@ -343,83 +233,6 @@ def memory_available() -> float | None:
     """The share of the machine's memory that programs could still have."""
     told = dict(re.findall(r"^(MemAvailable|MemTotal):\s+(\d+) kB", text("/proc/meminfo") or "", re.MULTILINE))
     return int(told["MemAvailable"]) / int(told["MemTotal"]) if len(told) == 2 else None
-
-
-def is_read_only(path: str) -> bool:
-    try:
-        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
-    except OSError:
-        return False
-
-
-def holder(port: int) -> dict[str, Any] | None:
-    """Who has a port: by listening, or as the near end of a connection to somebody else. Sockets that wait to be forgotten have
-    no inode."""
-    lines = [fields for fields in tcp_lines("/proc") if port_of(fields[1]) == port and fields[9] != "0"]
-    if not lines:
-        return None
-    first = min(lines, key=lambda fields: fields[3] != LISTENING)
-    pid = owner({first[9]})
-    return {
-        "port": port,
-        "pid": pid,
-        "command": command(pid) if pid else "",
-        "data_dir": data_dir(pid) if pid else None,
-        "peer": None if first[3] == LISTENING else address(first[2]),
-        "started_by": started_by(pid) if pid else "",
-    }
-
-
-def started_by(pid: int) -> str:
-    """Who has started it, past the shells between; where that is the machine's first process, the unit that it is in. Empty
-    where whoever it was has ended, or is who looks: what a start of ours has put into the background is in our unit."""
-    parent, ours = parent_of(pid), ancestors()
-    while parent > 1 and (text(f"/proc/{parent}/comm") or "").strip() in SHELLS:
-        parent = parent_of(parent)
-    if parent in ours - {1}:
-        return ""
-    if parent > 1:
-        scripts = [word for word in words_of(parent) if SCRIPT.fullmatch(word)]
-        return f"process {' '.join([process_named(str(parent)).rstrip(')'), *scripts[:1]])})"
-    unit, own = (UNIT.search(text(f"/proc/{of}/cgroup") or "") for of in (pid, "self"))
-    is_ours = unit is not None and own is not None and unit.group(1) == own.group(1)
-    return f"systemd, as its unit {unit.group(1)}" if unit and not is_ours else ""
-
-
-def ancestors() -> set[int]:
-    """Of whoever looks: who starts nodes for us is among them."""
-    found, pid = set(), os.getpid()
-    while pid > 0:
-        found.add(pid)
-        pid = parent_of(pid)
-    return found
-
-
-def parent_of(pid: int) -> int:
-    fields = (text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
-    return int(fields[1]) if len(fields) > 1 else 0
-
-
-def command(pid: int) -> str:
-    name = (text(f"/proc/{pid}/comm") or "").strip()
-    return " ".join([name, *(word for word in words_of(pid) if SHOWN_WORD.fullmatch(word))])
-
-
-def words_of(pid: int) -> list[str]:
-    return [word for word in (text(f"/proc/{pid}/cmdline") or "").split("\0") if word]
-
-
-def data_dir(pid: int) -> str | None:
-    """Of a server of ZooKeeper: what the file says that its command line ends in."""
-    words = words_of(pid)
-    if not any(word.startswith(OF_ZOOKEEPER) for word in words):
-        return None
-    try:
-        path = os.path.join(os.readlink(f"/proc/{pid}/cwd"), words[-1])  # noqa: PTH118
-    except OSError:
-        path = words[-1]
-    found = re.search(r"^\s*dataDir\s*=\s*(.*?)\s*$", text(path) or "", re.MULTILINE)
-    return os.path.realpath(found.group(1)) if found else None
 
 
 def server_of(places: list[str]) -> int | None:

@@ -18,7 +18,17 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.on_node import connections, control_groups, kernel, program, stops, watch_process
+from activities.on_node import (
+    connections,
+    control_groups,
+    kernel,
+    log_places,
+    port_holders,
+    program,
+    stops,
+    thread_states,
+    watch_process,
+)
 from domain.bad_signs import bad_signs
 from domain.network_signs import MANY_CONNECTED, of_askers
 from domain.standstill_signs import of_standstill
@@ -194,12 +204,12 @@ def test_what_it_stands_still_for_is_told_by_where_in_the_kernel_it_waits(stuck_
 
 def test_who_is_to_let_them_go_on_is_found_by_what_it_has_open(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = {"/proc/812": ["anon_inode:[fanotify]"], "/proc/813": ["/dev/fuse"]}
-    monkeypatch.setattr(watch_process, "names", lambda _: ["812", "813", "self"])
-    monkeypatch.setattr(watch_process, "opened_by", lambda process: opened[process])
+    monkeypatch.setattr(thread_states, "names", lambda _: ["812", "813", "self"])
+    monkeypatch.setattr(thread_states, "opened_by", lambda process: opened[process])
     monkeypatch.setattr(kernel, "text", lambda _: "mdatp\n")
-    assert watch_process.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
-    assert watch_process.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
-    assert watch_process.keepers(["jbd2_log_wait_commit"]) == []
+    assert thread_states.keepers(["fanotify_get_response"]) == ["812 (mdatp)"]
+    assert thread_states.keepers(["request_wait_answer"]) == ["813 (mdatp)"]
+    assert thread_states.keepers(["jbd2_log_wait_commit"]) == []
 
 
 def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"], tmp_path: Path) -> None:
@@ -617,7 +627,7 @@ def test_a_process_that_lets_all_others_go_first(started: list["subprocess.Popen
     assert wanted <= {*found["held_to"]}
     assert "are held to scheduling policy SCHED_IDLE" in sign.observed
     assert "chrt -a -o -p 0 PID" in sign.fix
-    assert watch(start(started, SPINNING))["held_to"] == watch_process.held_to("/proc/self"), "as whoever has started it"
+    assert watch(start(started, SPINNING))["held_to"] == thread_states.held_to("/proc/self"), "as whoever has started it"
 
 
 def test_a_session_that_lets_all_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -628,9 +638,9 @@ def test_a_session_that_lets_all_others_go_first(monkeypatch: pytest.MonkeyPatch
         "/proc/7/autogroup": "/autogroup-1234 nice 19\n",
         "/sys/devices/system/cpu/online": "0-1\n",
     }
-    monkeypatch.setattr(watch_process, "text", files.get)
-    monkeypatch.setattr(watch_process, "names", lambda path: ["7"])
-    assert watch_process.held_to("/proc/7") == ["nice 19 for all of its session"]
+    monkeypatch.setattr(thread_states, "text", files.get)
+    monkeypatch.setattr(thread_states, "names", lambda path: ["7"])
+    assert thread_states.held_to("/proc/7") == ["nice 19 for all of its session"]
 
 
 @pytest.mark.parametrize(
@@ -811,7 +821,7 @@ def test_what_people_are_told(changes: dict[str, object], words: str) -> None:
 def test_how_fast_a_disk_is(last: tuple[int, ...], pace: tuple[float, float]) -> None:
     """As the kernel counts, in 1.2 s."""
     first, then = ("sdb", 100, 1000, 0), ("sdb", *last[1:])
-    assert watch_process.pace(first, then, 1.2) == pytest.approx(pace)
+    assert log_places.pace(first, then, 1.2) == pytest.approx(pace)
 
 
 def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -823,10 +833,9 @@ def test_the_disk_of_a_directory_and_what_waits_for_it(tmp_path: Path, monkeypat
         "/sys/fs/cgroup/k.service/io.pressure": "some avg10=80.00 avg60=9.1\nfull avg10=63.10 avg60=8.0 avg300=2.0 total=1\n",
         "/proc/pressure/memory": "some avg10=0.00\nfull avg10=2.50 avg60=0.00\n",
     }
-    monkeypatch.setattr(watch_process, "text", files.get)
-    for part in (control_groups, kernel):
+    for part in (control_groups, kernel, log_places):
         monkeypatch.setattr(part, "text", files.get)
-    assert watch_process.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
+    assert log_places.devices_of([str(tmp_path), "/nowhere"]) == {str(tmp_path): ("sdb", 12, 100, 300)}
     assert control_groups.pressure("/proc/7", "io") == pytest.approx(0.631)
     assert control_groups.pressure("/proc/7", "memory") == pytest.approx(0.025)
     assert control_groups.pressure("/proc/7", "cpu") is None
@@ -1035,7 +1044,7 @@ def test_who_has_started_a_process_is_told_past_the_shells_between(tmp_path: Pat
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         try:
-            told = watch_process.started_by(pid)
+            told = port_holders.started_by(pid)
         finally:
             os.kill(pid, signal.SIGKILL)
     assert told.startswith(f"process {process.pid} (")
@@ -1055,8 +1064,8 @@ def test_of_a_process_whose_parent_is_the_machines_first_its_unit_is_told(
     groups: str, own: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"/proc/7/stat": "7 (java) S 1 7 7 0", "/proc/7/cgroup": groups, "/proc/self/cgroup": own}
-    monkeypatch.setattr(watch_process, "text", files.get)
-    assert watch_process.started_by(7) == told
+    monkeypatch.setattr(port_holders, "text", files.get)
+    assert port_holders.started_by(7) == told
 
 
 def test_who_has_a_port_is_told_whether_it_listens_or_not(started: list["subprocess.Popen[str]"]) -> None:
