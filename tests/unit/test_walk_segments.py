@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from activities.on_node import walk_segments
+from activities.on_node import checksums, program, walk_segments
 from domain.errors import Transient
 from playground.log_bytes import raw_batch
 from spark.codec.record_batch import walk
 from spark.codec.segment_manifest import BATCH_SCHEMA, NodeWalk, read_walk
 
-PROGRAM = Path(walk_segments.__file__)
+PROGRAM = program("walk_segments")
 LIMITS = {"recent_bytes": 1 << 30, "bytes_per_second": 1 << 40, "verify_seconds": 60, "seconds": 60}
 RECORDS = 5
 
@@ -53,9 +53,8 @@ class Disk:
         """By the program itself, as a node runs it: without our packages."""
         request = self.root / "request.json"
         request.write_text(json.dumps(self.request))
-        ran = subprocess.run(
-            [sys.executable, "-I", "-S", str(PROGRAM), str(request)], capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(request)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
         return read_walk(1, ran.stdout)
 
@@ -81,7 +80,7 @@ def states(found: NodeWalk) -> set[tuple[bool, bool]]:
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 255, 256, 70_001])
 def test_the_checksum_without_a_library_is_the_same(length: int) -> None:
     data = random.Random(length).randbytes(length)  # noqa: S311
-    assert walk_segments.table_crc()(data) == crc32c(data)
+    assert checksums.table_crc()(data) == crc32c(data)
 
 
 def test_every_batch_is_told_as_the_reader_of_files_tells_it(disk: Disk) -> None:
