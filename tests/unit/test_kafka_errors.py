@@ -3,7 +3,7 @@
 import pytest
 from kafka.errors import KafkaError, NodeNotReadyError, ThrottlingQuotaExceededError
 
-from activities.adapters.kafka_admin.connections import translated_errors
+from activities.adapters.kafka_admin.errors import translated_errors
 from domain.cluster import KafkaClientSpec
 from domain.errors import Obstacle, Transient
 

@@ -25,9 +25,8 @@ from activities.adapters.kafka_admin.connections import (
     Client,
     connected,
     is_anybody_there,
-    obstacle_at_one,
-    translated_errors,
 )
+from activities.adapters.kafka_admin.errors import obstacle_at_one, translated_errors
 from activities.adapters.kafka_admin.metadata import brokers_in, displaced, leaders_of, view_of
 from activities.adapters.kafka_admin.settings import settings_of
 from activities.ports.stores import SecretStore

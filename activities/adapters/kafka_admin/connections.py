@@ -7,37 +7,20 @@ as one does that has just started in KRaft mode (`rd_kafka_admin_response_parse`
 import logging
 import re
 import socket
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from kafka.errors import (
-    AuthorizationError,
-    ClusterAuthorizationFailedError,
     ElectionNotNeededError,
     IncompatibleBrokerVersion,
-    InvalidReceiveError,
-    KafkaConnectionError,
     KafkaError,
-    KafkaProtocolError,
     KafkaStorageError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
     PreferredLeaderNotAvailableError,
-    RequestTimedOutError,
-    SaslAuthenticationFailedError,
-    ThrottlingQuotaExceededError,
-    TopicAuthorizationFailedError,
-    UnknownError,
     UnknownTopicOrPartitionError,
-    UnsupportedSaslMechanismError,
     for_code,
 )
-from kafka.net.inet import KafkaNetSocket, create_connection
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.net.transport import KafkaSSLTransport
 from kafka.protocol.admin import (
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
@@ -48,9 +31,10 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from activities.reaching import Unresolved, no_tls, own_fault, words_of
+from activities.adapters.kafka_admin.transport import DIRECTLY, Manager
+from activities.reaching import Unresolved, own_fault, words_of
 from domain.cluster import KafkaClientSpec, host_and_port
-from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
+from domain.errors import Transient
 from domain.offsets import GroupOffset
 from domain.survey import BrokerLogDir, StartedWith
 
@@ -77,118 +61,6 @@ CONFIG_BATCH = 1000
 MAX_ANSWER_BYTES = 100_000_000
 ANYBODY_THERE_SECONDS = 1.0
 
-NEVER_WORKS = (
-    AuthorizationError,
-    ClusterAuthorizationFailedError,
-    TopicAuthorizationFailedError,
-)
-
-
-class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python has no types
-    """Connects as kafka-python does, and closes the socket when nobody lets it in, which kafka-python forgets."""
-
-    SCHEMES = ("direct",)
-
-    async def sock_connect(
-        self, net: NetworkSelector, sock: socket.socket, sockaddr: object, timeout_at: float | None = None
-    ) -> object:
-        try:
-            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
-        except BaseException:
-            sock.close()
-            raise
-
-
-class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]
-    """Gives up in time who takes a connection, and begins no TLS: kafka-python waits for that without end."""
-
-    async def handshake(self, timeout_at: float | None = None) -> None:
-        while True:
-            try:
-                self._sock.do_handshake()
-            except ssl.SSLWantReadError:
-                await self._net.wait_read(self._sock, timeout_at)
-            except ssl.SSLWantWriteError:
-                await self._net.wait_write(self._sock, timeout_at)
-            else:
-                return
-
-
-class NoConnection(KafkaError):  # type: ignore[misc]  # kafka-python has no types
-    """Files of ours, TLS or the protocol do not fit: no next try will do better."""
-
-
-HOPELESS = (
-    InvalidReceiveError,
-    SaslAuthenticationFailedError,
-    UnsupportedSaslMechanismError,
-    FileNotFoundError,
-    PermissionError,
-    ssl.SSLError,
-)
-"""Why a first connection ends, where that lies with `client_properties`."""
-
-
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Gives a server up as soon as the reason is known. kafka-python means to, and its connections keep such errors to
-    themselves: it tried until its time was over, and told of the time."""
-
-    def __init__(self, net: NetworkSelector, **configs: Any) -> None:  # noqa: ANN401
-        super().__init__(net, **configs)
-        self._hopeless: KafkaError | None = None
-
-    def get_connection(self, node_id: object, **named: object) -> Any:  # noqa: ANN401
-        is_first = self.cluster.is_bootstrap(node_id)
-        if is_first and self._hopeless is not None:
-            raise self._hopeless
-        connection = super().get_connection(node_id, **named)
-        if is_first:
-            connection.close_future.add_errback(self._keep)
-        return connection
-
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
-        """As kafka-python's, which leaves the socket open where TLS does not come about."""
-        if not self.ssl_enabled:
-            return await super()._build_transport(node, timeout_at=timeout_at)
-        options, proxy = self.config["socket_options"], self.config["proxy_url"]
-        sock = await create_connection(self._net, node.host, node.port, options, proxy_url=proxy, timeout_at=timeout_at)
-        configs = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
-        try:
-            transport = _TlsTransport(self._net, sock, host=node.host, **configs)
-        except BaseException:
-            sock.close()
-            raise
-        try:
-            await transport.handshake(timeout_at)
-        except KafkaTimeoutError as error:
-            transport.abort(error)
-            raise
-        except Exception as error:
-            transport.abort(error)
-            raise KafkaConnectionError(f"TLS: {error}") from error
-        return transport
-
-    def _keep(self, error: BaseException) -> None:
-        why = error.__cause__ if isinstance(error.__cause__, ssl.SSLError) else error
-        if isinstance(why, HOPELESS):
-            self._hopeless = NoConnection(str(why) if isinstance(why, KafkaError) else f"{type(why).__name__}: {why}")
-
-
-WORDS: dict[type[KafkaError], str] = {
-    UnknownError: "a broker fails at our request, with an error of its own",
-    KafkaConnectionError: "closes our connection, or cannot be reached",
-    NodeNotReadyError: "takes our connection, and gives no answer on it",
-    KafkaTimeoutError: "gives no answer in time",
-    RequestTimedOutError: "gives no answer in time",
-}
-"""What errors of kafka-python mean, where their names do not say it."""
-
-LATE = frozenset({KafkaConnectionError, NodeNotReadyError, KafkaTimeoutError, RequestTimedOutError})
-"""Of those that one broker need not share with the others."""
-
-DIRECTLY = "direct://"
-"""Makes kafka-python use `_DirectSocket`: it finds connectors by the scheme of `proxy_url`."""
-
 
 class Client:
     """Connections to one cluster, driven by a thread of kafka-python's own. Its errors pass through."""
@@ -207,7 +79,7 @@ class Client:
         }
         self._server, self._limit = server, limit
         self._net = NetworkSelector(**configs)
-        self._manager = _Manager(self._net, **configs)
+        self._manager = Manager(self._net, **configs)
 
     def open(self) -> None:
         self._net.start()
@@ -402,42 +274,3 @@ def is_anybody_there(server: str) -> bool:
             raise fault from error
         return False
     return True
-
-
-def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
-    """What keeps one broker from answering that others need not have, in words; no obstacle where that is not known."""
-    if isinstance(error.__cause__, ssl.SSLError):
-        return Obstacle.TLS, no_tls(error.__cause__)
-    if isinstance(error, InvalidReceiveError):
-        return Obstacle.TLS, "it does not speak security.protocol of client_properties"
-    if isinstance(error, SaslAuthenticationFailedError | UnsupportedSaslMechanismError):
-        return Obstacle.FORBIDDEN, f"it does not take our login ({error})"
-    if isinstance(error, KafkaProtocolError):
-        return Obstacle.GARBLED, f"what comes back cannot be read as an answer of Kafka's ({type(error).__name__})"
-    if type(error) in LATE:
-        return Obstacle.LATE, f"it {WORDS[type(error)]}"
-    return None, ""
-
-
-USED_UP = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
-
-
-@contextmanager
-def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
-    where = f"Kafka at {','.join(spec.bootstrap_servers)}"
-    try:
-        yield
-    except NEVER_WORKS as error:
-        raise Permanent(f"{where}: refused us ({type(error).__name__}); correct client_properties or the ACLs") from error
-    except (NoConnection, SaslAuthenticationFailedError) as error:
-        raise NotLetIn(f"{where}: no connection can be made ({error}); look at client_properties") from error
-    except UnknownTopicOrPartitionError as error:
-        about = f" ({error.args[0]})" if error.args else ""
-        raise Absent(f"{where}: knows no such topic or partition{about}") from error
-    except ThrottlingQuotaExceededError as error:
-        raise Transient(f"{where}: {USED_UP}", obstacle=Obstacle.QUOTA) from error
-    except KafkaError as error:
-        if isinstance(error, NodeNotReadyError) and "throttle" in str(error):  # as long as the answer before has said
-            raise Transient(f"{where}: has us wait, for {USED_UP}", obstacle=Obstacle.QUOTA) from error
-        told = WORDS.get(type(error), "does not answer as expected")
-        raise Transient(f"{where}: {told} ({type(error).__name__})") from error
