@@ -7,7 +7,7 @@ import asyncio
 import json
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -31,13 +31,10 @@ from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META, METADATA_LOG
 from activities.observe import Ports, observe
 from activities.partition_states import PartitionStates
-from activities.ports.nodes import NodeDrivers
-from activities.ports.zookeeper import ZooKeepers
 from activities.sessions import session
 from activities.starting import Starting
 from activities.wiping import Wiping
 from activities.zookeeper_view import view_of
-from domain.cluster import NodeSpec
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Transient
@@ -51,6 +48,7 @@ from domain.zk_to_kraft.situation import DualWrite, QuorumState, Registration, R
 from playground.by_hand import ByHand
 from playground.clients import admin_client, change_topics
 from playground.cluster import PlaygroundCluster
+from playground.hooks import Hooked, Hooks, Killed
 from playground.own_unit import accepted
 from playground.processes import find, wait_until
 
@@ -58,13 +56,7 @@ POLICY = MigrationPolicy(
     poll_interval=timedelta(seconds=0.5), stable_samples=2, cure_dual_write=True, accepted_findings=accepted()
 )
 EFFECTS = frozenset({"rename", "write_file", "remove_file", "remove_tree", "kill", "stop", "start", "commit"})
-Hook = Callable[[], Awaitable[None]]
-Hooks = Mapping[str, Hook]
 PATIENCE_SECONDS = 150.0
-
-
-class Killed(BaseException):
-    """The worker is gone: nobody catches this."""
 
 
 class SilentLedger:
@@ -75,31 +67,6 @@ class SilentLedger:
             raise Transient(f"ledger: {name} does not answer")
 
         return silent
-
-
-class Hooked:
-    """A port with something that happens before and after its calls, by their names."""
-
-    def __init__(self, port: object, before: Hooks, after: Hooks) -> None:
-        self._port, self._before, self._after = port, before, after
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the port has
-        found = getattr(self._port, name)
-        return partial(self._call, name, found) if asyncio.iscoroutinefunction(found) else found
-
-    async def _call(self, name: str, method: Callable[..., Awaitable[object]], *arguments: object) -> object:
-        if name in self._before:
-            await self._before[name]()
-        answer = await method(*arguments)
-        if name in self._after:
-            await self._after[name]()
-        return answer
-
-    async def connect(self, cluster: ClusterRecord) -> "Hooked":
-        return Hooked(await cast("ZooKeepers", self._port).connect(cluster), self._before, self._after)
-
-    def driver(self, node: NodeSpec) -> "Hooked":
-        return Hooked(cast("NodeDrivers", self._port).driver(node), self._before, self._after)
 
 
 def is_in_dual_write(s: Situation) -> bool:
@@ -388,18 +355,6 @@ class Field:
 
     async def configure_client_metrics(self, name: str, setting: str) -> None:
         await asyncio.to_thread(self.hand.configure_client_metrics, name, setting)
-
-
-def once(hook: Hook) -> Hook:
-    """A hook that happens once; calls at the same time wait until it has."""
-    begun: list[asyncio.Task[None]] = []
-
-    async def shared() -> None:
-        if not begun:
-            begun.append(asyncio.ensure_future(hook()))
-        await begun[0]
-
-    return shared
 
 
 async def _die(name: str) -> None:

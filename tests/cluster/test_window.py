@@ -28,7 +28,8 @@ from domain.observation import MigrationGauge
 from domain.zk_to_kraft.situation import DualWrite, Replication
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster
-from playground.field import Field, Killed, is_in_dual_write, once
+from playground.field import Field, is_in_dual_write
+from playground.hooks import Killed, once
 from playground.seed import seed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400), pytest.mark.xdist_group("window")]
