@@ -98,7 +98,7 @@ def next_steps(api_url: str) -> str:
         f"# what is seen of it now\ncurl -s {api_url}/clusters/{CLUSTER_NAME}/observation\n\n"
         f"# plan: what a migration would do; it is made at the address that it answers with\n"
         f"curl -s {api_url}/plans {body}\n\n"
-        f"# migrate; then watch it at /migrations/{{id}}, and approve or hold it as {api_url}/docs says\n"
+        f"# migrate; then watch it at /migrations/{{id}}, hold it, approve it or lead it back as docs/calls.md shows\n"
         f"curl -s {api_url}/migrations {body}\n"
     )
 
