@@ -124,12 +124,13 @@ def stop(processes: Iterable[psutil.Process], grace_seconds: float) -> None:
 
 
 def _left_after(seconds: float, processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Who has not ended by then. Children of ours are buried by that; whoever else's are not needs no waiting for."""
+    """Who has not ended by then. Children of ours are buried in the end; whoever else's are not needs no waiting for."""
     until = time.monotonic() + seconds
-    while left := [p for p in psutil.wait_procs(processes, timeout=0)[1] if is_alive(p.pid)]:
+    while left := [p for p in processes if is_alive(p.pid)]:
         if time.monotonic() >= until:
             break
         time.sleep(0.1)
+    psutil.wait_procs(processes, timeout=0)
     return left
 
 

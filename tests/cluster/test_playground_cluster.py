@@ -19,7 +19,7 @@ from playground.clients import admin_client
 from playground.cluster import SPEC_FILE, PlaygroundCluster, processes_in, stop_everything_in
 from playground.load import LOAD_TOPICS, Load
 from playground.ports import PortLease
-from playground.processes import PeakMemory, wait_until
+from playground.processes import PeakMemory, is_alive, wait_until
 from playground.seed import ACLS, TOPICS, seed
 from playground.temporal import TemporalPorts, TemporalServer
 
@@ -139,7 +139,7 @@ def test_nothing_is_left_when_the_body_raises(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         fail_inside()
     assert len(seen) == 5
-    assert not [pid for pid in seen if psutil.pid_exists(pid)]
+    assert not [pid for pid in seen if is_alive(pid)]
 
 
 def test_a_cluster_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path: Path) -> None:
