@@ -8,9 +8,11 @@ import uuid_utils
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from api import pages
 from api.audit import PRINCIPAL, call_of
 from api.links import plan_url
 from api.negotiation import preferred
+from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
 from api.plan_answers import PlanAnswer, PlanList, PlanSummary
 from api.plan_page import page_of, page_without_plan
 from api.planning import find_plan, start_plan
@@ -24,9 +26,6 @@ from domain.questions import PlanRequest
 
 NamedPlan = Annotated[UUID, Path(alias="plan_id")]
 Before = Annotated[UUID | None, Query(alias="cursor", description="`next_cursor` of the page before.")]
-
-JSON, MARKDOWN = "application/json", "text/markdown"
-VARY = {"Vary": "Accept"}
 
 router = APIRouter(prefix="/plans", tags=["plans"])
 
@@ -67,18 +66,18 @@ async def list_plans(
     return PlanList(items=[PlanSummary.of(plan) for plan in found[:limit]], next_cursor=next_cursor)
 
 
-@router.get("/{plan_id}", response_model=PlanAnswer, responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}})
+@router.get("/{plan_id}", response_model=PlanAnswer, responses=described(MARKDOWN, HTML))
 async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -> Response:
     """Where a plan stands: `running`, `failed` with the reason, or `ended` with the plan.
 
-    A page with `Accept: text/markdown`.
+    A page with `Accept: text/markdown`, or in a browser.
     """
     found = await _found(wiring, plan_id)
-    if preferred(request.headers.get("accept", "*/*"), (JSON, MARKDOWN)) == MARKDOWN:
-        page = page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found)
-        return Response(page, media_type=f"{MARKDOWN}; charset=utf-8", headers=VARY)
+    form = preferred(request.headers.get("accept", "*/*"), (JSON, MARKDOWN, HTML))
+    if form != JSON:
+        return pages.page(page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found), form)
     answer = PlanAnswer.of(found) if isinstance(found, Plan) else PlanAnswer.without_plan(str(plan_id), found)
-    return JSONResponse(answer.model_dump(mode="json"), headers=VARY)
+    return JSONResponse(answer.model_dump(mode="json"), headers=HEADERS)
 
 
 async def existing_plan(wiring: Wiring, plan_id: UUID) -> Plan:

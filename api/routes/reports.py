@@ -1,13 +1,15 @@
 """`/migrations/{id}/reports`: what the comparisons of a migration found, in the form that the caller likes best."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from api import pages
 from api.answers import Outgoing
 from api.findings import Wanted
 from api.negotiation import preferred
+from api.pages import HEADERS, HTML, JSON, TEXT, described
 from api.problems import Problem, ProblemKind
 from api.report_answers import FindingAnswer, FindingPage, ReportAnswer, ReportList
 from api.requests import Limit, NamedMigration, NamedReport, ReportId
@@ -16,15 +18,7 @@ from api.wiring import UsableWiring, Wiring
 from domain.drift.rendering import as_html, as_text
 from domain.drift.report import DriftReport, FindingKind
 
-JSON, TEXT, HTML = "application/json", "text/plain", "text/html"
-STRICT = {
-    # A report has values that others wrote. They are escaped; and should they not be, nothing of them would run or be loaded.
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-}
-PAGES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {TEXT: {"schema": {"type": "string"}}, HTML: {"schema": {"type": "string"}}}}
-}
+PAGES = described(TEXT, HTML)
 
 Before = Annotated[ReportId | None, Query(alias="cursor", description="`next_cursor` of the page before.")]
 Start = Annotated[int, Query(alias="cursor", ge=0, le=2**40, description="`next_cursor` of the page before.")]
@@ -89,11 +83,9 @@ def next_of(found: list[DriftReport], limit: int) -> str | None:
 def in_form(request: Request, report: DriftReport, answer: Outgoing) -> Response:
     """JSON, unless the caller likes a page better."""
     form = preferred(request.headers.get("accept", "*/*"), (JSON, TEXT, HTML))
-    headers = {"Vary": "Accept", **STRICT}
     if form == JSON:
-        return JSONResponse(answer.model_dump(mode="json"), headers=headers)
-    page = as_html(report) if form == HTML else as_text(report)
-    return Response(page, media_type=f"{form}; charset=utf-8", headers=headers)
+        return JSONResponse(answer.model_dump(mode="json"), headers=HEADERS)
+    return pages.in_form(as_html(report) if form == HTML else as_text(report), form)
 
 
 async def page_of(wiring: Wiring, report: DriftReport, wanted: Wanted) -> FindingPage:

@@ -3,16 +3,17 @@
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from api import pages
 from api.links import migration_url
+from api.negotiation import preferred
 from api.observing import preview, runbook
+from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
 from api.problems import Problem, ProblemKind
 from api.requests import NamedMigration
 from api.routes.migrations import existing
 from api.runbook_page import page_of
 from api.wiring import UsableWiring
 from domain.questions import RollbackPreview, Runbook
-
-MARKDOWN = "text/markdown"
 
 router = APIRouter(prefix="/migrations/{migration_id}", tags=["way back"])
 
@@ -33,14 +34,15 @@ async def preview_rollback(migration_id: NamedMigration, wiring: UsableWiring) -
     return seen
 
 
-@router.get("/runbook", response_model=Runbook, responses={200: {"content": {MARKDOWN: {"schema": {"type": "string"}}}}})
+@router.get("/runbook", response_model=Runbook, responses=described(MARKDOWN, HTML))
 async def get_runbook(migration_id: NamedMigration, request: Request, wiring: UsableWiring) -> Response:
     """The way by hand from this very state, forward and back, with the tools of Kafka and ZooKeeper only.
 
-    A page in Markdown; JSON with `Accept: application/json`.
+    A page in Markdown, or in a browser; JSON with `Accept: application/json`.
     """
     record = await existing(wiring, migration_id)
     seen = await runbook(wiring.temporal, record)
-    if "application/json" in request.headers.get("accept", ""):
-        return JSONResponse(seen.model_dump(mode="json"))
-    return Response(page_of(seen), media_type=f"{MARKDOWN}; charset=utf-8")
+    form = preferred(request.headers.get("accept", "*/*"), (MARKDOWN, JSON, HTML))
+    if form == JSON:
+        return JSONResponse(seen.model_dump(mode="json"), headers=HEADERS)
+    return pages.page(page_of(seen), form)

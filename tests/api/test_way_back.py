@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from api import observing
+from api.pages import as_html
 from api.runbook_page import page_of
 from domain.contracts import ActivityName, TaskQueue
 from domain.questions import FileRestoration, Loss, PreviewRequest, PreviewStep, RollbackPreview, Runbook, RunbookAction
@@ -37,6 +38,9 @@ def preview_of(request: PreviewRequest, **changes: Any) -> RollbackPreview:
         preview_hash="f" * 64,
     )
     return preview.model_copy(update=changes)
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 
 
 def a_runbook(**changes: Any) -> Runbook:
@@ -148,6 +152,7 @@ async def test_without_temporal_there_is_no_look(
         ("text/markdown", "text/markdown; charset=utf-8"),
         ("application/json", "application/json"),
         ("application/json, text/plain;q=0.5", "application/json"),
+        (BROWSER, "text/html; charset=utf-8"),
     ],
 )
 async def test_a_runbook_is_a_page_or_json(api: Any, accept: str, media_type: str) -> None:
@@ -159,7 +164,7 @@ async def test_a_runbook_is_a_page_or_json(api: Any, accept: str, media_type: st
     if media_type == "application/json":
         assert Runbook.model_validate(answer.json()) == expected
     else:
-        assert answer.text == page_of(expected)
+        assert answer.text == (as_html(page_of(expected)) if accept == BROWSER else page_of(expected))
 
 
 def test_the_page_can_be_followed_from_top_to_bottom() -> None:
