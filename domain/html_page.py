@@ -2,7 +2,8 @@
 
 STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-    "h1{font-size:1.4rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}dt{font-weight:600}dd{margin:0 0 .3rem;overflow-wrap:anywhere}"
+    "h1{font-size:1.4rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}"
+    "dt{font-weight:600}dd{margin:0 0 .3rem;overflow-wrap:anywhere}"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}table{border-collapse:collapse;width:100%}"
     "th,td{border-bottom:1px solid #8886;padding:.25rem .6rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
     ".wide{overflow-x:auto}.wide th,.wide td{overflow-wrap:normal}"
