@@ -99,7 +99,7 @@ KINDS = {
     "java": "{}",
     "firewall": "firewall {}",
     "filter": "filter of packets on {}",
-    "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in)",
+    "packet program": "eBPF program {} of its control group (IPAddressDeny= of its unit, a network plug-in, a security agent)",
     "queueing": "queueing: {}",
     "IPsec policy": "IPsec policy {}",
     "line": "line {}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import re
@@ -16,8 +17,17 @@ PASSING_ROUTES = re.compile(r"proto (bird|bgp|zebra|ra|ospf|isis|babel)\b|tempor
 PASSING_RULES = re.compile(r"DOCKER|KUBE|CNI|f2b|cali-|elements =")
 BPF_CALL = {"x86_64": 321, "aarch64": 280}
 """Number of bpf(2)."""
-PACKETS = ("for what comes in", "for what goes out")
-"""BPF_CGROUP_INET_INGRESS and EGRESS."""
+JUDGED = {
+    0: "for packets that come in",
+    1: "for packets that go out",
+    2: "for each new socket",
+    8: "for each port that is taken",
+    9: "for each port that is taken (IPv6)",
+    10: "for each connection that is begun",
+    11: "for each connection that is begun (IPv6)",
+}
+"""By kind of program (enum bpf_attach_type of linux/bpf.h): BPF_CGROUP_INET_INGRESS and EGRESS, INET_SOCK_CREATE, INET4_BIND
+and INET6_BIND, INET4_CONNECT and INET6_CONNECT. One that says no gives EPERM, and no packet is sent."""
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 
@@ -82,8 +92,9 @@ def filters() -> Found:
 
 
 def packet_programs(process: str) -> Found:
-    """eBPF programs that judge the packets of its control group, or of one above (bpf(2)): systemd's IPAddressDeny=, or a
-    network plug-in's. No firewall shows them. `None` where the kernel does not let itself be asked."""
+    """eBPF programs that judge packets and connections of its control group, or of one above (bpf(2)): systemd's
+    IPAddressDeny=, a network plug-in's, a security agent's. No firewall shows them. `None` where the kernel does not let itself
+    be asked."""
     group = next((line[3:] for line in (text(f"{process}/cgroup") or "").splitlines() if line.startswith("0::")), None)
     tables = (line.split() for line in (text("/proc/mounts") or "").splitlines())
     root = next((fields[1] for fields in tables if fields[2] == "cgroup2"), None)
@@ -91,15 +102,20 @@ def packet_programs(process: str) -> Found:
         return None
     handle = os.open(root + group, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return {f"{program_name(i)} {way}": "there" for kind, way in enumerate(PACKETS) for i in programs_at(handle, kind)}
+        return {f"{program_name(i)} {what}": "there" for kind, what in JUDGED.items() for i in programs_at(handle, kind)}
     finally:
         os.close(handle)
 
 
 def programs_at(handle: int, kind: int) -> list[int]:
-    """Ids, those of the groups above as well (BPF_PROG_QUERY)."""
+    """Ids, those of the groups above as well (BPF_PROG_QUERY). A kernel that does not know the kind has none of it."""
     ids = (ctypes.c_uint32 * 64)()
-    answer = bpf(16, struct.pack("=IIIIQI", handle, kind, 1, 0, ctypes.addressof(ids), len(ids)))
+    try:
+        answer = bpf(16, struct.pack("=IIIIQI", handle, kind, 1, 0, ctypes.addressof(ids), len(ids)))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return []
+        raise
     return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
 
 

@@ -1,6 +1,7 @@
 """How a machine is set, and what is told of it when somebody has changed it: on this machine, by real changes."""
 
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -535,31 +536,42 @@ def test_what_a_security_module_refuses_is_trouble(line: str) -> None:
     assert facts_of_kernel.TROUBLE.search(line)
 
 
-def test_programs_that_judge_a_groups_packets_are_noted_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel is a stand-in: it has one program for what goes out, by the numbers of bpf(2)."""
+@pytest.mark.parametrize(
+    ("kind", "name", "told"),
+    [
+        (1, "sd_fw_egress", "sd_fw_egress for packets that go out"),
+        (10, "guard_connect4", "guard_connect4 for each connection that is begun"),
+    ],
+)
+def test_programs_that_judge_a_groups_packets_and_connections_are_noted_by_name(
+    kind: int, name: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is a stand-in: it has one program, by the numbers of bpf(2), and does not know connections of IPv6."""
 
     def bpf(command: int, attributes: bytes, result: ctypes.c_int32 | None = None) -> bytes:
         if command == BY_ID and result is not None:
             result.value = os.open("/dev/null", os.O_RDONLY)
         elif command == QUERY:
-            _, kind, _, _, ids, _ = struct.unpack_from("=IIIIQI", attributes)
+            _, asked, _, _, ids, _ = struct.unpack_from("=IIIIQI", attributes)
+            if asked == CONNECT_6:
+                raise OSError(errno.EINVAL, "no such kind")
             ctypes.memmove(ids, struct.pack("=I", 77), 4)
-            return attributes[:24] + struct.pack("=I", kind)
+            return attributes[:24] + struct.pack("=I", asked == kind)
         elif command == INFO:
             _, _, address = struct.unpack_from("=IIQ", attributes)
-            ctypes.memmove(address + 64, b"sd_fw_egress\0", 13)
+            ctypes.memmove(address + 64, f"{name}\0".encode(), len(name) + 1)
         return attributes
 
     files = {"/proc/7/cgroup": "0::/\n", "/proc/mounts": "cgroup2 /proc cgroup2 rw 0 0\n"}
     monkeypatch.setattr(facts_of_network, "text", files.get)
     monkeypatch.setattr(facts_of_network, "bpf", bpf)
     monkeypatch.setattr(facts_of_network, "BPF_CALL", {platform.machine(): 0})
-    assert facts_of_network.packet_programs("/proc/7") == {"sd_fw_egress for what goes out": "there"}
+    assert facts_of_network.packet_programs("/proc/7") == {told: "there"}
     files["/proc/7/cgroup"] = "4:memory:/\n"
     assert facts_of_network.packet_programs("/proc/7") is None
 
 
-QUERY, BY_ID, INFO = 16, 13, 15
+QUERY, BY_ID, INFO, CONNECT_6 = 16, 13, 15, 11
 
 
 def test_who_has_started_it_is_no_change_of_its_environment() -> None:
