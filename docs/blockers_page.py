@@ -7,6 +7,7 @@ from domain.zk_to_kraft.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STO
 from domain.zk_to_kraft.log_lines import Told
 from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
 from domain.zk_to_kraft.registration_lines import SESSION_TOO_SHORT
+from domain.zk_to_kraft.replication_lines import SEGMENT_TOO_SMALL
 from domain.zk_to_kraft.running_lines import RUNNING
 from domain.zk_to_kraft.tree_digests import OTHER_TREE
 from domain.zk_to_kraft.unconnected import UNCONNECTED
@@ -133,7 +134,7 @@ def blockers() -> str:
         "## Guards and checks\n",
         "`GF..` is explained among the [guards](guards.md), `PF..` among the [checks](checks.md).\n",
         "## Lines of a running node's log\n",
-        _lines((*RUNNING, SESSION_TOO_SHORT)),
+        _lines((*RUNNING, SEGMENT_TOO_SMALL, SESSION_TOO_SHORT)),
         "## Last words of a node that has died\n",
         _lines((*DEATHS, DATA_FILE_GONE)),
         "## What a process warns of that gets no connection\n",

@@ -23,6 +23,7 @@ from domain.zk_to_kraft.replication_lines import (
     ISR_INELIGIBLE,
     ISR_REFUSED,
     LOG_DIR_FAILED,
+    SEGMENT_TOO_SMALL,
     STATE_REWRITTEN,
     TOPIC_ID_DIFFERS,
 )
@@ -127,8 +128,13 @@ def _stopped(lines: Sequence[str]) -> dict[str, Found]:
             stopped = {name: found for name, found in stopped.items() if not re.search(rf"[\s(,]{re.escape(name)} ->", line)}
         for found in found_in((line,), (FETCH_STOPPED,)):
             why = whys.get(found.named[0])
-            stopped[found.named[0]] = found if why is None else replace(found, quote=f"{why}. {found.quote}")
+            stopped[found.named[0]] = found if why is None else _stopped_for(why, found)
     return stopped
+
+
+def _stopped_for(why: str, found: Found) -> Found:
+    told = SEGMENT_TOO_SMALL if SEGMENT_TOO_SMALL.pattern.search(why) else found.told
+    return replace(found, told=told, quote=f"{why}. {found.quote}")
 
 
 def _with_reason(found: Found) -> Found:
@@ -138,5 +144,7 @@ def _with_reason(found: Found) -> Found:
 
 
 def _joined(words: str, below: str) -> str:
+    if (known := SEGMENT_TOO_SMALL.pattern.search(below)) is not None:
+        return f"{words}: {known[0]}"
     match = EXCEPTION.match(below)
     return words if match is None else f"{words}: {match[1]}"

@@ -24,6 +24,7 @@ from domain.zk_to_kraft.replication_lines import (
     FETCH_STOPPED,
     FETCHER_DIED,
     LOG_DIR_FAILED,
+    SEGMENT_TOO_SMALL,
 )
 from domain.zk_to_kraft.situation import Claim
 from domain.zk_to_kraft.slow_links import of_slow_link
@@ -43,7 +44,7 @@ NOT_TOLD = (
     "mend what ZooKeeper has answered it (the entry dual-write-not-current)."
 )
 MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: "
-NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED})
+NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL})
 """What a follower does not get over by itself."""
 
 VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})

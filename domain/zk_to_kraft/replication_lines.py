@@ -37,6 +37,20 @@ FETCH_STOPPED = Told(
     "what its log says of it first.",
     is_lasting=True,
 )
+SEGMENT_TOO_SMALL = Told(
+    "segment-too-small",
+    re.compile(
+        r"RecordBatchTooLargeException: The record batch size in the append to \S{1,260}-\d+ is \d+ bytes which exceeds the "
+        r"maximum configured segment size of \d+"
+    ),
+    "a segment.bytes that is above the largest batch of its topic",
+    "Somebody has lowered segment.bytes below what the topic holds: its leader has that batch, and a follower cannot take it. "
+    "Raise it above that size, or take it away: kafka-configs.sh --alter --entity-type topics --entity-name TOPIC "
+    "--delete-config segment.bytes (log.segment.bytes, where the brokers' own is too small). That alone is not enough: "
+    "the follower does not fetch those partitions again by itself, before another leader is elected for them or it restarts.",
+    is_lasting=True,
+)
+"""Below FETCH_STOPPED, or the line that says why (KAFKA-17375)."""
 FETCH_REFUSED = Told(
     "fetch-refused",
     re.compile(r"Error for partition (\S{1,260}-\d+) at offset \d+"),

@@ -13,6 +13,7 @@ from domain.zk_to_kraft.replication_lines import (
     FETCHER_DIED,
     ISR_REFUSED,
     LOG_DIR_FAILED,
+    SEGMENT_TOO_SMALL,
     TOPIC_ID_DIFFERS,
 )
 
@@ -21,6 +22,10 @@ BY_FETCHER = "(kafka.server.ReplicaFetcherThread)"
 UNEXPECTED = f"ERROR {FETCHER}Unexpected error occurred while processing data for partition orders-3 at offset 120 {BY_FETCHER}"
 MISMATCH = (
     "java.lang.IllegalStateException: Offset mismatch for partition orders-3: fetched offset = 120, log end offset = 118."
+)
+TOO_LARGE = (
+    "org.apache.kafka.common.errors.RecordBatchTooLargeException: The record batch size in the append to orders-3 is 916304 "
+    "bytes which exceeds the maximum configured segment size of 262144."
 )
 STOPPED = f"WARN {FETCHER}Partition orders-3 marked as failed {BY_FETCHER}"
 UNREACHABLE = f"WARN {FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
@@ -42,6 +47,7 @@ def at(*lines: str) -> list[str]:
         ((f"WARN {FETCHER}Error in response for fetch request (type=FetchRequest)", UNREACHABLE), PEER_UNREACHABLE, "node 1"),
         ((UNEXPECTED, MISMATCH, "\tat kafka.X", STOPPED), FETCH_STOPPED, "IllegalStateException: Offset mismatch"),
         ((STOPPED,), FETCH_STOPPED, "Partition orders-3 marked as failed"),
+        ((UNEXPECTED, TOO_LARGE, "\tat kafka.X", STOPPED), SEGMENT_TOO_SMALL, "segment size of 262144"),
         (
             (
                 f"INFO {FETCHER}Partition orders-3 has an older epoch (4) than the current leader. Will await the new "
@@ -161,6 +167,14 @@ def test_a_partition_that_is_fetched_again_is_over() -> None:
 def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told | None) -> None:
     found = said_by_leader(at(line), ["orders-3"])
     assert (found.told if found is not None else None) is told
+
+
+def test_a_topic_with_a_long_name_is_no_other_case() -> None:
+    name = f"{'orders.' * 30}3"
+    lines = at(*(line.replace("orders-3", f"{name}-3") for line in (UNEXPECTED, TOO_LARGE, STOPPED)))
+    found = said_by_follower(lines, [f"{name}-3"], [1])
+    assert found is not None
+    assert found.told is SEGMENT_TOO_SMALL
 
 
 def test_what_was_thrown_below_a_line_is_told_with_it() -> None:
