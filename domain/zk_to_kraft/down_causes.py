@@ -25,13 +25,13 @@ from domain.zk_to_kraft.deaths import (
     ending_of,
     ending_of_started,
 )
+from domain.zk_to_kraft.lacks import before_more_heap
 from domain.zk_to_kraft.log_lines import THEN_START, before_this_process
 from domain.zk_to_kraft.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.unreached import OF_THE_ENSEMBLE, word_of_servers
 from domain.zk_to_kraft.unready_causes import (
     EXPLAINED_BY,
-    before_more_heap,
 )
 
 

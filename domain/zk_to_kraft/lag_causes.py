@@ -11,6 +11,7 @@ from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, compl
 from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader, said_by_zookeepers_controller
+from domain.zk_to_kraft.lacks import lack_of
 from domain.zk_to_kraft.listener_security import inter_broker_listener
 from domain.zk_to_kraft.log_lines import Found, Told, found_in
 from domain.zk_to_kraft.modes import BrokerMode
@@ -156,10 +157,11 @@ def _said_by_them(
             asks = f". It asks at their listener {_asked_at(looked, broker_id)}" if said.told is NO_LISTENER else ""
             return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, broker_id, said)
     for broker_id in leaders:
-        said = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions)
+        said, name = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions), looked.broker_name(broker_id)
         if said is not None and said.told not in but:
-            name = looked.broker_name(broker_id)
             return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
+        if (lacks := lack_of(looked, broker_id)) is not None:
+            return name, f"{name} leads them, and has printed: {lacks.quote}", lacks.told.fix
     for broker_id in _zookeepers_controller(looked):
         said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
         if said is not None:

@@ -7,7 +7,7 @@ more exact stands first.
 import re
 
 from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.silence_lines import OUT_OF_MEMORY, TOO_MANY_OPEN_FILES
+from domain.zk_to_kraft.silence_lines import DIRECT_MEMORY, OUT_OF_MEMORY, TOO_MANY_OPEN_FILES
 
 ITS_FILES = "the process can read and write its own files"
 JAVA_THAT_STARTS = "a Java that starts"
@@ -28,12 +28,11 @@ JAVA = (
     ),
     Told(
         "out-of-metaspace",
-        re.compile(
-            r"OutOfMemoryError: (?:Metaspace|Compressed class space|Direct buffer memory)|bytes of direct buffer memory"
-        ),
-        "memory for classes and buffers besides the heap",
-        "Raise or remove -XX:MaxMetaspaceSize or -XX:MaxDirectMemorySize in its options, whichever is named. Then start it.",
+        re.compile(r"OutOfMemoryError: (?:Metaspace|Compressed class space)"),
+        "memory for classes besides the heap",
+        "Raise or remove -XX:MaxMetaspaceSize in its options. Then start it.",
     ),
+    DIRECT_MEMORY,
     OUT_OF_MEMORY,
     Told(
         "host-out-of-memory",

@@ -7,6 +7,7 @@ from domain.errors import Obstacle
 from domain.zk_to_kraft.address_causes import lacking_cause, unresolved_cause
 from domain.zk_to_kraft.causes import Cause, Looked, Serving, cause, complaints, some
 from domain.zk_to_kraft.connection_limits import how_to_lift
+from domain.zk_to_kraft.lacks import lack_of
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.proxy_headers import PROXY_HEADER, of_proxy_header
 from domain.zk_to_kraft.sparing import restart_of
@@ -51,6 +52,8 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
     said = f"{limited(looked)}{complaints(looked, broker_id)}"
+    if (lacks := lack_of(looked, broker_id)) is not None:
+        said, expected, fix = f". It has printed: {lacks.quote}", lacks.told.expected, lacks.told.fix
     proxied = of_proxy_header(looked, [broker_id])
     if proxied is not None:
         said, expected, fix = f": {proxied[1]}", PROXY_HEADER.expected, proxied[2]

@@ -19,6 +19,19 @@ OUT_OF_MEMORY = Told(
     "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
     is_lasting=True,
 )
+DIRECT_MEMORY = Told(
+    "out-of-direct-memory",
+    re.compile(
+        r"OutOfMemoryError: (?:Direct buffer memory|Cannot reserve \d+ bytes of direct buffer memory"
+        r"(?: \(allocated: \d+, limit: \d+\))?)"
+    ),
+    "memory beside the heap (-XX:MaxDirectMemorySize, as much as -Xmx where it is not set) for each request as a whole",
+    "No heap helps. As long as requests come that need more than is left, the thread that reads them tries again and again, "
+    "and all its other connections wait. Find the client that sends or fetches so much at once (`ss -tnp` there: those with a "
+    "large Recv-Q; max.request.size, batch.size and fetch sizes of what was deployed last), and end it or have it send less; or lower message.max.bytes for its topic. Else raise -XX:MaxDirectMemorySize in the node's options, or take it "
+    "away: that takes effect with its restart.",
+    is_lasting=True,
+)
 CLEANER_BUFFER = Told(
     "cleaner-buffer",
     OUT_OF_MEMORY.pattern,
@@ -42,7 +55,7 @@ TOO_MANY_OPEN_FILES = Told(
     "a limit of open files that is above twice the number of segments",
     "Raise LimitNOFILE (ulimit -n) of the service to 100000 or more. Then start it.",
 )
-SILENCES = (OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
+SILENCES = (DIRECT_MEMORY, OUT_OF_MEMORY, TOO_MANY_OPEN_FILES)
 """What keeps a living process from answering."""
 AGENT_LOADED = Told(
     "agent-loaded",

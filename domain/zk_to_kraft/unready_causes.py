@@ -11,6 +11,7 @@ from domain.observation import NodeView
 from domain.standstill_signs import is_stopped_by_turns
 from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
+from domain.zk_to_kraft.lacks import fix_of_lack
 from domain.zk_to_kraft.log_lines import ENDED, of_this_process
 from domain.zk_to_kraft.log_times import CLOCKS, ZONES, age_of, stamp_of
 from domain.zk_to_kraft.machine_deaths import LOCKED, UNLOCK
@@ -18,7 +19,7 @@ from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
 from domain.zk_to_kraft.said import complaint_in, last_of, without_frames
-from domain.zk_to_kraft.silence_lines import OUT_OF_MEMORY, silence_in
+from domain.zk_to_kraft.silence_lines import silence_in
 from domain.zk_to_kraft.start_lines import loading_in, waiting_in
 
 EXPLAINED_BY = {
@@ -57,7 +58,7 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         return own_cause
     elif (told := silence_in(own)) is not None:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
-        fix = f"{before_more_heap(looked, told.told.name)}{told.told.fix}"
+        fix = fix_of_lack(looked, told)
     elif obstacle in ENDPOINTS:
         verb, fix = ENDPOINTS[obstacle]
         observed = f"its process runs, and its metrics endpoint {verb}. {said}"
@@ -79,24 +80,6 @@ def silent(looked: Looked, view: NodeView) -> Cause:
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
-
-
-FEW_PARTITIONS = 20_000
-"""Whose metadata take some 60 MiB of a heap."""
-
-
-def before_more_heap(looked: Looked, kind: str) -> str:
-    """What to look for first where a node had no heap left, and the cluster's metadata are not what has filled it."""
-    kafka = looked.observation.kafka
-    if kind != OUT_OF_MEMORY.name or kafka is None or kafka.partition_count > FEW_PARTITIONS:
-        return ""
-    return (
-        f"The metadata of {kafka.partition_count:,} partitions do not fill a heap: look first for what does. Whoever connects "
-        "to its listener and does not speak Kafka (a scanner for vulnerabilities, a health check, a client with a TLS that it "
-        "has not got) has it reserve up to socket.request.max.bytes (100 MiB) for each connection, and so do large requests: "
-        "see who connects there (`ss -tn`, the firewall's log, the scanner's schedule), keep that from its port, or lower "
-        "socket.request.max.bytes. If it is none of that: "
-    )
 
 
 def _unowned(looked: Looked, view: NodeView) -> Cause:

@@ -73,6 +73,8 @@ DYING = {
     "out-of-threads": "OutOfMemoryError: unable to create native thread: possibly out of memory or process/resource limits "
     "reached",
     "out-of-metaspace": "OutOfMemoryError: Metaspace",
+    "out-of-direct-memory": "java.lang.OutOfMemoryError: Cannot reserve 52428800 bytes of direct buffer memory (allocated: "
+    "1061892, limit: 50331648)",
     "host-out-of-memory": "# There is insufficient memory for the Java Runtime Environment to continue.",
     "java-crashed-on-a-mapped-file": "#  SIGBUS (0x7) at pc=0x00007fbe4edcaf14, pid=8110, tid=8110",
     "java-crashed": "#  SIGSEGV (0xb) at pc=0x00007fbe4edcaf14 (sent by kill), pid=8110, tid=8110",

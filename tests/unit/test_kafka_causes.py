@@ -255,6 +255,27 @@ def test_a_limit_that_need_not_be_reached_is_named_beside_who_closes(limit: Conn
     assert f"Its connections are limited: {limit.in_words}" in entry.observed
 
 
+DIRECT = "java.lang.OutOfMemoryError: Cannot reserve 54525990 bytes of direct buffer memory (allocated: 9, limit: 50331648)"
+
+
+def test_a_mute_broker_that_says_what_it_lacks_is_told_by_that() -> None:
+    (entry,) = entries(
+        silent(DUAL), asked={1: WELL, 2: MUTE}, logs={2: ("[2026-11-20 03:00:00,000] ERROR Processor got uncaught", DIRECT)}
+    )
+    assert entry.object == "broker-2"
+    assert "54525990 bytes of direct buffer memory" in entry.observed
+    assert "-XX:MaxDirectMemorySize" in entry.fix
+    assert "jstack" not in entry.fix
+
+
+def test_a_leader_that_says_what_it_lacks_is_told_by_that_before_its_followers() -> None:
+    faults = (PartitionFault(partition="orders-1", missing=(2,), leader=1),)
+    logs = {1: ("[2026-11-20 03:00:00,000] ERROR Processor got uncaught exception.", DIRECT)}
+    (entry,) = (one for one in entries(with_kafka(DUAL, under_replicated=faults), logs=logs) if one.object == "broker-1")
+    assert "direct buffer memory" in entry.observed
+    assert "-XX:MaxDirectMemorySize" in entry.fix
+
+
 @pytest.mark.parametrize(("unread", "is_told"), [(0, True), (9, False)])
 def test_a_leader_whose_link_is_slow_is_told_and_nobody_is_to_be_restarted(unread: int, is_told: bool) -> None:
     """Followers' logs say that it does not answer in time; one that reads nothing is to blame itself."""
