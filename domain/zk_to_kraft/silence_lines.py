@@ -28,8 +28,9 @@ DIRECT_MEMORY = Told(
     "memory beside the heap (-XX:MaxDirectMemorySize, as much as -Xmx where it is not set) for each request as a whole",
     "No heap helps. As long as requests come that need more than is left, the thread that reads them tries again and again, "
     "and all its other connections wait. Find the client that sends or fetches so much at once (`ss -tnp` there: those with a "
-    "large Recv-Q; max.request.size, batch.size and fetch sizes of what was deployed last), and end it or have it send less; or lower message.max.bytes for its topic. Else raise -XX:MaxDirectMemorySize in the node's options, or take it "
-    "away: that takes effect with its restart.",
+    "large Recv-Q; max.request.size, batch.size and fetch sizes of what was deployed last), and end it or have it send less; "
+    "or lower message.max.bytes for its topic. Else raise -XX:MaxDirectMemorySize in the node's options, or take it away: "
+    "that takes effect with its restart.",
     is_lasting=True,
 )
 CLEANER_BUFFER = Told(
