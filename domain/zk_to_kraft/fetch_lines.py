@@ -33,6 +33,8 @@ WHY_STOPPED = re.compile(
     r"Failed to truncate|Unexpected error occurred during truncation for) (\S{1,260}-\d+) at offset \d+|"
     r"Partition (\S{1,260}-\d+) has an older epoch \(\d+\) than the current leader"
 )
+THROWN_AT = " at offset "
+"""In why a partition was stopped, where something was thrown. Else its leader's epoch was an old one for a moment."""
 ADDED = re.compile(r"Added fetcher to broker \d+ for partitions ")
 FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(-1|\d+), fetcherId=\d+\]")
 NO_NODE = -1
@@ -54,11 +56,14 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     if refused := _refused(lines, partitions):
         return refused
     stopped = [found for name, found in _stopped(lines).items() if name in partitions]
-    if stopped:
-        return stopped[-1]
+    thrown = [found for found in stopped if THROWN_AT in found.quote]
+    if thrown:
+        return thrown[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
     found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
-    return None if found is None else _with_reason(found)
+    if found is not None:
+        return _with_reason(found)
+    return stopped[-1] if stopped else None
 
 
 def said_by_leader(lines: Sequence[str], partitions: Collection[str]) -> Found | None:
@@ -125,11 +130,16 @@ def _stopped(lines: Sequence[str]) -> dict[str, Found]:
         if (match := WHY_STOPPED.search(line)) is not None:
             whys[match[1] or match[2]] = _joined(match.group(0), below)
         if ADDED.search(line) is not None:
-            stopped = {name: found for name, found in stopped.items() if not re.search(rf"[\s(,]{re.escape(name)} ->", line)}
+            stopped = {name: found for name, found in stopped.items() if _is_silent_of(name, line)}
         for found in found_in((line,), (FETCH_STOPPED,)):
             why = whys.get(found.named[0])
             stopped[found.named[0]] = found if why is None else _stopped_for(why, found)
     return stopped
+
+
+def _is_silent_of(name: str, added: str) -> bool:
+    """Of a line that names all partitions: its end may have been cut off."""
+    return added.rstrip().endswith(")") and not re.search(rf"[\s(,]{re.escape(name)} ->", added)
 
 
 def _stopped_for(why: str, found: Found) -> Found:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from domain.zk_to_kraft.kafka_deaths import KEYS
 from domain.zk_to_kraft.log_lines import Found, Told, first_of, found_in
-from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, REFUSALS, TLS_FAILED
+from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REFUSALS, TLS_FAILED
+from domain.zk_to_kraft.unconnected import BY_THEMSELVES
 
 TICKET = Told(
     "kerberos-ticket",
@@ -28,6 +29,9 @@ def refusals_in(lines: Sequence[str], kinds: Sequence[Told] = REFUSALS) -> tuple
 
 def exactly(found: Found) -> Found:
     """With the reason that stands in the line or below it, if that is known."""
+    if found.told is PEER_UNREACHABLE:
+        reason = next((one for line in found.thrown if (one := first_of(line, BY_THEMSELVES)) is not None), None)
+        return found if reason is None else replace(found, told=reason.told, quote=f"{found.quote}: {reason.quote}")
     if found.told not in {TLS_FAILED, LOGIN_FAILED}:
         return found
     reasons = [reason for line in found.block if (reason := first_of(line, (*KEYS, TICKET))) is not None]

@@ -120,6 +120,7 @@ LASTING_WORDS = (
     "Error due to",
     "QUOTAEXCEEDED",
     "marked as failed",
+    "Added fetcher to broker ",
     "OutOfMemoryError",
 )
 """In every line that begins a process, lasts (`is_lasting`) or ends what has lasted: so it is found far above a log's end."""

@@ -169,6 +169,33 @@ def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told 
     assert (found.told if found is not None else None) is told
 
 
+def test_a_partition_is_fetched_again_where_the_line_that_says_so_was_cut() -> None:
+    """It names all partitions, and only so much of a line is read."""
+    added = (
+        "INFO [ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions HashMap(a-0 -> Initi"
+    )
+    assert said_by_follower(at(STOPPED, added), ["orders-3"], [1]) is None
+
+
+OLDER = (
+    f"INFO {FETCHER}Partition orders-3 has an older epoch (4) than the current leader. Will await the new LeaderAndIsr state"
+)
+REFUSED_HERE = (
+    f"WARN {FETCHER}Error connecting to node 127.0.0.1:31303 (id: 1 rack: null) (org.apache.kafka.clients.NetworkClient)",
+    "java.net.SocketException: Operation not permitted",
+)
+
+
+def test_who_gets_through_to_no_leader_is_not_told_to_restart_for_what_follows_from_it() -> None:
+    found = said_by_follower(at(OLDER, STOPPED, *REFUSED_HERE), ["orders-3"], [1])
+    assert found is not None
+    assert "Operation not permitted" in found.quote
+    assert "Its own host forbids the connection" in found.told.fix
+    explained = said_by_follower(at(UNEXPECTED, MISMATCH, STOPPED, *REFUSED_HERE), ["orders-3"], [1])
+    assert explained is not None
+    assert explained.told is FETCH_STOPPED
+
+
 def test_a_topic_with_a_long_name_is_no_other_case() -> None:
     name = f"{'orders.' * 30}3"
     lines = at(*(line.replace("orders-3", f"{name}-3") for line in (UNEXPECTED, TOO_LARGE, STOPPED)))

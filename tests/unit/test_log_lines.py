@@ -145,6 +145,12 @@ def test_what_lasts_is_over_with_the_words_that_end_it() -> None:
     assert len(found_in((step, failed), RUNNING)) == 1
 
 
+def test_a_partition_that_was_fetched_again_long_ago_is_found_to_be() -> None:
+    """What ends a stop is looked for as far above a log's end as the stop itself."""
+    added = "INFO [ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions Map(orders-3 -> x)"
+    assert any(word in added for word in LASTING_WORDS)
+
+
 def test_a_line_is_found_with_what_was_thrown_there() -> None:
     code = "org.apache.zookeeper.KeeperException$NoNodeException: KeeperErrorCode = NoNode for /config/users/x"
     (found,) = found_in((LIVING["zookeeper-write-failed"], code, "\tat a.b.C(D.java:1)", "INFO all is well"), RUNNING)
