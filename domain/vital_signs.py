@@ -43,6 +43,7 @@ class VitalSigns(ObservedPart):
     `ends_by`: where it ignores SIGTERM, the signals by which it would end in order instead.
     `unread`: connections in which something lay all the time that it did not read. `debugger`: who is connected to where a
     debugger of its JVM is to be. `drops`: counters of its network by which packets were thrown away, and how many.
+    `started_by`: who has started it, in words; empty where nobody knows, or it was us.
     `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
     """
 
@@ -86,6 +87,7 @@ class VitalSigns(ObservedPart):
     unread: int
     debugger: str | None
     drops: tuple[tuple[str, int], ...]
+    started_by: str
     waits: tuple[Wait, ...]
 
 

@@ -48,7 +48,7 @@ from activities.on_node.kernel import (
     text,
 )
 from activities.on_node.log_places import covered, devices_of, heap_dump, is_read_only, pace
-from activities.on_node.port_holders import data_dir, holder
+from activities.on_node.port_holders import data_dir, holder, started_by
 from activities.on_node.stops import stopped, stops
 from activities.on_node.thread_states import held_to, is_stuck, keepers, on_cpu, tracer
 from activities.on_node.waits import calls, waits
@@ -86,6 +86,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "read_only": [path for path in log_dirs if is_read_only(path)],
         "heap_dump": heap_dump(process),
         "tracer": tracer(process),
+        "started_by": started_by(pid),
         "stops": stopped(pid, samples),
         "elsewhere": None,
         "askers": askers(process, metrics_port) if metrics_port else [],

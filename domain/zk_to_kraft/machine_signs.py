@@ -16,6 +16,7 @@ from domain.vital_signs import Sign, VitalSigns
 from domain.zk_to_kraft.causes import Cause, Looked, cause
 from domain.zk_to_kraft.member_causes import moved
 from domain.zk_to_kraft.owners import listening, owned_by
+from domain.zk_to_kraft.restarts import restarted_by_others
 from domain.zk_to_kraft.stranded import stranded
 from domain.zk_to_kraft.taken_ports import signs_of_holders
 from domain.zk_to_kraft.unready_causes import EXPLAINED_BY, SHUTTING_DOWN, lingering
@@ -30,7 +31,8 @@ def with_signs(looked: Looked, causes: Sequence[Cause]) -> list[Cause]:
         name: (*_of_node(looked, name, found, names), *(of_askers(found) if f"metrics of {name}" in unanswered else ()))
         for name, found in looked.hints.signs.items()
     }
-    signs |= {name: (*signs.get(name, ()), sign) for name, sign in stranded(looked)}
+    for name, sign in (*stranded(looked), *restarted_by_others(looked)):
+        signs[name] = (*signs.get(name, ()), sign)
     told = {found.blocker.object for found in causes}
     grave = {name for name, found in signs.items() if not all(sign.is_slight for sign in found)}
     nodes = {looked.name(node.id): node.id for node in looked.situation.nodes}

@@ -370,6 +370,7 @@ def signs_of(**changes: object) -> VitalSigns:
         unread=0,
         debugger=None,
         drops=(),
+        started_by="",
         waits=(),
     )
     return well.model_copy(update=changes)

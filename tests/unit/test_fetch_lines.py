@@ -171,9 +171,7 @@ def test_a_leader_that_cannot_tell_who_is_in_sync_says_so(line: str, told: Told 
 
 def test_a_partition_is_fetched_again_where_the_line_that_says_so_was_cut() -> None:
     """It names all partitions, and only so much of a line is read."""
-    added = (
-        "INFO [ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions HashMap(a-0 -> Initi"
-    )
+    added = "INFO [ReplicaFetcherManager on broker 2] Added fetcher to broker 1 for partitions HashMap(a-0 -> Initi"
     assert said_by_follower(at(STOPPED, added), ["orders-3"], [1]) is None
 
 
