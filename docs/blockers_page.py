@@ -55,8 +55,8 @@ by an IPsec policy without a state, with a wrong signature. What is found stands
 it is said what it has inherited from the unit of systemd in which a step started it, whether the kernel has killed for memory
 since its note, and where memory or threads were lacking, what of them is used up. Nodes of one machine that were told to end
 within two seconds are one entry. Of one that was told to end of late, by nobody of ours, and was started again, that is
-said with how often, and by whom it was started, as where a health check does not fit. A JVM that does not get on with its start or its end is asked where the threads stand that do
-that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process, and only to a
+said with how often, and by whom it was started, as where a health check does not fit. A JVM that does not get on with its start
+or its end is asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process, and only to a
 HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen in time: without it the JVM
 would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
 
