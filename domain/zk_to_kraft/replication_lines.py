@@ -40,8 +40,8 @@ FETCH_STOPPED = Told(
 SEGMENT_TOO_SMALL = Told(
     "segment-too-small",
     re.compile(
-        r"RecordBatchTooLargeException: The record batch size in the append to \S{1,260}-\d+ is \d+ bytes which exceeds the "
-        r"maximum configured segment size of \d+"
+        r"RecordBatchTooLargeException: Message batch size is \d+ bytes in append to partition \S{1,260}-\d+, which exceeds "
+        r"the maximum configured segment size of \d+"
     ),
     "a segment.bytes that is above the largest batch of its topic",
     "Somebody has lowered segment.bytes below what the topic holds: its leader has that batch, and a follower cannot take it. "

@@ -24,8 +24,8 @@ MISMATCH = (
     "java.lang.IllegalStateException: Offset mismatch for partition orders-3: fetched offset = 120, log end offset = 118."
 )
 TOO_LARGE = (
-    "org.apache.kafka.common.errors.RecordBatchTooLargeException: The record batch size in the append to orders-3 is 916304 "
-    "bytes which exceeds the maximum configured segment size of 262144."
+    "org.apache.kafka.common.errors.RecordBatchTooLargeException: Message batch size is 916304 bytes in append to partition "
+    "orders-3, which exceeds the maximum configured segment size of 262144."
 )
 STOPPED = f"WARN {FETCHER}Partition orders-3 marked as failed {BY_FETCHER}"
 UNREACHABLE = f"WARN {FETCHER}Connection to node 1 (/127.0.0.1:1) could not be established. Node may not be available."
