@@ -24,13 +24,15 @@ class StartUnit(ObservedPart):
 
 class JavaTrial(ObservedPart):
     """A JVM that was tried in such a place, with the file of a stage or without one. `command`: its java. `untried`: why it was
-    not. `failed`: how it ended, where that was not well. `refused`: where it was, and Kafka does not take that file.
+    not. `failed`: how it ended, where that was not well; `agents`: where without these it was. `refused`: where it was, and
+    Kafka does not take that file.
     """
 
     stage: NodeStage | None = None
     command: str | None = None
     untried: str | None = None
     failed: str | None = None
+    agents: str | None = None
     refused: str | None = None
 
 

@@ -11,6 +11,7 @@ from domain.cluster import NodeSpec
 from domain.decisions import NodeStage
 from domain.properties import parse
 from playground.cluster import PlaygroundCluster
+from playground.jars import KafkaHome
 from playground.java import java_home
 from playground.stand_in import standing_for_broker
 
@@ -57,6 +58,30 @@ async def test_a_file_that_kafka_does_not_take(line: str, told: str, node: NodeS
     assert found.failed is None
     assert told in (found.refused or "")
     assert "hunter2" not in (found.refused or "")
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ('- pattern: ".*"', None),
+        ("- pattern: kafka.server<type=(.+): x", "mapping values are not allowed here"),
+    ],
+)
+async def test_an_agent_that_could_not_read_its_file_any_more(
+    rules: str, told: str | None, node: NodeSpec, tmp_path: Path
+) -> None:
+    """Somebody has pushed new rules for the exporter: the process that runs goes by the old ones until it ends."""
+    file = tmp_path / "exporter.yml"
+    file.write_text(f"rules:\n{rules}\n", encoding="utf-8")
+    exporter = KafkaHome(Path(node.kafka_home)).prometheus
+    options = ("-cp", f"{node.kafka_home}/libs/*", f"-javaagent:{exporter}=127.0.0.1:1:{file}")
+    with standing_for_broker(str(java_home() / "bin" / "java"), *options) as pid:
+        found = await try_java(SpecDrivers().driver(node), node, pid, NodeStage.MIGRATION, text_of(node))
+    assert found.refused is None
+    assert (found.failed is None) is (told is None)
+    if told is not None:
+        assert told in (found.failed or "")
+        assert found.agents == f"{exporter} with {file}"
 
 
 async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> None:

@@ -48,6 +48,36 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
 
 
 @pytest.mark.parametrize(
+    ("option", "is_given_as", "told"),
+    [
+        ("/a/jmx.jar=9404:/e.yml", "/a/jmx.jar=0:/e.yml", "/a/jmx.jar with /e.yml"),
+        ("/a/jmx.jar=[::1]:9404:/e.yml", "/a/jmx.jar=[::1]:0:/e.yml", "/a/jmx.jar with /e.yml"),
+        ("a/jmx.jar=b1.example:9404:e.yml", "/run/a/jmx.jar=b1.example:0:/run/e.yml", "/run/a/jmx.jar with /run/e.yml"),
+        ("/a/jolokia.jar=port=8778,host=127.0.0.1", "/a/jolokia.jar=port=0,host=127.0.0.1", "/a/jolokia.jar"),
+        ("/a/jolokia.jar", "/a/jolokia.jar=port=0", "/a/jolokia.jar"),
+    ],
+)
+def test_an_agent_that_is_known_is_started_at_a_port_that_is_free(option: str, is_given_as: str, told: str) -> None:
+    assert try_java.agent(f"-javaagent:{option}", "/run") == (f"-javaagent:{is_given_as}", told)
+
+
+@pytest.mark.parametrize("option", ["-javaagent:/apm.jar=key=hunter2", "-javaagent:/apm.jar", "-Dx=-javaagent:y", "-cp"])
+def test_of_another_agent_nobody_knows_what_it_would_do(option: str) -> None:
+    assert try_java.agent(option, "/run") is None
+
+
+def test_an_agent_is_to_blame_where_java_is_well_without_it(tmp_path: Path) -> None:
+    java = a_java(tmp_path / "java", 'case "$*" in *javaagent*) echo Failed to start Prometheus; exit 1;; esac')
+    with standing_for_broker(str(java), "-javaagent:/jmx.jar=9404:/e.yml") as pid:
+        found = tried(pid, tmp_path, has_file=True)
+    assert (found.agents, found.refused) == ("/jmx.jar with /e.yml", None)
+    assert found.failed == "exit code 1; Failed to start Prometheus"
+    java = a_java(tmp_path / "java", "exit 3")
+    with standing_for_broker(str(java), "-javaagent:/jmx.jar=9404:/e.yml") as pid:
+        assert (tried(pid, tmp_path).agents, tried(pid, tmp_path).failed) == (None, "exit code 3")
+
+
+@pytest.mark.parametrize(
     ("script", "told"),
     [
         (

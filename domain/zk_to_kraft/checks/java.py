@@ -24,6 +24,15 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
         )
     if trial.failed is None:
         return None
+    if trial.agents is not None:
+        return Finding(
+            code=CODE,
+            object=name,
+            observed=f"its JVM would end as it starts, because an agent of it does: {trial.agents}: {trial.failed}",
+            expected=EXPECTED,
+            fix="The process that runs goes on with what its agent read as it was started. Mend that file, or put the one of "
+            "before back; where it is the agent itself, its jar or its options in the node's start command.",
+        )
     tried = f"{trial.command} -cp '{node.kafka_home}/libs/*' kafka.Kafka --version"
     return Finding(
         code=CODE,
@@ -56,10 +65,11 @@ CHECKS = (
         "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
         "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
         "node that is well. Asked again right before each stop, of the file that is about to be written",
-        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, with "
-        "the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port, no log and no agent: Kafka "
-        "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU for each. "
-        "Of a file with `config.providers` only the java is tried",
+        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, with the "
+        "jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port of the node's and no log, "
+        "with its JMX exporter or Jolokia at a port that is free, and no other agent: Kafka reads the file as at a start. "
+        "Run by the node driver; the file goes through a pipe. A second of one CPU for each. Of a file with "
+        "`config.providers` only the java is tried",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, or "
         "python3 cannot be run there: a warning",
         of_survey=(_tried,),
