@@ -65,11 +65,11 @@ CHECKS = (
         "replaced or removed, a jar is damaged or may not be read any more, a security program lets nobody open it, a limit "
         "leaves no room. Or its file has what Kafka takes in one mode and not in the next. The migration's restart would end a "
         "node that is well. Asked again right before each stop, of the file that is about to be written",
-        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, with the "
-        "jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port of the node's and no log, "
-        "with its JMX exporter or Jolokia at a port that is free, and no other agent: Kafka reads the file as at a start. "
-        "Run by the node driver; the file goes through a pipe. A second of one CPU for each. Of a file with "
-        "`config.providers` only the java is tried",
+        source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, "
+        "with the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port of the "
+        "node's and no log, with its JMX exporter or Jolokia at a port that is free, and no other agent: Kafka "
+        "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
+        "for each. Of a file with `config.providers` only the java is tried",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, or "
         "python3 cannot be run there: a warning",
         of_survey=(_tried,),
