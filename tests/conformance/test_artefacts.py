@@ -38,10 +38,19 @@ async def test_what_is_not_there_is_permanent(store: ArtefactStore, name: str) -
 
 async def test_of_one_that_was_cleaned_away_it_is_told_what_goes_on_without_it(tmp_path: Path) -> None:
     store = DirectoryArtefacts(tmp_path)
-    name = await store.put(b"evidence")
+    name, _ = await store.put(b"evidence"), await store.put(b"another")
     (tmp_path / name[:2] / name).unlink()
-    with pytest.raises(Permanent, match=r"was the directory moved or cleaned\? Put that file back .* compare_messages: false"):
+    with pytest.raises(
+        Permanent, match=r"it has others: was it cleaned.*\. Else put that file back .* compare_messages: false"
+    ):
         await store.get(name)
+
+
+async def test_of_one_that_another_process_has_put_elsewhere_the_setting_is_told(tmp_path: Path) -> None:
+    """As where a program was started by another user, below whose HOME it looks."""
+    name = await DirectoryArtefacts(tmp_path / "kafka").put(b"evidence")
+    with pytest.raises(Permanent, match=r"not in \S+root; it has none at all: .* KEEPERLESS_ARTEFACTS .* HOME"):
+        await DirectoryArtefacts(tmp_path / "root").get(name)
 
 
 async def test_a_changed_file_is_noticed_and_can_be_put_again(tmp_path: Path) -> None:
