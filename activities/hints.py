@@ -54,6 +54,7 @@ from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.member_trees import Trees
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
+from domain.zk_to_kraft.threads import Standing
 
 Addresses = dict[int, tuple[str, ...]]
 """By broker id, as `host:port`."""
@@ -66,6 +67,7 @@ Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]
 """Znodes with throttles of replication, and limits of connections."""
 
 Outputs = dict[int, NodeOutput]
+Threads = dict[str, Standing]
 ServerLogs = dict[str, tuple[str, ...]]
 Holders = dict[str, tuple[PortHolder, ...]]
 
@@ -132,7 +134,7 @@ class Hinting:
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, reached, inside)
         outputs, server_logs, taken, begun = said
         seen, ours, of_servers, metadata, deaf, names = seen_there
-        shut, (knocked, set_dynamically, asked), seen_of_deaf = deaf
+        shut, (knocked, set_dynamically, asked), (seen_of_deaf, threads_of_deaf) = deaf
         machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
@@ -156,7 +158,7 @@ class Hinting:
             begun=begun,
             own_signs=own_signs,
             changes=machines.changes | besides,
-            threads=threads,
+            threads=threads | threads_of_deaf,
             silent=tuple(silent),
         )
 
@@ -240,8 +242,9 @@ class Hinting:
         situation: Situation,
         but: Container[int],
         silent: list[str],
-    ) -> tuple[frozenset[str], Reached, MachinesSeen]:
-        """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there, and what their machines say."""
+    ) -> tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]:
+        """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there; what their machines say of them,
+        and what their threads are at."""
         shut, reached = await asyncio.gather(
             self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
         )
@@ -249,8 +252,11 @@ class Hinting:
         deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
         deaf.update([broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING])
         watched = [i for i in deaf if i not in but and is_watchable(observation, i)]
-        seen = await self._machines.of_nodes(migration_id, cluster, observation, watched, (), silent)
-        return shut, reached, seen
+        seen, threads = await asyncio.gather(
+            self._machines.of_nodes(migration_id, cluster, observation, watched, (), silent),
+            thread_hints(self._ports, cluster, observation, watched, silent),
+        )
+        return shut, reached, (seen, threads)
 
     async def _set_in_zookeeper(
         self, migration_id: str, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]

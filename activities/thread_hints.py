@@ -1,4 +1,4 @@
-"""What the threads are at of nodes that do not get on with their start, or their end."""
+"""What the threads are at of nodes that do not get on with their start, their end, or with what they are asked."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from domain.errors import Transient
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import SLOW
-from domain.zk_to_kraft.threads import Standing, Thread, where_it_stands
+from domain.zk_to_kraft.threads import Standing, Thread, at_work_in, where_it_stands
 
 PROGRAM = program("ask_threads")
 ASK_TIME = timedelta(seconds=5)
@@ -52,6 +52,7 @@ async def _threads_of(driver: NodeDriver, pid: str) -> Standing:
     try:
         told = json.loads(answer)
         threads = {name: Thread(found["state"], found["places"]) for name, found in (told["threads"] or {}).items()}
-        return where_it_stands(threads, is_deadlocked=told["is_deadlocked"])
+        standing = where_it_stands(threads, is_deadlocked=told["is_deadlocked"])
+        return standing if standing.words else at_work_in(threads)
     except (ValueError, KeyError) as error:
         raise Transient(f"what its machine says of its threads cannot be read: {error}") from error

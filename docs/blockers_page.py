@@ -44,22 +44,23 @@ only the output file is read. Of lines that are known what is known is quoted, a
 last error or warning, without values in it, for it may be the reason. It is told where a node's output goes elsewhere, and
 where its volume is full. Lines may be in Kafka's layout, in another that begins with a date and a level, or JSON.
 
-Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the kernel
-without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing, or nothing that is
-large; limits of control groups that let it do little to its disk, or have it sleep for memory; a quota of CPU time, a
-program that stops it and lets it go on (cpulimit), a heap that is full, or that somebody has it collect, memory that is
-used up, open files near their limit, data that can only be read, a disk that is busy all the time and slow, who else asks a
-metrics endpoint that does not answer, a clock that is wrong; connections of which it reads nothing, or that it does not
-take, a debugger that is connected to its JVM, and packets that its network throws away, by the kernel's counters: for want
-of a route, by an IPsec policy without a state, with a wrong signature. What is found stands in the entry of that node. Of
-one that is down it is said what it has inherited from the unit of systemd in which a step started it, whether the kernel
-has killed for memory since its note, and where memory or threads were lacking, what of them is used up. Nodes of one
-machine that were told to end within two seconds are one entry. Of one that was told to end of late, by nobody of ours, and
-was started again, that is said with how often, and by whom it was started, as where a health check does not fit. A JVM that
-does not get on with its start or its end is asked where the threads stand that do that, as `jcmd PID Thread.print` asks: by
-a file in its /tmp and SIGQUIT, which is sent once to a process, and only to a HotSpot that takes it. The file,
-`.attach_pid` with its number, stays where it does not listen in time: without it the JVM would print its threads into its
-log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
+Of a process in trouble its machine is asked too, for a second (`python3` has to be there): threads that wait in the
+kernel without an end, as for a disk that hangs, or for a scanner of files; peers that acknowledge nothing, or nothing
+that is large; limits of control groups that let it do little to its disk, or have it sleep for memory; a quota of CPU
+time, a program that stops it and lets it go on (cpulimit), a heap that is full, or that somebody has it collect, memory
+that is used up, open files near their limit, data that can only be read, a disk that is busy all the time and slow, who
+else asks a metrics endpoint that does not answer, a clock that is wrong; connections of which it reads nothing, or that
+it does not take, a debugger that is connected to its JVM, and packets that its network throws away, by the kernel's
+counters: for want of a route, by an IPsec policy without a state, with a wrong signature. What is found stands in the
+entry of that node. Of one that is down it is said what it has inherited from the unit of systemd in which a step started
+it, whether the kernel has killed for memory since its note, and where memory or threads were lacking, what of them is
+used up. Nodes of one machine that were told to end within two seconds are one entry. Of one that was told to end of late,
+by nobody of ours, and was started again, that is said with how often, and by whom it was started, as where a health check
+does not fit. A JVM that does not get on with its start or its end is asked where the threads stand that do that, and a
+broker that answers nobody what those are at that are there for requests (old clients whose records it converts, a plug-in
+that waits), as `jcmd PID Thread.print` asks: by a file in its /tmp and SIGQUIT, which is sent once to a process, and only
+to a HotSpot that takes it. The file, `.attach_pid` with its number, stays where it does not listen in time: without it
+the JVM would print its threads into its log. OpenJ9, and who has `-XX:+DisableAttachMechanism`, is not asked.
 
 Of a process in trouble, and of what it has begun, it is also said what its threads wait for all that second, by the call of the
 kernel that each is in: who does not answer at which address, or does not take what is sent; a service of the machine behind a

@@ -157,11 +157,8 @@ def _said_by_them(
             asks = f". It asks at their listener {_asked_at(looked, broker_id)}" if said.told is NO_LISTENER else ""
             return about, f"The log of {looked.broker_name(broker_id)} says: {said.quote}{asks}", _fix(looked, broker_id, said)
     for broker_id in leaders:
-        said, name = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions), looked.broker_name(broker_id)
-        if said is not None and said.told not in but:
-            return name, f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
-        if (lacks := lack_of(looked, broker_id)) is not None:
-            return name, f"{name} leads them, and has printed: {lacks.quote}", lacks.told.fix
+        if (told := _said_by_leader(looked, broker_id, partitions, but)) is not None:
+            return looked.broker_name(broker_id), *told
     for broker_id in _zookeepers_controller(looked):
         said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
         if said is not None:
@@ -174,6 +171,19 @@ def _said_by_them(
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
             return name, f"{name} leads the quorum, and its log says: {said.quote}", said.told.fix
+    return None
+
+
+def _said_by_leader(looked: Looked, broker_id: int, partitions: Sequence[str], but: Collection[Told]) -> tuple[str, str] | None:
+    """By its log, or by what its threads are at, where it answers nobody; and the fix."""
+    name = looked.broker_name(broker_id)
+    said = said_by_leader(looked.hints.logs.get(broker_id, ()), partitions)
+    if said is not None and said.told not in but:
+        return f"{name} leads them, and its log says: {said.quote}", _fix(looked, broker_id, said)
+    if (lacks := lack_of(looked, broker_id)) is not None:
+        return f"{name} leads them, and has printed: {lacks.quote}", lacks.told.fix
+    if (standing := looked.hints.threads.get(name)) is not None and standing.fix:
+        return f"{name} leads them, and answers nobody: {standing.words}", standing.fix
     return None
 
 

@@ -52,6 +52,8 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
     said = f"{limited(looked)}{complaints(looked, broker_id)}"
+    if (standing := looked.hints.threads.get(looked.name(broker_id))) is not None and standing.fix:
+        said, fix = f". Of its threads: {standing.words}", standing.fix
     if (lacks := lack_of(looked, broker_id)) is not None:
         said, expected, fix = f". It has printed: {lacks.quote}", lacks.told.expected, lacks.told.fix
     proxied = of_proxy_header(looked, [broker_id])

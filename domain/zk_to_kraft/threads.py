@@ -1,4 +1,6 @@
-"""Where a JVM stands that does not get on with its start, or its end, by the stacks of the threads that do that. Pure."""
+"""Where a JVM stands that does not get on with its start, or its end, by the stacks of the threads that do that; and what a
+broker's threads are at that are there for requests, where it answers none. Pure.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,13 +29,48 @@ class Thread:
 @dataclass(frozen=True)
 class Standing:
     """One sentence without a stop; empty where they are at rest, or at work. `is_of_plugin`: whether it stands in a place that
-    is neither Kafka's nor Java's."""
+    is neither Kafka's nor Java's. `fix`: what to do about what a broker's own threads are at, where that is known."""
 
     words: str
     is_of_plugin: bool
+    fix: str = ""
+
+
+OF_REQUESTS = re.compile(r"data-plane-kafka-(network-thread|request-handler)-")
+"""As Kafka names them (SocketServer, KafkaRequestHandlerPool)."""
+CONVERTS = re.compile(r"LazyDownConversionRecords|[.$]downConvert|RecordsUtil\.convert")
+CONVERTS_FIX = (
+    "Clients of versions before 0.11 (Java), or others that fetch in formats of before (Sarama with an old Version, librdkafka "
+    "with api.version.request=false), have it convert what they read, message by message, on the threads that answer "
+    "everybody. Find them: kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec by topic, and "
+    "kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Fetch by version; `ss -tnp` there has their addresses. Stop "
+    "or upgrade them; or set message.downconversion.enable=false for that topic (kafka-configs.sh --alter --entity-type "
+    "topics): they get an error then, and all others their answers. Kafka 4 does not convert any more."
+)
+PLUGIN_FIX = (
+    "That is a plug-in of the broker (an authorizer, an interceptor, a reporter, a remote storage): see what it waits for, or "
+    "works at, in its own log and settings, and bring back the service that it asks. `jstack PID`, twice within seconds, shows "
+    "whether it moves."
+)
+
+
+def at_work_in(threads: Mapping[str, Thread]) -> Standing:
+    """What half of its network threads, or of its request handlers, are at; empty where that is nothing out of the way."""
+    for kind in ("network-thread", "request-handler"):
+        of_kind = [thread for name, thread in threads.items() if (found := OF_REQUESTS.match(name)) and found[1] == kind]
+        converting = [thread for thread in of_kind if any(map(CONVERTS.search, thread.places))]
+        if converting and 2 * len(converting) >= len(of_kind):
+            words = f"{len(converting)} of its {len(of_kind)} {kind}s convert records for clients of an old version"
+            return Standing(words, is_of_plugin=False, fix=CONVERTS_FIX)
+        foreign = [thread for thread in of_kind if _is_foreign(thread)]
+        if foreign and 2 * len(foreign) >= len(of_kind):
+            place = next(place for place in foreign[0].places if not OF_THE_NODE.match(place))
+            return Standing(f"{len(foreign)} of its {len(of_kind)} {kind}s are in {place}", is_of_plugin=True, fix=PLUGIN_FIX)
+    return Standing("", is_of_plugin=False)
 
 
 def where_it_stands(threads: Mapping[str, Thread], *, is_deadlocked: bool) -> Standing:
+    threads = {name: thread for name, thread in threads.items() if not OF_REQUESTS.match(name)}
     told = {name: thread for name, thread in threads.items() if _stands(thread) and not _is_at_rest(name, thread, threads)}
     dead = ["its JVM has found a deadlock between its threads"] if is_deadlocked else []
     shown = list(told.items())[:2]

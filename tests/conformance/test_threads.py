@@ -15,10 +15,13 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
+from activities.node_survey import run_program
 from activities.observe import observe
 from activities.ports.nodes import NodeDriver
 from activities.thread_hints import PROGRAM, thread_hints
 from domain.observation import NodeView, Process
+from domain.zk_to_kraft.threads import OF_REQUESTS, Thread, at_work_in
+from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
 from playground.java import java_home
 from tests.conformance.test_node_driver import local_node
@@ -227,3 +230,17 @@ async def test_a_process_that_nobody_can_ask_is_named_and_one_that_is_slow_is_wa
 def _changed(view: NodeView, given: dict[str, object]) -> Process:
     assert view.process is not None
     return view.process.model_copy(update=given)
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(300)
+async def test_a_broker_that_is_well_is_found_at_rest_by_its_own_threads(real_cluster: PlaygroundCluster) -> None:
+    """By the names that Kafka gives them: what half of them are at is what the broker is at."""
+    node = real_cluster.spec.brokers[0]
+    driver = SpecDrivers().driver(node)
+    pid = (await driver.process()).pid
+    answer = await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"pid": int(pid)})])
+    threads = {name: Thread(found["state"], found["places"]) for name, found in json.loads(answer)["threads"].items()}
+    kinds = [found[1] for name in threads if (found := OF_REQUESTS.match(name))]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"network-thread": 3, "request-handler": 8}
+    assert at_work_in(threads).words == ""

@@ -18,6 +18,7 @@ from domain.zk_to_kraft.owners import listening
 from domain.zk_to_kraft.proxy_headers import PROXY_HEADER
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.sparing import restart_of
+from domain.zk_to_kraft.threads import Standing
 from tests.unit.conftest import (
     CONNECT,
     LEADER,
@@ -266,6 +267,16 @@ def test_a_mute_broker_that_says_what_it_lacks_is_told_by_that() -> None:
     assert "54525990 bytes of direct buffer memory" in entry.observed
     assert "-XX:MaxDirectMemorySize" in entry.fix
     assert "jstack" not in entry.fix
+
+
+def test_a_mute_broker_whose_threads_convert_for_old_clients_is_told_by_that() -> None:
+    threads = {"broker-2": Standing("2 of its 3 network-threads convert records", is_of_plugin=False, fix="Stop them.")}
+    (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, threads=threads)
+    assert "2 of its 3 network-threads convert records" in entry.observed
+    assert entry.fix == "Stop them."
+    faults = (PartitionFault(partition="orders-1", missing=(1,), leader=2),)
+    found = entries(with_kafka(DUAL, under_replicated=faults), threads=threads)
+    assert [(one.object, one.fix) for one in found if one.code == "partitions-not-in-sync"] == [("broker-2", "Stop them.")]
 
 
 def test_a_leader_that_says_what_it_lacks_is_told_by_that_before_its_followers() -> None:

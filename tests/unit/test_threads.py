@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.threads import HOOK, UNRESOLVED, Standing, Thread, where_it_stands
+from domain.zk_to_kraft.threads import CONVERTS_FIX, HOOK, PLUGIN_FIX, UNRESOLVED, Standing, Thread, at_work_in, where_it_stands
 
 REPORTER = (
     "java.net.Socket.connect",
@@ -88,3 +88,52 @@ def test_a_deadlock_is_told_first() -> None:
     told = where_it_stands({"main": Thread(WAITS, AWAITS)}, is_deadlocked=True)
     assert told.words.startswith("its JVM has found a deadlock")
     assert not told.is_of_plugin
+
+
+AT_REST = ("sun.nio.ch.EPoll.wait", "org.apache.kafka.common.network.Selector.select", "kafka.network.Processor.run")
+IDLE = ("java.util.concurrent.ArrayBlockingQueue.poll", "kafka.network.RequestChannel.receiveRequest")
+CONVERTING = (
+    "java.util.zip.Inflater.inflateBytesBytes",
+    "org.apache.kafka.common.record.DefaultRecordBatch$3.next",
+    "org.apache.kafka.common.record.RecordsUtil.downConvert",
+    "org.apache.kafka.common.record.LazyDownConversionRecords$Iterator.makeNext",
+    "org.apache.kafka.common.network.NetworkSend.writeTo",
+    "kafka.network.Processor.run",
+)
+ASKING = (
+    "sun.nio.ch.SocketDispatcher.read0",
+    "com.example.policy.RemoteAuthorizer.authorize",
+    "kafka.server.AuthHelper.authorize",
+    "kafka.server.KafkaRequestHandler.run",
+)
+
+
+def pool(kind: str, *stacks: tuple[str, ...]) -> dict[str, Thread]:
+    return {f"data-plane-kafka-{kind}-{n}": Thread("RUNNABLE", places) for n, places in enumerate(stacks)}
+
+
+@pytest.mark.parametrize(
+    ("threads", "words", "fix"),
+    [
+        (pool("network-thread", CONVERTING, CONVERTING, AT_REST), "2 of its 3 network-threads convert records", CONVERTS_FIX),
+        (pool("network-thread", CONVERTING, AT_REST, AT_REST), "", ""),
+        (
+            pool("request-handler", *(ASKING,) * 5, *(IDLE,) * 3),
+            "5 of its 8 request-handlers are in com.example",
+            PLUGIN_FIX,
+        ),
+        (pool("request-handler", ASKING, *(IDLE,) * 7), "", ""),
+        (pool("network-thread", *(AT_REST,) * 3) | pool("request-handler", *(IDLE,) * 8), "", ""),
+        ({"main": Thread("RUNNABLE", ASKING)}, "", ""),
+    ],
+    ids=["old clients", "one of them", "a plug-in", "one request", "at rest", "another thread"],
+)
+def test_what_a_broker_is_at_that_answers_nobody(threads: dict[str, Thread], words: str, fix: str) -> None:
+    found = at_work_in(threads)
+    assert found.words.startswith(words)
+    assert bool(found.words) is bool(words)
+    assert found.fix == fix
+
+
+def test_who_starts_and_ends_a_node_is_not_taken_for_who_works_on_requests() -> None:
+    assert where_it_stands(pool("request-handler", *(IDLE,) * 8), is_deadlocked=False) == Standing("", is_of_plugin=False)
