@@ -7,7 +7,8 @@ WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:
-    """The best liked; the first of those that are liked equally, and where none is liked: a page is better than a refusal."""
+    """The best liked; of those that are liked equally the one that is named most exactly, else the first. The first, too, where
+    none is liked: a page is better than a refusal."""
     likings = [_liking(part) for part in accept.split(",") if part.strip()]
     return max(offered, key=lambda media_type: _quality(media_type, likings))
 
@@ -23,11 +24,11 @@ def _number(text: str) -> float:
     return float(text) if WEIGHT.fullmatch(text.strip()) else 0.0
 
 
-def _quality(media_type: str, likings: Sequence[tuple[str, float]]) -> float:
-    """By the most exact pattern that fits."""
+def _quality(media_type: str, likings: Sequence[tuple[str, float]]) -> tuple[float, int]:
+    """By the most exact pattern that fits, and how exact that is."""
     patterns = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-    for pattern in patterns:
+    for vagueness, pattern in enumerate(patterns):
         weights = [weight for named, weight in likings if named == pattern]
         if weights:
-            return max(weights)
-    return 0.0
+            return max(weights), -vagueness
+    return 0.0, -len(patterns)

@@ -1,9 +1,11 @@
 """Pages of ours in Markdown, in the form that a caller likes best: as they are, or for a browser."""
 
+import re
 from html import escape
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from starlette.responses import Response
 
 from domain.html_page import html_page
@@ -15,7 +17,25 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
-RENDERER = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
+STRONG = re.compile(r"(?<!\S)\*\*([A-Za-z][^*\n]{0,300})\*\*")
+"""How our pages emphasise words. All other stars and underscores belong to somebody's values."""
+
+
+def _strong(state: StateInline, silent: bool) -> bool:
+    found = STRONG.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("strong_open", "strong", 1)
+        state.push("text", "", 0).content = found[1]
+        state.push("strong_close", "strong", -1)
+    state.pos = found.end()
+    return True
+
+
+RENDERER = MarkdownIt("commonmark", {"html": False}).enable("table")
+RENDERER.inline.ruler.before("emphasis", "strong", _strong)
+RENDERER.disable(["emphasis", "escape", "entity", "image", "link", "autolink"])
 
 
 def described(*forms: str) -> dict[int | str, dict[str, Any]]:

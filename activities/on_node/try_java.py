@@ -32,12 +32,20 @@ HAS_READ = re.compile(rb"^Found (?:log director|metadata|problem)", re.MULTILINE
 """What it then prints. Of directories that are not formatted as the file has them it complains, and ends with 1."""
 SECONDS = 20
 KEPT = re.compile(
-    r"-XX:[+-](?:Use\w+GC|Unlock\w+VMOptions|IgnoreUnrecognizedVMOptions)|-Djava\.security\.properties=.*"
-    r"|-XX:SharedArchiveFile=.*|-Xlog:cds=off"
+    r"-XX:[+-](?:Use\w+GC|Unlock\w+VMOptions|IgnoreUnrecognizedVMOptions)|-XX:SharedArchiveFile=.*|-Xlog:cds=off"
+    r"|-D(?!log4j|logback|slf4j|kafka\.logs\.|java\.util\.logging|com\.sun\.management).*"
 )
-"""Options by which another java may refuse to start; and class data, from which it starts sooner."""
+"""Options by which another java may refuse to start, or an agent; and class data, from which it starts sooner. None that opens
+a log or a port."""
 OWN = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-Dlog4j.defaultInitOverride=true")
 AGENT = "-javaagent:"
+IS_EXPORTER, IS_JOLOKIA = re.compile(r"jmx[_-]?(prometheus|exporter)"), re.compile(r"jolokia")
+"""In the name of an agent's jar."""
+OF_JOLOKIA = {"port": "0", "discoveryEnabled": "false"}
+"""In place of what it is given."""
+IN_YAML = re.compile(r"in 'reader', line \d+")
+"""Of a mistake in an exporter's file. What stands there comes after it, and may be a secret."""
+LATE = "it had not ended after "
 EXPORTER = re.compile(r"(?P<host>(?:\[[^\]]+\]|[\w.-]+):)?\d{1,5}:(?P<file>.+)")
 """What the JMX exporter is given: [HOST:]PORT:FILE. A port of 0 is any that is free, as with Jolokia."""
 UNHEARD = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS")
@@ -65,9 +73,10 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
     agents = dict(filter(None, (agent(word, folder) for word in options)))
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
-    refused = ended([*command, *READ]) if request["has_file"] else None
-    failed = ended([*command, *VERSION]) if refused or not request["has_file"] else None
-    are_to_blame = bool(failed and agents) and ended([java, *OWN, *kept, *classes, *VERSION]) is None
+    refused = ended([*command, *READ], folder) if request["has_file"] else None
+    failed = ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
+    may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)
+    are_to_blame = may_be_agents and ended([java, *OWN, *kept, *classes, *VERSION], folder) is None
     return answer(
         java, failed=failed, agents=", ".join(agents.values()) if are_to_blame else None, refused=None if failed else refused
     )
@@ -89,14 +98,15 @@ def agent(option: str, folder: str) -> tuple[str, str] | None:
     jar, _, given = option[len(AGENT) :].partition("=")
     if not option.startswith(AGENT):
         return None
-    path = os.path.normpath(os.path.join(folder, jar))  # noqa: PTH118
+    path, name = os.path.normpath(os.path.join(folder, jar)), os.path.basename(jar)  # noqa: PTH118, PTH119
     found = EXPORTER.fullmatch(given)
-    if found:
+    if found and IS_EXPORTER.search(name):
         file = os.path.normpath(os.path.join(folder, found["file"]))  # noqa: PTH118
         return f"{AGENT}{path}={found['host'] or ''}0:{file}", f"{path} with {file}"
-    if "jolokia" in os.path.basename(jar):  # noqa: PTH119
-        others = [one for one in given.split(",") if one and not one.startswith("port=")]
-        return f"{AGENT}{path}={','.join(['port=0', *others])}", path
+    if IS_JOLOKIA.search(name):
+        others = [one for one in given.split(",") if one and one.partition("=")[0] not in OF_JOLOKIA]
+        ours = [f"{option}={value}" for option, value in OF_JOLOKIA.items()]
+        return f"{AGENT}{path}={','.join([*others, *ours])}", path
     return None
 
 
@@ -117,23 +127,25 @@ def class_path(options: list[str], folder: str, kafka_home: str) -> str:
     return ":".join([f"{kafka_home}/libs/*", *others])
 
 
-def ended(command: list[str]) -> str | None:
-    """`None`: as it should."""
+def ended(command: list[str], folder: str) -> str | None:
+    """`None`: as it should. `folder`: where the node's own process is at work, which relative paths are read from."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    there = folder if os.access(folder, os.X_OK) else "/"
     environment = {name: value for name, value in os.environ.items() if name not in UNHEARD}
     try:
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd="/", timeout=SECONDS, check=False
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=there, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"it had not ended after {SECONDS} s"
+        return f"{LATE}{SECONDS} s"
     except OSError as error:
         return os.strerror(error.errno or 0)
     if done.returncode == 0 or HAS_READ.search(done.stdout):
         return None
     how = f"exit code {done.returncode}" if done.returncode > 0 else f"killed by {signal.Signals(-done.returncode).name}"
     said = [line.strip() for line in done.stdout.decode(errors="replace").splitlines() if not NOISE.match(line)]
-    return "; ".join([how, *said[:MOST_TOLD]])
+    place = next((number for number, line in enumerate(said) if IN_YAML.match(line)), MOST_TOLD)
+    return "; ".join([how, *said[: min(place + 1, MOST_TOLD)]])
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ WHY_STOPPED = re.compile(
     r"Failed to truncate|Unexpected error occurred during truncation for) (\S{1,260}-\d+) at offset \d+|"
     r"Partition (\S{1,260}-\d+) has an older epoch \(\d+\) than the current leader"
 )
-THROWN_AT = " at offset "
-"""In why a partition was stopped, where something was thrown. Else its leader's epoch was an old one for a moment."""
+FOR_A_MOMENT = " has an older epoch "
+"""In why a partition was stopped that is to be fetched again in a moment, once its new leader is known there."""
 ADDED = re.compile(r"Added fetcher to broker \d+ for partitions ")
 FETCHER = re.compile(r"\[ReplicaFetcher replicaId=\d+, leaderId=(-1|\d+), fetcherId=\d+\]")
 NO_NODE = -1
@@ -56,9 +56,9 @@ def said_by_follower(lines: Sequence[str], partitions: Collection[str], leaders:
     if refused := _refused(lines, partitions):
         return refused
     stopped = [found for name, found in _stopped(lines).items() if name in partitions]
-    thrown = [found for found in stopped if THROWN_AT in found.quote]
-    if thrown:
-        return thrown[-1]
+    lasting_stops = [found for found in stopped if FOR_A_MOMENT not in found.quote]
+    if lasting_stops:
+        return lasting_stops[-1]
     answers = _last_of(current(lines), (FETCH_REFUSED, FETCH_INVALID), partitions)
     found = answers or _last_of(lately(lines), UNREACHED, says=_fetchers_from(leaders))
     if found is not None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from domain.zk_to_kraft.causes import Looked
-from domain.zk_to_kraft.log_lines import Found, found_in, of_this_process
+from domain.zk_to_kraft.log_lines import Found, current, found_in, of_this_process
 from domain.zk_to_kraft.silence_lines import OUT_OF_MEMORY, SILENCES, who_asked
 
 FEW_PARTITIONS = 20_000
@@ -11,8 +11,8 @@ FEW_PARTITIONS = 20_000
 
 
 def lack_of(looked: Looked, node_id: int) -> Found | None:
-    """By its log, with the whole fix; `None` where it says nothing of it."""
-    lines = looked.hints.logs.get(node_id, ())
+    """By what its log has said of late, with the whole fix; `None` where it says nothing of it."""
+    lines = current(looked.hints.logs.get(node_id, ()))
     for found in found_in(lines, SILENCES):
         exact = who_asked(found, of_this_process(lines))
         return replace(exact, told=replace(exact.told, fix=fix_of_lack(looked, exact)))
@@ -20,7 +20,10 @@ def lack_of(looked: Looked, node_id: int) -> Found | None:
 
 
 def fix_of_lack(looked: Looked, found: Found) -> str:
-    return f"{before_more_heap(looked, found.told.name)}{found.told.fix}"
+    """Of one that runs."""
+    told = found.told
+    then = " Then restart it." if told.cure != told.fix else ""
+    return f"{before_more_heap(looked, told.name)}{told.cure}{then}"
 
 
 def before_more_heap(looked: Looked, kind: str) -> str:

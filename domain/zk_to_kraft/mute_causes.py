@@ -49,13 +49,12 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
     expected, fix = "every broker answers", _mended(looked, broker_id)
     if _lacks_zookeeper(looked, broker_id):
         fix = WITHOUT_ZOOKEEPER
+    said = f"{limited(looked)}{complaints(looked, broker_id)}"
+    own = _of_itself(looked, broker_id)
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
-    said = f"{limited(looked)}{complaints(looked, broker_id)}"
-    if (standing := looked.hints.threads.get(looked.name(broker_id))) is not None and standing.fix:
-        said, fix = f". Of its threads: {standing.words}", standing.fix
-    if (lacks := lack_of(looked, broker_id)) is not None:
-        said, expected, fix = f". It has printed: {lacks.quote}", lacks.told.expected, lacks.told.fix
+    elif own is not None and not _lacks_zookeeper(looked, broker_id):
+        said, expected, fix = own
     proxied = of_proxy_header(looked, [broker_id])
     if proxied is not None:
         said, expected, fix = f": {proxied[1]}", PROXY_HEADER.expected, proxied[2]
@@ -70,6 +69,15 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
         fix=fix,
         is_proved=proxied is not None,
     )
+
+
+def _of_itself(looked: Looked, broker_id: int) -> tuple[str, str, str] | None:
+    """What it says that it lacks, or what its threads are at; what would be right, and the fix."""
+    if (lacks := lack_of(looked, broker_id)) is not None:
+        return f". It has printed: {lacks.quote}", lacks.told.expected, lacks.told.fix
+    if (standing := looked.hints.threads.get(looked.name(broker_id))) is not None and standing.fix:
+        return f". Of its threads: {standing.words}", "every broker answers", standing.fix
+    return None
 
 
 def _mended(looked: Looked, broker_id: int) -> str:

@@ -96,7 +96,7 @@ PEER_UNREACHABLE = Told(
     "peer-unreachable",
     re.compile(
         r"Connection to node -?(\d+) \([^)]{1,80}\) could not be established|"
-        r"Error connecting to node \S{1,120} \(id: -?(\d+) rack: \w{1,80}\)"
+        r"Error connecting to node \S{1,120} \(id: -?(\d+) rack: [^)]{0,80}\)"
     ),
     "the node reaches its peers' listeners",
     "Look at the way there: the peer's listener, a firewall, controller.quorum.voters and advertised.listeners.",

@@ -10,6 +10,8 @@ from domain.zk_to_kraft.deaths import SIGNAL
 from domain.zk_to_kraft.log_lines import START_OF_PROCESS
 from domain.zk_to_kraft.log_times import times_of
 
+End = tuple[str, datetime]
+"""A signal, and when it came."""
 LATELY = timedelta(minutes=3)
 """Between two rolls of one node lie those of all others."""
 TO_THE_START = timedelta(minutes=1)
@@ -29,37 +31,48 @@ def restarted_by_others(looked: Looked) -> Iterator[tuple[str, Sign]]:
         if name in looked.in_hand or not _is_of_others(view):
             continue
         ends = restarts_in(looked.hints.logs.get(view.id, ()))
+        ends = ends[1:] if len(ends) > 1 and _was_proven(view) else ends  # the first may have been that roll's
         if ends:
             signs = looked.hints.signs.get(name)
             by = f" by {signs.started_by}" if signs is not None and signs.started_by else ""
             yield name, Sign(f"{_in_words(ends)}{by}", FIX, is_slight=len(ends) < 2, is_cure=len(ends) > 1)
 
 
-def _in_words(ends: Sequence[datetime]) -> str:
-    last = f"at {ends[-1]:%H:%M:%S}, by the clock of its log"
-    seconds = (ends[-1] - ends[0]).total_seconds()
+def _in_words(ends: Sequence[End]) -> str:
+    signal, at = ends[-1]
+    last = f"at {at:%H:%M:%S}, by the clock of its log"
+    seconds = (at - ends[0][1]).total_seconds()
     times = f"{len(ends)} times within {seconds:.0f} s, the last time {last}" if len(ends) > 1 else last
-    return f"by nobody of ours it was told to end (SIGTERM) {times}; it was started again"
+    return f"by nobody of ours it was told to end ({signal}) {times}; it was started again"
 
 
 def _is_of_others(view: NodeView) -> bool:
+    """Whether its process is one that no roll of ours has started."""
     process, mark = view.process, view.mark
-    is_ours = mark is not None and process is not None and mark.proven_identity == process.identity
-    return process is not None and process.is_running and not is_ours
+    if process is None or not process.is_running:
+        return False
+    if mark is None:
+        return True
+    is_unproven = mark.proven_identity is None and process.identity != mark.before_identity
+    return not is_unproven and mark.proven_identity != process.identity
 
 
-def restarts_in(lines: Sequence[str]) -> list[datetime]:
-    """When it was told to end of late, where a start follows soon."""
+def _was_proven(view: NodeView) -> bool:
+    return view.mark is not None and view.mark.proven_identity is not None
+
+
+def restarts_in(lines: Sequence[str]) -> list[End]:
+    """By which signal and when it was told to end of late, where a start follows soon."""
     times = times_of(lines)
     newest = next((at for at in reversed(times) if at is not None), None)
-    found: list[datetime] = []
-    told: datetime | None = None
+    found: list[End] = []
+    told: End | None = None
     for line, at in zip(lines, times, strict=True):
         if at is None or newest is None or newest - at > LATELY:
             continue
-        if SIGNAL.search(line):
-            told = at
+        if (match := SIGNAL.search(line)) is not None:
+            told = match[0].rpartition(" ")[2], at
         elif START_OF_PROCESS.search(line):
-            found += [told] if told is not None and at - told <= TO_THE_START else []
+            found += [told] if told is not None and at - told[1] <= TO_THE_START else []
             told = None
     return found

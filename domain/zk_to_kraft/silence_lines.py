@@ -16,7 +16,7 @@ OUT_OF_MEMORY = Told(
     "out-of-memory",
     re.compile(r"OutOfMemoryError: ?[\w ]{0,60}"),
     "a heap that holds the cluster's metadata",
-    "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy), then start it.",
+    "Raise -Xmx in KAFKA_HEAP_OPTS (a controller needs some 3 KiB for each partition in the copy). Then start it.",
     is_lasting=True,
 )
 DIRECT_MEMORY = Told(

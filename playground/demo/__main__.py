@@ -4,6 +4,7 @@ Exit code: 0 when nothing acknowledged was lost and the cluster is in KRaft mode
 nothing was started; 130 after an interruption.
 """
 
+import fcntl
 import os
 import signal
 import sys
@@ -59,7 +60,9 @@ def start(directory: DemoDirectory) -> int:
     cast = kept_cast(directory)
     if not directory.kept.exists() and not directory.is_held():
         raise Permanent(f"{directory.path}: that demo has ended, and its cluster with it. Start another with: make demo")
-    started = cast.start_missing()
+    with directory.cast.open("rb") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        started = cast.start_missing()
     say(f"Started again: {', '.join(started)}." if started else "Temporal and all four programs run: nothing to start.")
     return 0
 

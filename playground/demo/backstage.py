@@ -49,12 +49,12 @@ class Backstage:
     async def start(self, announce: Announce) -> None:
         """Returns when messages flow and the API is ready."""
         self.memory.start()
-        self.cast.keep(self.directory)
         start_checks_setup(self.directory.path, announce)
         self.cluster.announce = announce
         async with asyncio.TaskGroup() as both:
             both.create_task(asyncio.to_thread(self._start_product, announce))
             both.create_task(asyncio.to_thread(self._start_cluster, announce))
+        self.cast.keep(self.directory)
 
     def _start_product(self, announce: Announce) -> None:
         seconds = self.temporal.start()

@@ -7,8 +7,10 @@ open, are left alone.
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -26,14 +28,14 @@ QUIET_SECONDS = 0.3
 
 def is_ours(arguments: Sequence[str], directory: Path) -> bool:
     """Whether a command line is that of a server, worker or start script of the demo in `directory`."""
-    inside = f"{directory}{os.sep}"
-    if not arguments or not any(inside in argument for argument in arguments):
+    inside = _inside(directory)
+    if not arguments or not any(map(inside.search, arguments)):
         return False
     program = Path(arguments[0]).name
     if program.startswith("python"):
         return not PYTHON_MODULES.isdisjoint(arguments)
     if program in {"sh", "setsid"}:  # the node driver's start script, before it becomes the node
-        return any(argument.startswith(inside) for argument in arguments)
+        return any(map(inside.match, arguments))
     return program == "java" or "start-dev" in arguments
 
 
@@ -45,14 +47,22 @@ def processes_of(directory: Path) -> list[psutil.Process]:
 
 def _works_in(process: psutil.Process, directory: Path) -> bool:
     """Whether it is a program of ours, started by hand, whose settings name a path in `directory`."""
-    arguments = process.info["cmdline"] or ()
-    if PYTHON_MODULES.isdisjoint(arguments) and SCRIPTS.isdisjoint(Path(argument).name for argument in arguments[:2]):
+    arguments: Sequence[str] = process.info["cmdline"] or ()
+    is_python = len(arguments) > 1 and Path(arguments[0]).name.startswith("python")
+    is_module = any(before == "-m" and word in set(Program) for before, word in pairwise(arguments[:4]))
+    if not is_python or not (is_module or Path(arguments[1]).name in SCRIPTS):
         return False
     try:
         settings = process.environ()
     except psutil.Error:  # it has ended meanwhile, or is somebody else's
         return False
-    return any(f"{directory}{os.sep}" in value for name, value in settings.items() if name.startswith("KEEPERLESS_"))
+    inside = _inside(directory)
+    return any(inside.search(value) for name, value in settings.items() if name.startswith("KEEPERLESS_"))
+
+
+def _inside(directory: Path) -> re.Pattern[str]:
+    """A path in it: by itself, or after what says what it is for, as in a URL or an option."""
+    return re.compile(rf"(?:^|[=:,]|///){re.escape(str(directory))}{os.sep}")
 
 
 def stop_all(directory: Path) -> int:

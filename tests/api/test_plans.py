@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from api import observing, planning
+from api.pages import as_html
 from domain.contracts import ActivityName, TaskQueue
 from domain.decisions import Acceptance, Finding, Severity
 from domain.plans import MOVED, NOTHING_ANSWERS, Basis, Estimate, Plan, nothing_answers
@@ -183,6 +184,9 @@ async def test_a_plan_is_a_page_for_whoever_reads_it(api: Any) -> None:
     answer = await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/markdown"})
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
     page = answer.text
+    in_a_browser = await api.http.get(f"/plans/{plan.id}", headers={"Accept": "text/html, */*;q=0.8"})
+    assert in_a_browser.headers["content-type"] == "text/html; charset=utf-8"
+    assert in_a_browser.text == as_html(page)
     for line in (
         "**Blocked.** A migration would be refused, and nothing touched.",
         "- kafka: timeout",

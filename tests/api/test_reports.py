@@ -180,6 +180,9 @@ async def test_a_report_comes_in_the_form_that_is_asked_for(
         ("a/b;q=0, */*", "c/d"),
         ("a/b;q=nan, c/d;q=0.1", "c/d"),
         ("a/b;q=9", "a/b"),
+        ("c/d, */*", "c/d"),
+        ("c/*, */*", "c/d"),
+        ("c/d, a/b", "a/b"),
     ],
 )
 def test_a_header_that_nobody_expects_has_an_answer_too(accept: str, form: str) -> None:

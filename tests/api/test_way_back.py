@@ -152,6 +152,7 @@ async def test_without_temporal_there_is_no_look(
         ("text/markdown", "text/markdown; charset=utf-8"),
         ("application/json", "application/json"),
         ("application/json, text/plain;q=0.5", "application/json"),
+        ("application/json, text/plain, */*", "application/json"),
         (BROWSER, "text/html; charset=utf-8"),
     ],
 )

@@ -84,6 +84,16 @@ async def test_an_agent_that_could_not_read_its_file_any_more(
         assert found.agents == f"{exporter} with {file}"
 
 
+@pytest.mark.parametrize(("given", "is_told"), [("host=127.0.0.1", False), ("host=no.such.host.invalid", True)])
+async def test_jolokia_is_tried_beside_the_one_that_runs(given: str, is_told: bool, node: NodeSpec) -> None:
+    jolokia = KafkaHome(Path(node.kafka_home)).jolokia
+    options = ("-cp", f"{node.kafka_home}/libs/*", f"-javaagent:{jolokia}=port=1,{given}")
+    with standing_for_broker(str(java_home() / "bin" / "java"), *options) as pid:
+        found = await try_java(SpecDrivers().driver(node), node, pid, NodeStage.MIGRATION, text_of(node))
+    assert found.refused is None
+    assert found.agents == (str(jolokia) if is_told else None)
+
+
 async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> None:
     """The node that runs has them open, or has read what it needs."""
     shutil.copytree(f"{node.kafka_home}/libs", tmp_path / "libs")

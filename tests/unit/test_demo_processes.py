@@ -16,7 +16,7 @@ from domain.errors import Permanent
 from playground import processes
 from playground.demo.census import Census, node_of
 from playground.demo.directory import Busy, DemoDirectory
-from playground.demo.leftovers import PYTHON_MODULES, is_ours, processes_of, stop_all
+from playground.demo.leftovers import PYTHON_MODULES, QUIET_SECONDS, is_ours, processes_of, stop_all
 
 REPOSITORY = Path(__file__).parent.parent.parent
 DEMO = Path("/somewhere/.demo")
@@ -65,6 +65,7 @@ def test_ours_are_known_by_their_command_line(command: list[str]) -> None:
         ["python", "-m", "json.tool", "/somewhere/.demo/report.json"],
         ["python", "-m", "playground.demo", "--directory", "/somewhere/.demo"],
         ["/jre/bin/java", "kafka.Kafka", "/etc/kafka/server.properties"],
+        ["/jre/bin/java", "kafka.Kafka", "/backup/somewhere/.demo/cluster/broker-1/server.properties"],
     ],
 )
 def test_strangers_are_left_alone(command: list[str]) -> None:
@@ -102,6 +103,28 @@ def test_programs_that_somebody_started_on_the_demos_ledger_are_stopped_too(dire
         strangers.kill()
         strangers.wait()
         ours.wait()
+
+
+def test_strangers_are_not_taken_for_programs_of_ours(directory: DemoDirectory, tmp_path: Path) -> None:
+    """Their environment names the demo's ledger, or their command line a program of ours: both is needed, in its place."""
+    sleeps = "import time; time.sleep(600)"
+    ledger = {"KEEPERLESS_LEDGER_URL": f"sqlite:///{directory.services / 'ledger.db'}"}
+    elsewhere = {"KEEPERLESS_LEDGER_URL": f"sqlite:////backup{directory.services / 'ledger.db'}"}
+    script = tmp_path / "keeperless-activities"
+    script.write_text(sleeps)
+    session = [sys.executable, "-c", sleeps, "-m", min(PYTHON_MODULES)]
+    strangers = [
+        subprocess.Popen(["tmux", *session[1:]], executable=sys.executable, env=ledger),
+        subprocess.Popen([sys.executable, "-c", sleeps, "setup"], env=ledger),
+        subprocess.Popen([sys.executable, str(script)], env=elsewhere),
+    ]
+    try:
+        time.sleep(QUIET_SECONDS)
+        assert processes_of(directory.path) == []
+    finally:
+        for one in strangers:
+            one.kill()
+            one.wait()
 
 
 def test_what_is_started_while_things_are_stopped_is_stopped_too(directory: DemoDirectory) -> None:

@@ -179,7 +179,7 @@ OLDER = (
     f"INFO {FETCHER}Partition orders-3 has an older epoch (4) than the current leader. Will await the new LeaderAndIsr state"
 )
 REFUSED_HERE = (
-    f"WARN {FETCHER}Error connecting to node 127.0.0.1:31303 (id: 1 rack: null) (org.apache.kafka.clients.NetworkClient)",
+    f"WARN {FETCHER}Error connecting to node 127.0.0.1:31303 (id: 1 rack: us-east-1a) (org.apache.kafka.clients.NetworkClient)",
     "java.net.SocketException: Operation not permitted",
 )
 
@@ -189,9 +189,10 @@ def test_who_gets_through_to_no_leader_is_not_told_to_restart_for_what_follows_f
     assert found is not None
     assert "Operation not permitted" in found.quote
     assert "Its own host forbids the connection" in found.told.fix
-    explained = said_by_follower(at(UNEXPECTED, MISMATCH, STOPPED, *REFUSED_HERE), ["orders-3"], [1])
-    assert explained is not None
-    assert explained.told is FETCH_STOPPED
+    for lines in ((UNEXPECTED, MISMATCH, STOPPED), (STOPPED,)):
+        stopped = said_by_follower(at(*lines, *REFUSED_HERE), ["orders-3"], [1])
+        assert stopped is not None
+        assert stopped.told is FETCH_STOPPED
 
 
 def test_a_topic_with_a_long_name_is_no_other_case() -> None:

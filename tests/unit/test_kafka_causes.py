@@ -269,6 +269,19 @@ def test_a_mute_broker_that_says_what_it_lacks_is_told_by_that() -> None:
     assert "jstack" not in entry.fix
 
 
+@pytest.mark.parametrize("seen", ["late", "forbidden"])
+def test_what_it_lacked_long_ago_or_what_keeps_nobody_out_is_no_cause(seen: str) -> None:
+    heap = "java.lang.OutOfMemoryError: Java heap space"
+    if seen == "late":
+        logs = {2: ("[2026-11-20 03:00:00,000] ERROR x", heap, "[2026-11-26 03:00:00,000] INFO all is well")}
+        (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, logs=logs)
+    else:
+        barred = Asked("127.0.0.1:9094", "it does not take our login", Obstacle.FORBIDDEN)
+        (entry,) = entries(silent(DUAL), asked={1: WELL, 2: barred}, logs={2: ("[2026-11-20 03:00:00,000] ERROR x", heap)})
+    assert entry.object == "broker-2"
+    assert "-Xmx" not in entry.fix
+
+
 def test_a_mute_broker_whose_threads_convert_for_old_clients_is_told_by_that() -> None:
     threads = {"broker-2": Standing("2 of its 3 network-threads convert records", is_of_plugin=False, fix="Stop them.")}
     (entry,) = entries(silent(DUAL), asked={1: WELL, 2: MUTE}, threads=threads)

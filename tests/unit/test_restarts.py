@@ -81,6 +81,16 @@ def test_what_a_roll_of_ours_has_restarted_was_restarted_by_nobody_else() -> Non
     assert not told(starting(2), *lines, in_hand=True)
     process = running(2).model_copy(update={"identity": "99@9", "pid": 99})
     assert told(with_part(ours, 2, process=process), *lines)
+    again = told(with_part(ours, 2, process=process), *lines, ended(100), started(102))
+    assert all("(SIGTERM) at 18:58:40" in entry.observed for entry in again), "the first was the roll's own"
+    assert any("Give it a minute" in entry.fix for entry in again)
+    unproven = mark_of("b", before_identity="old")
+    assert not told(with_file(starting(2), 2, "broker.id=2\n", unproven), *lines)
+
+
+def test_the_signal_is_told_that_came() -> None:
+    (entry,) = told(starting(2), ended(0).replace("SIGTERM", "SIGINT"), started(2))
+    assert "told to end (SIGINT)" in entry.observed
 
 
 def test_of_a_node_that_is_down_its_end_is_told_elsewhere() -> None:

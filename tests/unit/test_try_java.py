@@ -35,45 +35,51 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
         "-XX:+AlwaysPreTouch",
         "-Xlog:gc*:file=/gc.log",
         "-javaagent:/a.jar=1",
+        "-Dcom.sun.management.jmxremote.port=9999",
+        "-Dlog4j.configuration=file:/l.properties",
+        "-Djavax.net.ssl.keyStore=/k.p12",
     )
     class_path = f"{tmp_path}/libs/kafka_2.13-3.9.1.jar:{tmp_path}/bin/../libs/*:/opt/plugins/*:own.jar"
-    with standing_for_broker(str(java), *options, "-Dsecret=hunter2", "-cp", class_path, cwd=tmp_path) as pid:
+    with standing_for_broker(str(java), *options, "-cp", class_path, cwd=tmp_path) as pid:
         found = tried(pid, tmp_path)
     assert found == JavaTrial(command=str(java))
     words = heard.read_text(encoding="utf-8").splitlines()
     own = f"{tmp_path}/libs/*:/opt/plugins/*:{tmp_path}/own.jar"
     assert words[-5:] == ["-cp", own, "kafka.Kafka", "--version", ""], "its jars as they are by now, and what else it has"
-    assert [word for word in words if word in options] == ["-XX:+UseG1GC"]
-    assert "hunter2" not in " ".join(words)
+    assert [word for word in words if word in options] == ["-XX:+UseG1GC", "-Djavax.net.ssl.keyStore=/k.p12"]
 
 
 @pytest.mark.parametrize(
     ("option", "is_given_as", "told"),
     [
-        ("/a/jmx.jar=9404:/e.yml", "/a/jmx.jar=0:/e.yml", "/a/jmx.jar with /e.yml"),
-        ("/a/jmx.jar=[::1]:9404:/e.yml", "/a/jmx.jar=[::1]:0:/e.yml", "/a/jmx.jar with /e.yml"),
-        ("a/jmx.jar=b1.example:9404:e.yml", "/run/a/jmx.jar=b1.example:0:/run/e.yml", "/run/a/jmx.jar with /run/e.yml"),
-        ("/a/jolokia.jar=port=8778,host=127.0.0.1", "/a/jolokia.jar=port=0,host=127.0.0.1", "/a/jolokia.jar"),
-        ("/a/jolokia.jar", "/a/jolokia.jar=port=0", "/a/jolokia.jar"),
+        ("/a/jmx_prometheus.jar=9404:/e.yml", "/a/jmx_prometheus.jar=0:/e.yml", "/a/jmx_prometheus.jar with /e.yml"),
+        ("/jmx_exporter.jar=[::1]:9404:/e.yml", "/jmx_exporter.jar=[::1]:0:/e.yml", "/jmx_exporter.jar with /e.yml"),
+        (
+            "a/jmx-exporter.jar=b1:9404:e.yml",
+            "/run/a/jmx-exporter.jar=b1:0:/run/e.yml",
+            "/run/a/jmx-exporter.jar with /run/e.yml",
+        ),
+        ("/jolokia.jar=port=8778,host=::1", "/jolokia.jar=host=::1,port=0,discoveryEnabled=false", "/jolokia.jar"),
+        ("/a/jolokia.jar", "/a/jolokia.jar=port=0,discoveryEnabled=false", "/a/jolokia.jar"),
     ],
 )
 def test_an_agent_that_is_known_is_started_at_a_port_that_is_free(option: str, is_given_as: str, told: str) -> None:
     assert try_java.agent(f"-javaagent:{option}", "/run") == (f"-javaagent:{is_given_as}", told)
 
 
-@pytest.mark.parametrize("option", ["-javaagent:/apm.jar=key=hunter2", "-javaagent:/apm.jar", "-Dx=-javaagent:y", "-cp"])
+@pytest.mark.parametrize("option", ["-javaagent:/apm.jar=key=hunter2", "-javaagent:/apm.jar=1:/f", "-Dx=-javaagent:y", "-cp"])
 def test_of_another_agent_nobody_knows_what_it_would_do(option: str) -> None:
     assert try_java.agent(option, "/run") is None
 
 
 def test_an_agent_is_to_blame_where_java_is_well_without_it(tmp_path: Path) -> None:
     java = a_java(tmp_path / "java", 'case "$*" in *javaagent*) echo Failed to start Prometheus; exit 1;; esac')
-    with standing_for_broker(str(java), "-javaagent:/jmx.jar=9404:/e.yml") as pid:
+    with standing_for_broker(str(java), "-javaagent:/jmx-exporter.jar=9404:/e.yml") as pid:
         found = tried(pid, tmp_path, has_file=True)
-    assert (found.agents, found.refused) == ("/jmx.jar with /e.yml", None)
+    assert (found.agents, found.refused) == ("/jmx-exporter.jar with /e.yml", None)
     assert found.failed == "exit code 1; Failed to start Prometheus"
     java = a_java(tmp_path / "java", "exit 3")
-    with standing_for_broker(str(java), "-javaagent:/jmx.jar=9404:/e.yml") as pid:
+    with standing_for_broker(str(java), "-javaagent:/jmx-exporter.jar=9404:/e.yml") as pid:
         assert (tried(pid, tmp_path).agents, tried(pid, tmp_path).failed) == (None, "exit code 3")
 
 
@@ -153,3 +159,26 @@ def test_a_real_java_without_jars(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
     found = JavaTrial.model_validate_json(done.stdout)
     assert (found.failed or "").startswith("exit code 1; Error: Could not find or load main class kafka.Kafka")
+
+
+def test_what_stands_in_a_file_with_a_mistake_is_not_repeated(tmp_path: Path) -> None:
+    said = "mapping values are not allowed here\\n in 'reader', line 2, column 9:\\n password: hunter2: x"
+    java = a_java(tmp_path / "java", f'printf "{said}"; exit 1')
+    with standing_for_broker(str(java)) as pid:
+        assert tried(pid, tmp_path).failed == "exit code 1; mapping values are not allowed here; in 'reader', line 2, column 9:"
+
+
+def test_relative_paths_are_those_of_the_nodes_own_process(tmp_path: Path) -> None:
+    java = a_java(tmp_path / "java", "pwd; exit 1")
+    with standing_for_broker(str(java), cwd=tmp_path) as pid:
+        assert tried(pid, tmp_path).failed == f"exit code 1; {tmp_path}"
+
+
+def test_a_java_that_hangs_is_not_tried_without_its_agents_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(try_java, "SECONDS", 1)
+    runs = tmp_path / "runs"
+    java = a_java(tmp_path / "java", f"echo x >>{shlex.quote(str(runs))}; exec sleep 600")
+    with standing_for_broker(str(java), "-javaagent:/jmx-exporter.jar=9404:/e.yml") as pid:
+        found = tried(pid, tmp_path)
+    assert (found.failed, found.agents) == ("it had not ended after 1 s", None)
+    assert runs.read_text(encoding="utf-8").split() == ["x"]
