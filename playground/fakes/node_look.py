@@ -45,6 +45,7 @@ HEALTHY: dict[str, object] = {
     "read_only": [],
     "frozen": None,
     "tracer": None,
+    "started_by": "",
     "unaccepted": [],
     "connected": [],
     "elsewhere": None,
