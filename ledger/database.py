@@ -312,6 +312,7 @@ def _prepare_postgresql(engine: Engine, timeouts: Timeouts) -> None:
         "lock_timeout": lock,
         "idle_in_transaction_session_timeout": twice,
         "timezone": "UTC",
+        "datestyle": "ISO, YMD",  # the only one that psycopg reads; a database or a role may have another for people
     }
     chosen = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
 

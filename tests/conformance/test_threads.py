@@ -19,7 +19,9 @@ from activities.node_survey import run_program
 from activities.observe import observe
 from activities.ports.nodes import NodeDriver
 from activities.thread_hints import PROGRAM, thread_hints
+from domain.cluster import NodeSpec
 from domain.observation import NodeView, Process
+from domain.properties import parse
 from domain.zk_to_kraft.threads import OF_REQUESTS, Thread, at_work_in
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
@@ -232,6 +234,10 @@ def _changed(view: NodeView, given: dict[str, object]) -> Process:
     return view.process.model_copy(update=given)
 
 
+def text_of(node: NodeSpec) -> str:
+    return Path(node.properties_file).read_text(encoding="utf-8")
+
+
 @pytest.mark.cluster
 @pytest.mark.timeout(300)
 async def test_a_broker_that_is_well_is_found_at_rest_by_its_own_threads(real_cluster: PlaygroundCluster) -> None:
@@ -242,5 +248,7 @@ async def test_a_broker_that_is_well_is_found_at_rest_by_its_own_threads(real_cl
     answer = await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"pid": int(pid)})])
     threads = {name: Thread(found["state"], found["places"]) for name, found in json.loads(answer)["threads"].items()}
     kinds = [found[1] for name in threads if (found := OF_REQUESTS.match(name))]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"network-thread": 3, "request-handler": 8}
+    config = parse(text_of(node))
+    assert kinds.count("network-thread") == int(config["num.network.threads"])
+    assert kinds.count("request-handler") == int(config["num.io.threads"])
     assert at_work_in(threads).words == ""
