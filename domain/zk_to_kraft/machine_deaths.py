@@ -12,6 +12,12 @@ from domain.zk_to_kraft.silence_lines import DIRECT_MEMORY, OUT_OF_MEMORY, TOO_M
 ITS_FILES = "the process can read and write its own files"
 JAVA_THAT_STARTS = "a Java that starts"
 
+EXPORTER_FIX = (
+    "Its JMX exporter ends the JVM where it cannot read its file of rules, which its option -javaagent names last "
+    "(…=PORT:FILE). Mend what is wrong there, by the line that is told and what it printed above it, or put the file of before "
+    "back. Then start it."
+)
+
 JAVA = (
     Told(
         "out-of-maps",
@@ -127,6 +133,19 @@ JAVA = (
         "Codecs unpack one into java.io.tmpdir (/tmp) and load it from there. Where that is full, not writable or mounted "
         "noexec (`findmnt -T /tmp`), put -Djava.io.tmpdir=DIR, of a directory that allows it, into KAFKA_OPTS of its start "
         "command. Else the library is not for this machine, or asks for another one that is not installed. Then start it.",
+    ),
+    Told(
+        "exporter-file",
+        re.compile(r"in 'reader', line \d+, column \d+"),
+        "an agent that can read its file",
+        EXPORTER_FIX,
+    ),
+    Told(
+        "exporter-failed",
+        re.compile(r"Failed to start Prometheus JMX Exporter"),
+        "an agent that can read its file",
+        EXPORTER_FIX,
+        is_vague=True,
     ),
     Told(
         "java-failed",

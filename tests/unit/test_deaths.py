@@ -75,6 +75,8 @@ DYING = {
     "out-of-metaspace": "OutOfMemoryError: Metaspace",
     "out-of-direct-memory": "java.lang.OutOfMemoryError: Cannot reserve 52428800 bytes of direct buffer memory (allocated: "
     "1061892, limit: 50331648)",
+    "exporter-failed": "Failed to start Prometheus JMX Exporter",
+    "exporter-file": " in 'reader', line 2, column 34:",
     "host-out-of-memory": "# There is insufficient memory for the Java Runtime Environment to continue.",
     "java-crashed-on-a-mapped-file": "#  SIGBUS (0x7) at pc=0x00007fbe4edcaf14, pid=8110, tid=8110",
     "java-crashed": "#  SIGSEGV (0xb) at pc=0x00007fbe4edcaf14 (sent by kill), pid=8110, tid=8110",
@@ -518,6 +520,28 @@ def test_a_copy_that_was_given_up_is_told_with_what_it_died_of(thrown: str, kind
     lines = (BEGUN, ORDINARY, ABORTED, thrown, *FRAMES, FATAL_COPY)
     assert named(*lines) == kind
     assert words in told(*lines)
+
+
+EXPORTER_FAILED = (
+    "Failed to start Prometheus JMX Exporter",
+    "",
+    "mapping values are not allowed here",
+    " in 'reader', line 2, column 34:",
+    "    - pattern: kafka.server<type=(.+): hunter2",
+    "                                     ^",
+    "",
+    "\tat io.prometheus.jmx.shaded.org.yaml.snakeyaml.scanner.ScannerImpl.fetchValue(ScannerImpl.java:902)",
+    "Prometheus JMX Exporter exiting",
+)
+
+
+def test_an_exporter_that_cannot_read_its_rules_is_told_with_the_place_and_nothing_that_stands_there() -> None:
+    """Kafka has not begun in that process."""
+    found = ending_of_started(EXPORTER_FAILED)
+    assert found.kind == "exporter-file"
+    assert "in 'reader', line 2, column 34" in found.observed
+    assert "hunter2" not in found.observed
+    assert "its file of rules" in found.fix
 
 
 def test_a_crash_of_the_jvm_is_told_with_its_signal_and_its_report() -> None:
