@@ -23,6 +23,14 @@ TRACE = (
 )
 
 
+def test_what_every_change_of_a_leader_leaves_is_no_complaint() -> None:
+    stopped = (
+        "[2026-11-20 03:00:25,000] WARN [ReplicaFetcher replicaId=2, leaderId=1] Partition a-0 marked as failed"
+    )
+    assert complaint_in([INFO, stopped]) == ""
+    assert "Clouds gather" in complaint_in([WARN, stopped, INFO])
+
+
 def test_an_error_is_told_before_a_later_warning_and_with_its_cause() -> None:
     told = complaint_in([INFO, ERROR, *TRACE, WARN, INFO])
     assert "03:00:10" in told
