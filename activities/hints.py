@@ -124,7 +124,7 @@ class Hinting:
                 self._machines.of_ours(migration_id, observation, silent),
                 self._machines.of_servers(*theirs, servers, silent, are_awaited=is_awaited(cluster.spec, situation, in_hand)),
                 self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
-                self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, silent),
+                self._deaf(*theirs, situation, in_hand, silent),
                 names_of(cluster.spec, self._listeners),
             )
             inside = asyncio.gather(
@@ -240,7 +240,7 @@ class Hinting:
         cluster: ClusterRecord,
         observation: Observation,
         situation: Situation,
-        but: Container[int],
+        in_hand: Container[str],
         silent: list[str],
     ) -> tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]:
         """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there; what their machines say of them,
@@ -250,11 +250,15 @@ class Hinting:
         )
         knocked, _, asked = reached
         deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
-        deaf.update([broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING])
-        watched = [i for i in deaf if i not in but and is_watchable(observation, i)]
+        mute = [broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING]
+        spec = cluster.spec
+        watched = {*worth_watching(spec, observation, situation, in_hand), *in_hand_ids(spec, in_hand)}
+        unwatched = [i for i in {*deaf, *mute} - watched if is_watchable(observation, i)]
+        questioned = worth_asking(spec, situation, in_hand)
+        unasked = [i for i in mute if i not in questioned and is_watchable(observation, i)]
         seen, threads = await asyncio.gather(
-            self._machines.of_nodes(migration_id, cluster, observation, watched, (), silent),
-            thread_hints(self._ports, cluster, observation, watched, silent),
+            self._machines.of_nodes(migration_id, cluster, observation, unwatched, (), silent),
+            thread_hints(self._ports, cluster, observation, unasked, silent),
         )
         return shut, reached, (seen, threads)
 

@@ -24,9 +24,7 @@ TRACE = (
 
 
 def test_what_every_change_of_a_leader_leaves_is_no_complaint() -> None:
-    stopped = (
-        "[2026-11-20 03:00:25,000] WARN [ReplicaFetcher replicaId=2, leaderId=1] Partition a-0 marked as failed"
-    )
+    stopped = "[2026-11-20 03:00:25,000] WARN [ReplicaFetcher replicaId=2, leaderId=1] Partition a-0 marked as failed"
     assert complaint_in([INFO, stopped]) == ""
     assert "Clouds gather" in complaint_in([WARN, stopped, INFO])
 
