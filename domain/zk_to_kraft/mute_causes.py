@@ -50,10 +50,11 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
     if _lacks_zookeeper(looked, broker_id):
         fix = WITHOUT_ZOOKEEPER
     said = f"{limited(looked)}{complaints(looked, broker_id)}"
-    own = _of_itself(looked, broker_id)
+    is_explained = asked.obstacle in AT_ONE_BROKER or _lacks_zookeeper(looked, broker_id)
+    own = _of_itself(looked, broker_id) if not is_explained else None
     if asked.obstacle in AT_ONE_BROKER:
         expected, fix = AT_ONE_BROKER[asked.obstacle]
-    elif own is not None and not _lacks_zookeeper(looked, broker_id):
+    elif own is not None:
         said, expected, fix = own
     proxied = of_proxy_header(looked, [broker_id])
     if proxied is not None:
@@ -67,7 +68,7 @@ def _of_mute(looked: Looked, broker_id: int) -> Cause:
         f"whole gives no answer because of it{said}",
         expected=expected,
         fix=fix,
-        is_proved=proxied is not None,
+        is_proved=proxied is not None or own is not None,
     )
 
 
