@@ -10,50 +10,38 @@ from functools import partial
 
 from activities.addresses import Given, Knocked, given_addresses, knock, knocked_at, names_of, written_addresses
 from activities.brokers_asked import ask_brokers, is_kafka_mute
-from activities.busy_clients import busy_clients
-from activities.forgotten_topics import forgotten_topics
 from activities.in_time import all_within, in_time
 from activities.machine_hints import MachineHints, MachinesSeen
 from activities.member_files import member_files
-from activities.member_trees import ALL_SECONDS, differing_trees, torn_trees
+from activities.metadata_hints import MetadataHints
 from activities.observe import Ports
-from activities.poison import unreadable_znodes
 from activities.port_hints import holders
 from activities.ports.kafka import Listeners
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.refused_writes import LOG_LINES
 from activities.sessions import session
-from activities.suspects import strays_in_log
 from activities.thread_hints import thread_hints
-from activities.throttles import connection_limits, throttles
-from activities.unwritten import crowded, unwritten
 from activities.worth_looking import (
     ACTIVE,
     MOST_LAGGING,
     in_hand_ids,
     is_awaited,
     is_watchable,
-    is_write_behind,
     lagging_brokers,
     worth_asking,
     worth_reading,
     worth_watching,
 )
-from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
-from domain.errors import Obstacle
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
-from domain.observation import Observation, Process, Suspect
+from domain.observation import Observation, Process
 from domain.records import ClusterRecord
 from domain.vital_signs import PortHolder
-from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, Serving, Unwritten, settled
-from domain.zk_to_kraft.connection_limits import ConnectionLimit
+from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, Serving, settled
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
-from domain.zk_to_kraft.member_trees import Trees
-from domain.zk_to_kraft.reduction import quorum_leader
-from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
+from domain.zk_to_kraft.situation import QuorumState, Situation
 from domain.zk_to_kraft.threads import Standing
 
 Addresses = dict[int, tuple[str, ...]]
@@ -63,23 +51,13 @@ Reached = tuple[Knocked, Addresses, dict[int, Asked]]
 """At which of their addresses brokers that run are not reached, or not always, which of them somebody has set in ZooKeeper, and
 what each broker answers."""
 
-Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]
-"""Znodes with throttles of replication, and limits of connections."""
-
 Outputs = dict[int, NodeOutput]
 Threads = dict[str, Standing]
 ServerLogs = dict[str, tuple[str, ...]]
 Holders = dict[str, tuple[PortHolder, ...]]
 
-NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
-NOTHING: tuple[str, ...] = ()
-NO_SUSPECT: tuple[Suspect, ...] = ()
-NO_TREES: Trees = {}
-NO_BRAKES: Brakes = ((), ())
-
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
-
 
 SERVER_LOG_BYTES = 256 * 1024
 """Of the log of a server of the ensemble: more than it prints from one start to its end."""
@@ -91,6 +69,7 @@ class Hinting:
     def __init__(self, ports: Ports, servers: ZooKeeperServers, listeners: Listeners, members: ZooKeeperMembers) -> None:
         self._ports, self._servers, self._listeners, self._members = ports, servers, listeners, members
         self._machines = MachineHints(ports, members)
+        self._metadata = MetadataHints(ports, servers)
 
     async def ask_servers(self, cluster: ClusterRecord) -> dict[str, Serving]:
         """Every server of the ensemble by itself, by `host:port`."""
@@ -117,7 +96,7 @@ class Hinting:
             readable = worth_reading(cluster.spec, observation, situation, in_hand)
             logged = asyncio.gather(
                 self._said(cluster, readable, down, unowned, servers, silent),
-                self._of_metadata(cluster, observation, situation, servers, silent),
+                self._metadata.of(cluster, observation, situation, servers, silent),
             )
             reached = asyncio.gather(
                 self._machines.of_nodes(*theirs, watched, down, silent),
@@ -183,57 +162,6 @@ class Hinting:
         begun = frozenset(i for i, process in zip(down, processes, strict=True) if process is not None and process.is_running)
         return outputs, server_logs, taken, begun
 
-    async def _of_metadata(
-        self,
-        cluster: ClusterRecord,
-        observation: Observation,
-        situation: Situation,
-        servers: Mapping[str, Serving],
-        silent: list[str],
-    ) -> Hints:
-        """What is in ZooKeeper and in the quorum's log, or is not."""
-        theirs = (cluster, observation, situation)
-        well = [address for address, serving in servers.items() if serving in {Serving.YES, Serving.ALONE}]
-        trees = partial(differing_trees, lambda address: self._servers.tree(*host_and_port(address)), well)
-        asked = asyncio.gather(
-            in_time("assignments in ZooKeeper", partial(self._assigned, *theirs), silent, NOTHING_ASSIGNED),
-            in_time("what ZooKeeper cannot hold of the quorum's log", partial(self._strays, *theirs), silent, NO_SUSPECT),
-            in_time("znodes that the copy reads", partial(self._unreadable, *theirs), silent, NO_SUSPECT),
-            in_time("the trees of ZooKeeper's members", trees, silent, NO_TREES, ALL_SECONDS),
-            in_time("the sides of ZooKeeper's members", partial(self._torn, observation, well), silent, NO_TREES, ALL_SECONDS),
-        )
-        further = asyncio.gather(
-            in_time("throttles, and limits of connections", partial(self._brakes, cluster, observation), silent, NO_BRAKES),
-            in_time("topics in ZooKeeper", partial(self._forgotten, *theirs), silent, NOTHING),
-            in_time("what Kafka keeps in ZooKeeper", partial(self._missing, *theirs), silent, NOTHING),
-            in_time("what ZooKeeper lacks", partial(self._unwritten, *theirs), silent, None),
-            in_time("how large znodes are", partial(self._crowded, cluster, situation), silent, NOTHING),
-            in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
-        )
-        found, more = await asyncio.gather(asked, further)
-        assigned, strays, unreadable, differing, torn = found
-        (throttled, limits), forgotten, missing, lacking, large, busiest = more
-        return Hints(
-            assigned=assigned,
-            strays=strays,
-            unreadable=unreadable,
-            trees=differing,
-            torn=torn,
-            throttles=throttled,
-            limits=limits,
-            forgotten=forgotten,
-            missing=missing,
-            unwritten=lacking,
-            crowded=large,
-            busiest=busiest,
-        )
-
-    async def _torn(self, observation: Observation, well: list[str]) -> Trees:
-        """Where the look has found them so."""
-        if not any(part.obstacle is Obstacle.TORN for part in observation.unanswered):
-            return NO_TREES
-        return await torn_trees(lambda address: self._servers.tree(*host_and_port(address)), well)
-
     async def _deaf(
         self,
         migration_id: str,
@@ -269,14 +197,6 @@ class Hinting:
         if observation.zookeeper is None or situation.quorum is QuorumState.POST_MIGRATION:
             return None
         return await self._machines.of_metadata(migration_id, cluster, silent)
-
-    async def _brakes(self, cluster: ClusterRecord, observation: Observation) -> Brakes:
-        """What keeps replicas from catching up, where some have to, and connections from being taken."""
-        kafka = observation.kafka
-        if observation.zookeeper is None or (kafka is not None and not kafka.under_replicated):
-            return NO_BRAKES
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await throttles(tree), await connection_limits(tree)
 
     async def _shut(
         self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
@@ -329,14 +249,6 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await given_addresses(tree, broker_ids)
 
-    async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
-        """What would kill the copy, or be lost in it, as long as it has not begun."""
-        is_claimed = observation.zookeeper is None or situation.claim is not Claim.ZOOKEEPER
-        if is_claimed or situation.quorum is not QuorumState.PRE_MIGRATION:
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await unreadable_znodes(tree)
-
     async def _outputs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Outputs:
         async def read(node_id: int) -> NodeOutput:
             ask = partial(self._ports.drivers.driver(cluster.spec.node(node_id)).output, LOG_LINES)
@@ -360,49 +272,3 @@ class Hinting:
 
         found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))
         return dict(zip(told, found, strict=True))
-
-    async def _assigned(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation
-    ) -> dict[int, tuple[str, ...]]:
-        """Where ids are assigned that nobody is registered with, before the copy: Kafka waits for them for ever."""
-        zookeeper = observation.zookeeper
-        if zookeeper is None or situation.quorum not in {QuorumState.PRE_MIGRATION, QuorumState.ABSENT}:
-            return {}
-        gone = set(zookeeper.assigned_broker_ids) - set(zookeeper.broker_ids) - {b.id for b in cluster.spec.brokers}
-        if not gone:
-            return {}
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await assigned_to(tree, gone)
-
-    async def _forgotten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
-        has_the_metadata = situation.quorum in {QuorumState.ABSENT, QuorumState.PRE_MIGRATION}
-        if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
-            return ()
-        return await forgotten_topics(cluster, self._ports)
-
-    async def _missing(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
-        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await missing_paths(tree)
-
-    async def _unwritten(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> Unwritten | None:
-        return await unwritten(observation, cluster, self._ports.drivers) if is_write_behind(situation) else None
-
-    async def _crowded(self, cluster: ClusterRecord, situation: Situation) -> tuple[str, ...]:
-        if not is_write_behind(situation):
-            return ()
-        async with session(self._ports.zookeepers, cluster) as tree:
-            return await crowded(tree)
-
-    async def _busiest(self, cluster: ClusterRecord, situation: Situation, servers: Mapping[str, Serving]) -> tuple[str, ...]:
-        is_slow = not {Serving.BUSY, Serving.STUCK}.isdisjoint(servers.values())
-        if not is_slow and not is_write_behind(situation):
-            return ()
-        return await busy_clients(self._ports.zookeepers, cluster.spec.zookeeper.connect)
-
-    async def _strays(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
-        """What a failover would choke on, before there is one."""
-        if situation.quorum is not QuorumState.MIGRATION or quorum_leader(observation, cluster.spec) is None:
-            return ()
-        return await strays_in_log(observation, cluster, self._ports.drivers)

@@ -79,7 +79,7 @@ def find(pid_file: Path, mark: str) -> psutil.Process | None:
     try:
         process = psutil.Process(int(pid_file.read_text(encoding="ascii")))
         ours = any(mark in argument for argument in _command_line(process))
-        return process if ours and process.status() != psutil.STATUS_ZOMBIE else None
+        return process if ours and not _has_ended(process) else None
     except (FileNotFoundError, psutil.NoSuchProcess):
         return None
 
@@ -95,9 +95,14 @@ def _command_line(process: psutil.Process, patience_seconds: float = 1.0) -> lis
 def is_alive(pid: int) -> bool:
     """One that has ended is gone, also while whoever inherited it has not buried it yet."""
     try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+        return not _has_ended(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return False
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """Its first thread may have ended before the others, which keep its files open until they have, too."""
+    return process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1
 
 
 def kill(launch: Launch, number: int = signal.SIGKILL, deadline_seconds: float = 30.0) -> None:

@@ -144,3 +144,23 @@ def test_one_that_has_ended_and_is_not_buried_is_stopped() -> None:
             assert child.status() == psutil.STATUS_ZOMBIE, "it has not been waited for"
         finally:
             parent.kill()
+
+
+WITHOUT_ITS_FIRST_THREAD = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+print("up", flush=True)
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_one_whose_first_thread_has_ended_lives_as_long_as_another_does() -> None:
+    """Linux shows it as a zombie, and the others keep its files in use: stopped is who has no thread any more."""
+    with subprocess.Popen([sys.executable, "-c", WITHOUT_ITS_FIRST_THREAD], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seen = psutil.Process(process.pid)
+        processes.wait_until(lambda: seen.status() == psutil.STATUS_ZOMBIE, "its first thread to end", 10)
+        assert processes.is_alive(process.pid)
+        processes.stop([seen], grace_seconds=5)
+        assert not processes.is_alive(process.pid)
