@@ -15,10 +15,12 @@ from activities.adapters.nodes.procfs import (
 )
 
 PATH = "/etc/kafka/server.properties"
+THREADS_FIELD = 20
+"""`num_threads` of proc(5)."""
 
 
-def stat_line(name: str, state: str = "S") -> bytes:
-    numbers = " ".join(str(n) for n in range(4, 53))
+def stat_line(name: str, state: str = "S", threads: int = 1) -> bytes:
+    numbers = " ".join(str(threads if n == THREADS_FIELD else n) for n in range(4, 53))
     return f"4711 ({name}) {state} {numbers}\n".encode()
 
 
@@ -32,6 +34,12 @@ def test_the_name_may_hold_anything(name: str) -> None:
 )
 def test_who_is_alive(state: str, is_alive: bool) -> None:
     assert parse_stat(stat_line("java", state)).is_alive is is_alive
+
+
+def test_one_whose_first_thread_has_ended_is_alive_as_long_as_others_are() -> None:
+    """They have its log directories locked: a node that is started beside them dies of that."""
+    assert parse_stat(stat_line("java", "Z", threads=2)).is_alive
+    assert not parse_stat(stat_line("java", "X", threads=2)).is_alive
 
 
 def test_the_start_time() -> None:

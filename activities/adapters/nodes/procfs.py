@@ -11,6 +11,9 @@ TICKS_PER_SECOND = 100
 GONE = frozenset("ZXx")
 """States of a process that has ended and waits for its parent."""
 
+THREADS, START_TIME = 17, 19
+"""Fields of `/proc/<pid>/stat`, from the third on."""
+
 PAUSED = frozenset("Tt")
 """States of a process that a signal, or a debugger, has stopped."""
 
@@ -38,11 +41,16 @@ def started_at(identity: str | None, boot: datetime | None) -> datetime | None:
 
 
 def parse_stat(content: bytes) -> Stat:
-    """`/proc/<pid>/stat`. The second field is the program's name in brackets and may itself hold spaces and brackets."""
+    """`/proc/<pid>/stat`. The second field is the program's name in brackets and may itself hold spaces and brackets.
+
+    A process whose first thread has ended is a zombie while others of it live on, as they do for a moment when it ends: until
+    they have, its files are open and locked, and whoever is started in its place would die of that.
+    """
     pid, rest = content[: content.index(b" ")], content[content.rindex(b")") + 2 :]
     fields = rest.split()
     state = fields[0].decode()
-    return Stat(int(pid), state not in GONE, int(fields[19]), state in PAUSED)
+    is_alive = state not in GONE or (state == "Z" and int(fields[THREADS]) > 1)
+    return Stat(int(pid), is_alive, int(fields[START_TIME]), state in PAUSED)
 
 
 def parse_boot_time(content: bytes) -> datetime | None:
