@@ -22,13 +22,19 @@ PROVIDERS = "config.providers"
 
 
 async def try_java(
-    driver: NodeDriver, node: NodeSpec, pid: int, stage: NodeStage | None = None, text: str | None = None
+    driver: NodeDriver,
+    node: NodeSpec,
+    pid: int,
+    stage: NodeStage | None = None,
+    text: str | None = None,
+    *,
+    has_agents: bool = True,
 ) -> JavaTrial:
-    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second. Raises `CannotLook`,
-    `Transient`.
+    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second, with agents half as much
+    again. Raises `CannotLook`, `Transient`.
     """
     given = "" if text is None or PROVIDERS in parse(text) else text
-    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given)})
+    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents})
     command = ["python3", "-c", PROGRAM, asked]
     async with AT_ONCE:
         answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
@@ -40,8 +46,10 @@ async def try_java(
 async def trials_of(
     driver: NodeDriver, node: NodeSpec, pid: int, spec: ClusterSpec, properties: Mapping[str, str]
 ) -> tuple[JavaTrial, ...]:
-    """One for each file that the migration will still write for it; of a node with none to come one of its java alone."""
+    """One for each file that the migration will still write for it, the first with its agents, which are the same for all; of a
+    node with none to come one of its java alone."""
     files = files_ahead(properties, spec, node)
     if not files:
         return (await try_java(driver, node, pid),)
-    return tuple([await try_java(driver, node, pid, stage, text) for stage, text in files.items()])
+    first = next(iter(files))
+    return tuple([await try_java(driver, node, pid, s, text, has_agents=s is first) for s, text in files.items()])

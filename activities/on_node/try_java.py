@@ -1,7 +1,7 @@
 """Runs on a node's machine: tries whether a JVM would start there with Kafka's jars, and take this file, by the java of a
 process that runs.
 
-    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true}' <server.properties
+    python3 -c PROGRAM '{"pid": 4711, "kafka_home": "/opt/kafka", "has_file": true, "has_agents": true}' <server.properties
 
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries
@@ -70,7 +70,7 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
         return answer(words[0], failed="there is no such program any more")
     options = words[: words.index(MAIN)]
     kept = [word for word in options if KEPT.fullmatch(word)]
-    agents = dict(filter(None, (agent(word, folder) for word in options)))
+    agents = dict(filter(None, (agent(word, folder) for word in options))) if request["has_agents"] else {}
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
     refused = ended([*command, *READ], folder) if request["has_file"] else None

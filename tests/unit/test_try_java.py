@@ -22,7 +22,8 @@ def a_java(path: Path, script: str) -> Path:
 
 
 def tried(pid: int, kafka_home: Path, *, has_file: bool = False) -> JavaTrial:
-    return JavaTrial.model_validate(try_java.trial({"pid": pid, "kafka_home": str(kafka_home), "has_file": has_file}))
+    request = {"pid": pid, "kafka_home": str(kafka_home), "has_file": has_file, "has_agents": True}
+    return JavaTrial.model_validate(try_java.trial(request))
 
 
 def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_what_is_no_plain_java_or_not_there_is_not_tried(tmp_path: Path) -> None
 def test_a_real_java_without_jars(tmp_path: Path) -> None:
     """As it is sent to a node: by the command line, without this repository."""
     with standing_for_broker(str(java_home() / "bin" / "java"), "-XX:+UseSerialGC") as pid:
-        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path), "has_file": False})
+        asked = json.dumps({"pid": pid, "kafka_home": str(tmp_path), "has_file": False, "has_agents": True})
         command = [sys.executable, "-I", "-c", program("try_java"), asked]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd="/")
     found = JavaTrial.model_validate_json(done.stdout)
