@@ -90,6 +90,7 @@ class Hinting:
         silent: list[str] = []
         with all_within(HINTS_SECONDS):
             watched = worth_watching(cluster.spec, observation, situation, in_hand)
+            questioned = worth_asking(cluster.spec, situation, in_hand)
             down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
             unowned = [view.id for view in observation.nodes if view.is_unowned]
             theirs = (migration_id, cluster, observation)
@@ -103,12 +104,12 @@ class Hinting:
                 self._machines.of_ours(migration_id, observation, silent),
                 self._machines.of_servers(*theirs, servers, silent, are_awaited=is_awaited(cluster.spec, situation, in_hand)),
                 self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
-                self._deaf(*theirs, situation, in_hand, silent),
+                self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, questioned, silent),
                 names_of(cluster.spec, self._listeners),
             )
             inside = asyncio.gather(
                 member_files(self._members, cluster.spec.zookeeper, servers, silent),
-                thread_hints(self._ports, cluster, observation, worth_asking(cluster.spec, situation, in_hand), silent),
+                thread_hints(self._ports, cluster, observation, questioned, silent),
             )
             (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, reached, inside)
         outputs, server_logs, taken, begun = said
@@ -168,21 +169,19 @@ class Hinting:
         cluster: ClusterRecord,
         observation: Observation,
         situation: Situation,
-        in_hand: Container[str],
+        watched: Container[int],
+        questioned: Container[int],
         silent: list[str],
     ) -> tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]:
         """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there; what their machines say of them,
-        and what their threads are at."""
+        and what their threads are at. Not of whom is `watched`, or `questioned`, already."""
         shut, reached = await asyncio.gather(
             self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
         )
         knocked, _, asked = reached
         deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
         mute = [broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING]
-        spec = cluster.spec
-        watched = {*worth_watching(spec, observation, situation, in_hand), *in_hand_ids(spec, in_hand)}
-        unwatched = [i for i in {*deaf, *mute} - watched if is_watchable(observation, i)]
-        questioned = worth_asking(spec, situation, in_hand)
+        unwatched = [i for i in {*deaf, *mute} if i not in watched and is_watchable(observation, i)]
         unasked = [i for i in mute if i not in questioned and is_watchable(observation, i)]
         seen, threads = await asyncio.gather(
             self._machines.of_nodes(migration_id, cluster, observation, unwatched, (), silent),

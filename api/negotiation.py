@@ -3,7 +3,14 @@
 import re
 from collections.abc import Sequence
 
+from starlette.requests import Request
+
 WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
+
+
+def form_for(request: Request, offered: Sequence[str]) -> str:
+    """What `preferred` says of its `Accept`; of a request without one the first."""
+    return preferred(request.headers.get("accept", "*/*"), offered)
 
 
 def preferred(accept: str, offered: Sequence[str]) -> str:

@@ -206,6 +206,11 @@ class RollMark(ObservedPart):
     are_canaries_due: bool = False
 
 
+def is_started_by_us(mark: RollMark | None, identity: str | None) -> bool:
+    """Of a node's process, or its last: whether a step has started it, and nobody since."""
+    return mark is not None and identity not in {None, mark.before_identity} and mark.proven_identity in {None, identity}
+
+
 class PauseMark(ObservedPart):
     """What lies beside a node's file as long as a migration counts on its configuration management being paused.
 

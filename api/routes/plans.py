@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from api import pages
 from api.audit import PRINCIPAL, call_of
 from api.links import plan_url
-from api.negotiation import preferred
+from api.negotiation import form_for
 from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
 from api.plan_answers import PlanAnswer, PlanList, PlanSummary
 from api.plan_page import page_of, page_without_plan
@@ -73,7 +73,7 @@ async def get_plan(plan_id: NamedPlan, request: Request, wiring: UsableWiring) -
     A page with `Accept: text/markdown`, or in a browser.
     """
     found = await _found(wiring, plan_id)
-    form = preferred(request.headers.get("accept", "*/*"), (JSON, MARKDOWN, HTML))
+    form = form_for(request, (JSON, MARKDOWN, HTML))
     if form != JSON:
         return pages.page(page_of(found) if isinstance(found, Plan) else page_without_plan(str(plan_id), found), form)
     answer = PlanAnswer.of(found) if isinstance(found, Plan) else PlanAnswer.without_plan(str(plan_id), found)

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from api import pages
 from api.answers import Outgoing
 from api.findings import Wanted
-from api.negotiation import preferred
+from api.negotiation import form_for
 from api.pages import HEADERS, HTML, JSON, TEXT, described
 from api.problems import Problem, ProblemKind
 from api.report_answers import FindingAnswer, FindingPage, ReportAnswer, ReportList
@@ -82,7 +82,7 @@ def next_of(found: list[DriftReport], limit: int) -> str | None:
 
 def in_form(request: Request, report: DriftReport, answer: Outgoing) -> Response:
     """JSON, unless the caller likes a page better."""
-    form = preferred(request.headers.get("accept", "*/*"), (JSON, TEXT, HTML))
+    form = form_for(request, (JSON, TEXT, HTML))
     if form == JSON:
         return JSONResponse(answer.model_dump(mode="json"), headers=HEADERS)
     return pages.in_form(as_html(report) if form == HTML else as_text(report), form)

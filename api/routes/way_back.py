@@ -5,7 +5,7 @@ from fastapi.responses import JSONResponse
 
 from api import pages
 from api.links import migration_url
-from api.negotiation import preferred
+from api.negotiation import form_for
 from api.observing import preview, runbook
 from api.pages import HEADERS, HTML, JSON, MARKDOWN, described
 from api.problems import Problem, ProblemKind
@@ -42,7 +42,7 @@ async def get_runbook(migration_id: NamedMigration, request: Request, wiring: Us
     """
     record = await existing(wiring, migration_id)
     seen = await runbook(wiring.temporal, record)
-    form = preferred(request.headers.get("accept", "*/*"), (MARKDOWN, JSON, HTML))
+    form = form_for(request, (MARKDOWN, JSON, HTML))
     if form == JSON:
         return JSONResponse(seen.model_dump(mode="json"), headers=HEADERS)
     return pages.page(page_of(seen), form)

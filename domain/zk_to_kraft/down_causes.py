@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from domain.bad_signs import signed
 from domain.decisions import WaitReason
-from domain.observation import NodeView
+from domain.observation import NodeView, is_started_by_us
 from domain.zk_to_kraft.causes import (
     Cause,
     Looked,
@@ -74,7 +74,8 @@ def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(looked, ending.kind)}{ending.fix}{ending.further}"
     found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
     seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
-    signs = signs_at_death(ending.kind, *seen_there, is_ours=_is_started_by_us(view))
+    last = view.process.last_identity if view.process is not None else None
+    signs = signs_at_death(ending.kind, *seen_there, is_ours=is_started_by_us(view.mark, last))
     return Cause(signed(found.blocker, list(signs)), found.explains)
 
 
@@ -107,12 +108,6 @@ def _by_a_step(ending: Ending) -> Ending:
         observed=f"{ending.observed}. The step of this migration that restarts it has not started it again",
         fix=MEND_THE_STEP,
     )
-
-
-def _is_started_by_us(view: NodeView) -> bool:
-    """Of the last process: by a step, and by nobody since."""
-    mark, last = view.mark, view.process.last_identity if view.process is not None else None
-    return mark is not None and last is not None and last != mark.before_identity and mark.proven_identity in {None, last}
 
 
 def ending_of_dead(looked: Looked, view: NodeView) -> Ending:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from domain.observation import NodeView
+from domain.observation import NodeView, is_started_by_us
 from domain.vital_signs import Sign
 from domain.zk_to_kraft.causes import Looked
 from domain.zk_to_kraft.deaths import SIGNAL
@@ -28,7 +28,8 @@ def restarted_by_others(looked: Looked) -> Iterator[tuple[str, Sign]]:
     """With the names of the nodes that run, and that no step of ours has in hand or has started."""
     for view in looked.observation.nodes:
         name = looked.name(view.id)
-        if name in looked.in_hand or not _is_of_others(view):
+        process = view.process
+        if name in looked.in_hand or process is None or not process.is_running or is_started_by_us(view.mark, process.identity):
             continue
         ends = restarts_in(looked.hints.logs.get(view.id, ()))
         ends = ends[1:] if len(ends) > 1 and _was_proven(view) else ends  # the first may have been that roll's
@@ -44,17 +45,6 @@ def _in_words(ends: Sequence[End]) -> str:
     seconds = (at - ends[0][1]).total_seconds()
     times = f"{len(ends)} times within {seconds:.0f} s, the last time {last}" if len(ends) > 1 else last
     return f"by nobody of ours it was told to end ({signal}) {times}; it was started again"
-
-
-def _is_of_others(view: NodeView) -> bool:
-    """Whether its process is one that no roll of ours has started."""
-    process, mark = view.process, view.mark
-    if process is None or not process.is_running:
-        return False
-    if mark is None:
-        return True
-    is_unproven = mark.proven_identity is None and process.identity != mark.before_identity
-    return not is_unproven and mark.proven_identity != process.identity
 
 
 def _was_proven(view: NodeView) -> bool:

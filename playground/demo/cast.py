@@ -6,7 +6,7 @@ from pathlib import Path
 
 from domain.errors import Permanent
 from playground import processes
-from playground.demo.directory import DEFAULT_DIRECTORY, DemoDirectory
+from playground.demo.directory import DemoDirectory, how_to
 from playground.demo.state import Tone
 from playground.processes import Launch
 from playground.services import Program, Services
@@ -72,14 +72,8 @@ class RollCall:
         before, self._gone = self._gone, self._cast.missing()
         gone = [name for name in self._gone if name not in before]
         back = [name for name in before if name not in self._gone]
-        again = how_to_start(self._directory.path)
+        again = how_to("start", self._directory.path)
         return [
             *((f"{name} has ended; start it again with: {again}", Tone.ALERT) for name in gone),
             *((f"{name} runs again", Tone.GOOD) for name in back),
         ]
-
-
-def how_to_start(directory: Path) -> str:
-    """What was killed, again: the command, for a person."""
-    is_default = directory == DEFAULT_DIRECTORY.absolute()
-    return "make demo-start" if is_default else f"python -m playground.demo start --directory {directory}"

@@ -22,7 +22,7 @@ class Busy(Permanent):
 
     def __init__(self, directory: Path, pid: int) -> None:
         super().__init__(
-            f"{directory}: a demo is running there (process {pid}). End it with Ctrl-C, or with: {how_to_stop(directory)}"
+            f"{directory}: a demo is running there (process {pid}). End it with Ctrl-C, or with: {how_to('stop', directory)}"
         )
         self.pid = pid
 
@@ -100,10 +100,10 @@ class DemoDirectory:
                 entry.unlink()
 
 
-def how_to_stop(directory: Path) -> str:
-    """The command, for a person."""
+def how_to(command: str, directory: Path) -> str:
+    """`start` or `stop` it, for a person."""
     is_default = directory == DEFAULT_DIRECTORY.absolute()
-    return "make demo-stop" if is_default else f"python -m playground.demo stop --directory {directory}"
+    return f"make demo-{command}" if is_default else f"python -m playground.demo {command} --directory {directory}"
 
 
 def _pid_in(lock: IO[str]) -> int:

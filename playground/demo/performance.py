@@ -11,8 +11,7 @@ from rich.console import Console
 
 from domain.errors import KeeperlessError
 from playground.demo.backstage import CLUSTER_NAME, Backstage, prepared
-from playground.demo.cast import how_to_start
-from playground.demo.directory import DemoDirectory, how_to_stop
+from playground.demo.directory import DemoDirectory, how_to
 from playground.demo.guardian import INTERRUPTED, SIGNALS, leave
 from playground.demo.options import Options, Plot
 from playground.demo.report import DemoReport, summary
@@ -84,8 +83,8 @@ def _keep(backstage: Backstage, console: Console, *, has_load: bool) -> None:
         f"  API          {backstage.services.api_url}/docs\n"
         f"  Kafka        {','.join(backstage.cluster.bootstrap_servers)}\n"
         f"  ZooKeeper    {backstage.cluster.spec.zookeeper.connect}\n"
-        f"Start again what you have killed of Temporal and Keeperless: {how_to_start(backstage.directory.path)}\n"
-        f"Stop it: {how_to_stop(backstage.directory.path)}",
+        f"Start again what you have killed of Temporal and Keeperless: {how_to('start', backstage.directory.path)}\n"
+        f"Stop it: {how_to('stop', backstage.directory.path)}",
         soft_wrap=True,
     )
 

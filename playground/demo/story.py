@@ -175,7 +175,7 @@ class Story:
 
     async def _look(self) -> None:
         while True:
-            for text, tone in self._roll_call.changes():
+            for text, tone in await asyncio.to_thread(self._roll_call.changes):
                 self._announce(text, tone)
             self._board.note_sight(await self._door.look(CLUSTER_NAME))
             await asyncio.sleep(LOOK_EVERY_SECONDS)
