@@ -4,7 +4,7 @@ Each in the time in which somebody waits for an answer: what does not come is na
 """
 
 import asyncio
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from activities.member_files import member_files
 from activities.metadata_hints import MetadataHints
 from activities.observe import Ports
 from activities.port_hints import holders
-from activities.ports.kafka import Listeners
+from activities.ports.kafka import Listeners, LookedUp
 from activities.ports.nodes import ZooKeeperMembers
 from activities.ports.zookeeper import ZooKeeperServers
 from activities.refused_writes import LOG_LINES
@@ -25,21 +25,20 @@ from activities.thread_hints import thread_hints
 from activities.worth_looking import (
     ACTIVE,
     MOST_LAGGING,
+    Look,
     in_hand_ids,
     is_awaited,
     is_watchable,
     lagging_brokers,
-    worth_asking,
     worth_reading,
-    worth_watching,
 )
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
 from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
 from domain.observation import Observation, Process
 from domain.records import ClusterRecord
-from domain.vital_signs import PortHolder
-from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, Serving, settled
+from domain.vital_signs import PortHolder, VitalSigns
+from domain.zk_to_kraft.causes import DOWN_MODES, Asked, Hints, MemberFiles, Serving, settled
 from domain.zk_to_kraft.log_layouts import in_kafkas_layout
 from domain.zk_to_kraft.situation import QuorumState, Situation
 from domain.zk_to_kraft.threads import Standing
@@ -55,6 +54,18 @@ Outputs = dict[int, NodeOutput]
 Threads = dict[str, Standing]
 ServerLogs = dict[str, tuple[str, ...]]
 Holders = dict[str, tuple[PortHolder, ...]]
+Said = tuple[Outputs, ServerLogs, Holders, frozenset[int]]
+"""The logs, who has the ports that by these could not be bound, and who has begun meanwhile."""
+
+Deaf = tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]
+SeenThere = tuple[
+    MachinesSeen,
+    tuple[VitalSigns | None, MachineChanges | None],
+    MachinesSeen,
+    MachineChanges | None,
+    Deaf,
+    dict[str, LookedUp],
+]
 
 HINTS_SECONDS = 5.0
 """For all together, also where one follows another: with the look before, it is what a caller waits for a worker's answer."""
@@ -87,35 +98,15 @@ class Hinting:
         servers: Mapping[str, Serving],
     ) -> Hints:
         """`in_hand`: the nodes that a step of ours works on. `servers`: what `ask_servers` has said."""
-        silent: list[str] = []
+        look = Look(migration_id, cluster, observation, situation, in_hand, servers)
         with all_within(HINTS_SECONDS):
-            watched = worth_watching(cluster.spec, observation, situation, in_hand)
-            questioned = worth_asking(cluster.spec, situation, in_hand)
-            down = [node.id for node in situation.nodes if node.mode in DOWN_MODES]
-            unowned = [view.id for view in observation.nodes if view.is_unowned]
-            theirs = (migration_id, cluster, observation)
-            readable = worth_reading(cluster.spec, observation, situation, in_hand)
-            logged = asyncio.gather(
-                self._said(cluster, readable, down, unowned, servers, silent),
-                self._metadata.of(cluster, observation, situation, servers, silent),
+            logged, seen_there, (server_files, threads) = await asyncio.gather(
+                self._logged(look), self._seen_there(look), self._inside(look)
             )
-            reached = asyncio.gather(
-                self._machines.of_nodes(*theirs, watched, down, silent),
-                self._machines.of_ours(migration_id, observation, silent),
-                self._machines.of_servers(*theirs, servers, silent, are_awaited=is_awaited(cluster.spec, situation, in_hand)),
-                self._set_in_zookeeper(migration_id, cluster, observation, situation, silent),
-                self._deaf(*theirs, situation, {*watched, *in_hand_ids(cluster.spec, in_hand)}, questioned, silent),
-                names_of(cluster.spec, self._listeners),
-            )
-            inside = asyncio.gather(
-                member_files(self._members, cluster.spec.zookeeper, servers, silent),
-                thread_hints(self._ports, cluster, observation, questioned, silent),
-            )
-            (said, found), seen_there, (server_files, threads) = await asyncio.gather(logged, reached, inside)
-        outputs, server_logs, taken, begun = said
-        seen, ours, of_servers, metadata, deaf, names = seen_there
+        (outputs, server_logs, taken, begun), found = logged
+        seen, (own_signs, own_changes), of_servers, metadata, deaf, names = seen_there
         shut, (knocked, set_dynamically, asked), (seen_of_deaf, threads_of_deaf) = deaf
-        machines, (own_signs, own_changes) = seen | seen_of_deaf | of_servers, ours
+        machines = seen | seen_of_deaf | of_servers
         besides = {about: changes for about, changes in ((OURS, own_changes), (ZOOKEEPER, metadata)) if changes}
         return replace(
             found,
@@ -139,108 +130,111 @@ class Hinting:
             own_signs=own_signs,
             changes=machines.changes | besides,
             threads=threads | threads_of_deaf,
-            silent=tuple(silent),
+            silent=tuple(look.silent),
         )
 
-    async def _said(
-        self,
-        cluster: ClusterRecord,
-        nodes: Iterable[int],
-        down: Iterable[int],
-        unowned: Iterable[int],
-        servers: Mapping[str, Serving],
-        silent: list[str],
-    ) -> tuple[Outputs, ServerLogs, Holders, frozenset[int]]:
-        """The logs, who has the ports that by these could not be bound, and who has begun meanwhile."""
+    async def _logged(self, look: Look) -> tuple[Said, Hints]:
+        """What logs say: those of nodes and of servers, and the quorum's."""
+        return await asyncio.gather(
+            self._said(look), self._metadata.of(look.cluster, look.observation, look.situation, look.servers, look.silent)
+        )
+
+    async def _seen_there(self, look: Look) -> SeenThere:
+        """What machines say, what is set in ZooKeeper, who is not reached, and where names lead."""
+        is_asked = is_awaited(look.spec, look.situation, look.in_hand)
+        return await asyncio.gather(
+            self._machines.of_nodes(*look.theirs, look.watched, look.down, look.silent),
+            self._machines.of_ours(look.migration_id, look.observation, look.silent),
+            self._machines.of_servers(*look.theirs, look.servers, look.silent, are_awaited=is_asked),
+            self._set_in_zookeeper(look),
+            self._deaf(look),
+            names_of(look.spec, self._listeners),
+        )
+
+    async def _inside(self, look: Look) -> tuple[dict[str, MemberFiles], Threads]:
+        """What servers' own files say, and what nodes' threads are at."""
+        return await asyncio.gather(
+            member_files(self._members, look.spec.zookeeper, look.servers, look.silent),
+            thread_hints(self._ports, look.cluster, look.observation, look.questioned, look.silent),
+        )
+
+    async def _said(self, look: Look) -> Said:
         outputs, server_logs = await asyncio.gather(
-            self._outputs(cluster, nodes, silent), self._server_logs(cluster, servers, silent)
+            self._outputs(look), self._server_logs(look.cluster, look.servers, look.silent)
         )
-        logs, down = {node_id: output.lines for node_id, output in outputs.items()}, list(down)
+        logs = {node_id: output.lines for node_id, output in outputs.items()}
+        unowned = [view.id for view in look.observation.nodes if view.is_unowned]
+        spoken = (logs, look.servers, server_logs, look.silent)
         taken, processes = await asyncio.gather(
-            holders(self._ports, self._members, cluster.spec, down, unowned, logs, servers, server_logs, silent),
-            asyncio.gather(*(self._process(cluster, cluster.spec.node(node_id), silent) for node_id in down)),
+            holders(self._ports, self._members, look.spec, look.down, unowned, *spoken),
+            asyncio.gather(*(self._process(look, look.spec.node(node_id)) for node_id in look.down)),
         )
-        begun = frozenset(i for i, process in zip(down, processes, strict=True) if process is not None and process.is_running)
-        return outputs, server_logs, taken, begun
+        has_begun = {i: process is not None and process.is_running for i, process in zip(look.down, processes, strict=True)}
+        return outputs, server_logs, taken, frozenset(node_id for node_id, begun in has_begun.items() if begun)
 
-    async def _deaf(
-        self,
-        migration_id: str,
-        cluster: ClusterRecord,
-        observation: Observation,
-        situation: Situation,
-        watched: Container[int],
-        questioned: Container[int],
-        silent: list[str],
-    ) -> tuple[frozenset[str], Reached, tuple[MachinesSeen, Threads]]:
+    async def _deaf(self, look: Look) -> Deaf:
         """Who is not reached at what is his (`_shut`, `_addresses`), or gives no answer there; what their machines say of them,
-        and what their threads are at. Not of whom is `watched`, or `questioned`, already."""
-        shut, reached = await asyncio.gather(
-            self._shut(cluster, observation, situation, silent), self._addresses(cluster, observation, situation, silent)
-        )
+        and what their threads are at. Not of whom that is looked up already."""
+        shut, reached = await asyncio.gather(self._shut(look), self._addresses(look))
         knocked, _, asked = reached
-        deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in cluster.spec.controllers if f"{c.host}:{c.port}" in shut)}
+        deaf = {*knocked.unheard, *knocked.partly, *(c.id for c in look.spec.controllers if f"{c.host}:{c.port}" in shut)}
         mute = [broker_id for broker_id, answer in asked.items() if answer.why][:MOST_LAGGING]
-        unwatched = [i for i in {*deaf, *mute} if i not in watched and is_watchable(observation, i)]
-        unasked = [i for i in mute if i not in questioned and is_watchable(observation, i)]
+        watched = {*look.watched, *in_hand_ids(look.spec, look.in_hand)}
+        unwatched = [i for i in {*deaf, *mute} if i not in watched and is_watchable(look.observation, i)]
+        unasked = [i for i in mute if i not in look.questioned and is_watchable(look.observation, i)]
         seen, threads = await asyncio.gather(
-            self._machines.of_nodes(migration_id, cluster, observation, unwatched, (), silent),
-            thread_hints(self._ports, cluster, observation, unasked, silent),
+            self._machines.of_nodes(*look.theirs, unwatched, (), look.silent),
+            thread_hints(self._ports, look.cluster, look.observation, unasked, look.silent),
         )
         return shut, reached, (seen, threads)
 
-    async def _set_in_zookeeper(
-        self, migration_id: str, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> MachineChanges | None:
+    async def _set_in_zookeeper(self, look: Look) -> MachineChanges | None:
         """As long as Kafka reads it there, or writes it there."""
-        if observation.zookeeper is None or situation.quorum is QuorumState.POST_MIGRATION:
+        if look.observation.zookeeper is None or look.situation.quorum is QuorumState.POST_MIGRATION:
             return None
-        return await self._machines.of_metadata(migration_id, cluster, silent)
+        return await self._machines.of_metadata(look.migration_id, look.cluster, look.silent)
 
-    async def _shut(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> frozenset[str]:
+    async def _shut(self, look: Look) -> frozenset[str]:
         """Listeners that accept nobody: of controllers that run, and where Kafka is silent, of those that it is asked at."""
-        running = {c.id for c in situation.controllers if c.mode in ACTIVE}
-        asked = [f"{c.host}:{c.port}" for c in cluster.spec.controllers if c.id in running]
-        asked += list(cluster.spec.kafka.bootstrap_servers) if observation.kafka is None else []
-        answers = await asyncio.gather(*(knock(self._listeners, address, silent) for address in asked))
+        running = {c.id for c in look.situation.controllers if c.mode in ACTIVE}
+        asked = [f"{c.host}:{c.port}" for c in look.spec.controllers if c.id in running]
+        asked += list(look.spec.kafka.bootstrap_servers) if look.observation.kafka is None else []
+        answers = await asyncio.gather(*(knock(self._listeners, address, look.silent) for address in asked))
         shut = {address for address, answers_us in zip(asked, answers, strict=True) if not answers_us}
-        deaf = [c for c in cluster.spec.controllers if c.id in running and f"{c.host}:{c.port}" in shut]
-        gone = await asyncio.gather(*(self._has_gone(cluster, controller, silent) for controller in deaf))
+        deaf = [c for c in look.spec.controllers if c.id in running and f"{c.host}:{c.port}" in shut]
+        gone = await asyncio.gather(*(self._has_gone(look, controller) for controller in deaf))
         return frozenset(shut) - {f"{c.host}:{c.port}" for c, has_gone in zip(deaf, gone, strict=True) if has_gone}
 
-    async def _has_gone(self, cluster: ClusterRecord, node: NodeSpec, silent: list[str]) -> bool:
+    async def _has_gone(self, look: Look, node: NodeSpec) -> bool:
         """Whether its process has ended since it was looked at, as where a step of ours has just stopped it."""
-        process = await self._process(cluster, node, silent)
+        process = await self._process(look, node)
         return process is not None and not process.is_running
 
-    async def _process(self, cluster: ClusterRecord, node: NodeSpec, silent: list[str]) -> Process | None:
+    async def _process(self, look: Look, node: NodeSpec) -> Process | None:
         ask = self._ports.drivers.driver(node).process
-        return await in_time(f"process of {cluster.spec.node_name(node.id)}", ask, silent, None)
+        return await in_time(f"process of {look.spec.node_name(node.id)}", ask, look.silent, None)
 
-    async def _addresses(
-        self, cluster: ClusterRecord, observation: Observation, situation: Situation, silent: list[str]
-    ) -> Reached:
+    async def _addresses(self, look: Look) -> Reached:
         """Where Kafka is silent or replicas lag."""
-        kafka = observation.kafka
+        kafka = look.observation.kafka
         if kafka is not None and not kafka.under_replicated:
             return Knocked(), {}, {}
-        running = [b.id for b in situation.brokers if b.mode not in DOWN_MODES]
+        running = [b.id for b in look.situation.brokers if b.mode not in DOWN_MODES]
         given = Given()
-        if observation.zookeeper is not None:
-            ask = partial(self._given, cluster, running)
-            given = await in_time("addresses of brokers in ZooKeeper", ask, silent, given)
+        if look.observation.zookeeper is not None:
+            ask = partial(self._given, look.cluster, running)
+            given = await in_time("addresses of brokers in ZooKeeper", ask, look.silent, given)
         addresses = {
             broker_id: given.registered.get(broker_id)
-            or written_addresses(cluster.spec.node(broker_id), observation.node(broker_id))
+            or written_addresses(look.spec.node(broker_id), look.observation.node(broker_id))
             for broker_id in running
         }
         set_there = {broker_id: tuple(found.values()) for broker_id, found in given.set_dynamically.items()}
-        lagging = lagging_brokers(cluster.spec, observation, frozenset())
-        to_ask = {i: known for i, known in addresses.items() if i in lagging or is_kafka_mute(observation)}
+        lagging = lagging_brokers(look.spec, look.observation, frozenset())
+        to_ask = {i: known for i, known in addresses.items() if i in lagging or is_kafka_mute(look.observation)}
         knocked, asked = await asyncio.gather(
-            knocked_at(addresses, self._listeners, silent), ask_brokers(self._ports.kafka, cluster, to_ask, silent)
+            knocked_at(addresses, self._listeners, look.silent),
+            ask_brokers(self._ports.kafka, look.cluster, to_ask, look.silent),
         )
         return knocked, set_there, asked
 
@@ -248,13 +242,13 @@ class Hinting:
         async with session(self._ports.zookeepers, cluster) as tree:
             return await given_addresses(tree, broker_ids)
 
-    async def _outputs(self, cluster: ClusterRecord, nodes: Iterable[int], silent: list[str]) -> Outputs:
+    async def _outputs(self, look: Look) -> Outputs:
         async def read(node_id: int) -> NodeOutput:
-            ask = partial(self._ports.drivers.driver(cluster.spec.node(node_id)).output, LOG_LINES)
-            output = await in_time(f"log of {cluster.spec.node_name(node_id)}", ask, silent, NodeOutput(()))
+            ask = partial(self._ports.drivers.driver(look.spec.node(node_id)).output, LOG_LINES)
+            output = await in_time(f"log of {look.spec.node_name(node_id)}", ask, look.silent, NodeOutput(()))
             return replace(output, lines=in_kafkas_layout(output.lines))
 
-        wanted = list(nodes)
+        wanted = list(worth_reading(look.spec, look.observation, look.situation, look.in_hand))
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
 
     async def _server_logs(self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]) -> ServerLogs:

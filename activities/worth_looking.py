@@ -1,12 +1,14 @@
 """Of whom to look up what may explain an observation: whose log, whose machine, whose threads."""
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
 from domain.observation import LogDir, Observation, StorageState
-from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.causes import DOWN_MODES, UNKNOWN_MODES, Serving
 from domain.zk_to_kraft.claim_causes import OF_ZOOKEEPER
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.reduction import quorum_leader
@@ -22,6 +24,41 @@ def is_write_behind(situation: Situation) -> bool:
     """Dual write, by the quorum that ZooKeeper knows."""
     is_ours = situation.quorum is QuorumState.MIGRATION and situation.claim is Claim.KRAFT
     return is_ours and situation.dual_write is not DualWrite.CURRENT
+
+
+@dataclass(frozen=True)
+class Look:
+    """What hints are wanted of; and in `silent`, what has not come in time."""
+
+    migration_id: str
+    cluster: ClusterRecord
+    observation: Observation
+    situation: Situation
+    in_hand: Container[str]
+    servers: Mapping[str, Serving]
+    silent: list[str] = field(default_factory=list)
+
+    @property
+    def spec(self) -> ClusterSpec:
+        return self.cluster.spec
+
+    @property
+    def theirs(self) -> tuple[str, ClusterRecord, Observation]:
+        return self.migration_id, self.cluster, self.observation
+
+    @property
+    def down(self) -> list[int]:
+        return [node.id for node in self.situation.nodes if node.mode in DOWN_MODES]
+
+    @property
+    def watched(self) -> list[int]:
+        """Whose machines are asked."""
+        return worth_watching(self.spec, self.observation, self.situation, self.in_hand)
+
+    @property
+    def questioned(self) -> list[int]:
+        """Whose threads are asked."""
+        return worth_asking(self.spec, self.situation, self.in_hand)
 
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from domain.drift.normalise import uuid_text
+from domain.record_types import RecordType
 from playground.metadata_files import SyntheticCluster, append, message, write_checkpoint
 from playground.zookeeper_files import buffer, text
-from spark.codec.metadata_schema import RecordType
 
 KINDS = ("topic", "partition", "topic-config")
 DRIFT = 0.0003

@@ -13,44 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import NamedTuple
 
 from domain.drift.normalise import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from domain.errors import Unsafe
 from domain.observation import MigrationGauge
 from domain.record_batches import ID_BYTES, UNTOLD, Batch, Record, unsigned
-
-
-class RecordType(IntEnum):
-    """Api keys of metadata records (Kafka 3.9). A test compares them with the schemas in Kafka's jar."""
-
-    REGISTER_BROKER = 0
-    UNREGISTER_BROKER = 1
-    TOPIC = 2
-    PARTITION = 3
-    CONFIG = 4
-    PARTITION_CHANGE = 5
-    FENCE_BROKER = 7
-    UNFENCE_BROKER = 8
-    REMOVE_TOPIC = 9
-    DELEGATION_TOKEN = 10
-    USER_SCRAM_CREDENTIAL = 11
-    FEATURE_LEVEL = 12
-    CLIENT_QUOTA = 14
-    PRODUCER_IDS = 15
-    BROKER_REGISTRATION_CHANGE = 17
-    ACCESS_CONTROL_ENTRY = 18
-    REMOVE_ACCESS_CONTROL_ENTRY = 19
-    NO_OP = 20
-    ZK_MIGRATION_STATE = 21
-    REMOVE_USER_SCRAM_CREDENTIAL = 22
-    BEGIN_TRANSACTION = 23
-    END_TRANSACTION = 24
-    ABORT_TRANSACTION = 25
-    REMOVE_DELEGATION_TOKEN = 26
-    REGISTER_CONTROLLER = 27
-
+from domain.record_types import RecordType
 
 NEVER_IN_ZOOKEEPER = frozenset(
     {

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from domain.errors import Unsafe
-from domain.metadata_log import RecordType
 from domain.record_batches import Batch, Record, unsigned
+from domain.record_types import RecordType
 
 UUID_BYTES = 16
 PARTITION_AND_TOPIC = struct.Struct(f">i{UUID_BYTES}s")

@@ -15,7 +15,8 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from spark.codec.metadata_schema import SCHEMAS, RecordType, SchemaField
+from domain.record_types import RecordType
+from spark.codec.metadata_schema import SCHEMAS, SchemaField
 
 CONTROL = 0x20
 LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER = 2, 3, 4

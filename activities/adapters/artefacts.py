@@ -11,7 +11,7 @@ from domain.errors import Permanent, Transient
 
 NAME = re.compile(r"[0-9a-f]{64}")
 LOST = (
-    "Else put that file back from a backup. Where it is lost for good, what is compared with it cannot be compared any more: a "
+    "put that file back from a backup. Where it is lost for good, what is compared with it cannot be compared any more: a "
     "migration that takes over with compare_copy: false (what ZooKeeper had before the copy) or compare_messages: false "
     "(clients' data) goes on, and proves nothing of that"
 )
@@ -49,21 +49,21 @@ class DirectoryArtefacts:
         try:
             content = path.read_bytes()
         except FileNotFoundError as error:
-            raise Permanent(f"artefact {name}: not in {self._root}; {self._why_not()}. {LOST}") from error
+            raise Permanent(f"artefact {name}: not in {self._root}; {self._why_not()} {LOST}") from error
         except OSError as error:
             raise Transient(f"artefact {name}: cannot be read from {self._root}: {error.strerror}") from error
         if hashlib.sha256(content).hexdigest() != name:
-            raise Permanent(f"artefact {name}: the bytes in {path} have another hash; they were changed or damaged. {LOST}")
+            raise Permanent(f"artefact {name}: the bytes in {path} have another hash; they were changed or damaged: {LOST}")
         return content
 
     def _why_not(self) -> str:
         """A directory that was written before has the artefacts of every report."""
         if any(self._root.glob("??/*")):
-            return "it has others: was it cleaned, or put back from a backup?"
+            return "it has others. Was it cleaned, or put back from an older backup? Then"
         return (
             "it has none at all: this process was started with another KEEPERLESS_ARTEFACTS than the one that wrote it (where "
             "that is not set, it is below the HOME of the process's user), or the directory was moved or cleaned. Give all "
-            "programs the same one, and restart this one"
+            "programs the same one, and restart this one. Where that is not it,"
         )
 
 

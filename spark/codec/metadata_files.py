@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from domain.errors import Permanent, Transient
+from domain.record_types import RecordType
 from spark.codec.metadata_records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, Malformed, control_types, read_varint
-from spark.codec.metadata_schema import RecordType
 from spark.codec.record_batch import HEADER_BYTES, Batches, damaged, headers_of, pieces
 
 _CHECKPOINT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

@@ -18,10 +18,11 @@ from domain.drift import normalise
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS, PARTITION, TOPIC
 from domain.errors import Permanent
+from domain.record_types import RecordType
 from spark.codec.metadata_files import TOPICS, Bulk, LogFiles, bulk_of, files_before, grouped
 from spark.codec.metadata_partitions import partitions_of
 from spark.codec.metadata_records import Frames, decoded, place_of
-from spark.codec.metadata_schema import SCHEMAS, RecordType
+from spark.codec.metadata_schema import SCHEMAS
 from spark.job import KraftFiles
 from spark.sources.kraft_image import Image, Version
 from spark.sources.kraft_partitions import Ops, born_after, refuse_twice, settled

@@ -11,8 +11,9 @@ import numpy as np
 
 from domain.metadata_log import EndOfCopy
 from domain.observation import MigrationGauge
+from domain.record_types import RecordType
 from spark.codec.metadata_records import Frames, decoded, frames_of
-from spark.codec.metadata_schema import TRANSACTION_MARKERS, RecordType
+from spark.codec.metadata_schema import TRANSACTION_MARKERS
 from spark.codec.record_batch import pieces
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from domain.drift import normalise, records
 from domain.drift.digests import Digester
 from domain.errors import Permanent
+from domain.record_types import RecordType
 from spark.codec.metadata_records import Origin, Record, Values
-from spark.codec.metadata_schema import RecordType
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """Types of config resources. ZooKeeper has no others (ConfigResource.java)."""

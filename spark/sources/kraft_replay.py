@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from domain.errors import Permanent, Transient
+from domain.record_types import RecordType
 from spark.codec.metadata_files import LogFiles, refuse_gaps
 from spark.codec.metadata_partitions import Partitions, partitions_of
 from spark.codec.metadata_records import Frames, decoded, frames_of, place_of
-from spark.codec.metadata_schema import SCHEMAS, TRANSACTION_MARKERS, RecordType
+from spark.codec.metadata_schema import SCHEMAS, TRANSACTION_MARKERS
 from spark.codec.record_batch import Piece, pieces
 from spark.sources.kraft_image import REPLAYED, Image
 from spark.sources.kraft_partitions import Ops

@@ -24,6 +24,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from domain.drift.digests import Digester
 from domain.drift.normalise import uuid_text
 from domain.drift.records import KINDS, ORIGIN
+from domain.record_types import RecordType
 from playground import metadata_files
 from playground.clients import admin_client
 from playground.cluster import prepared_runtime
@@ -33,7 +34,7 @@ from playground.processes import wait_until
 from playground.seed import ACLS, DEFAULT_BROKER_CONFIGS, QUOTAS, SCRAM_USERS, Topic, create_topics
 from playground.wire_requests import alter_quotas, set_default_broker_configs
 from spark.codec.metadata_records import decoded, frames_of
-from spark.codec.metadata_schema import SCHEMAS, RecordType, SchemaField
+from spark.codec.metadata_schema import SCHEMAS, SchemaField
 from spark.codec.record_batch import pieces
 from spark.job import KraftFiles
 from spark.sources.kraft import KraftSource

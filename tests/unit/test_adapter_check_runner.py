@@ -21,9 +21,9 @@ from domain.drift.normalise import uuid_text
 from domain.drift.report import Verdict
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent, Transient
+from domain.record_types import RecordType
 from domain.zk_to_kraft.comparison import names_of
 from playground.metadata_files import SyntheticCluster, append, message, write_log
-from spark.codec.metadata_schema import RecordType
 from spark.session.endpoint import Endpoint
 
 KEY = "a key of sixteen bytes and more"

@@ -29,10 +29,10 @@ from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import NotLetIn, OtherLedger
 from domain.machine_notes import Facts
-from domain.metadata_log import RecordType
 from domain.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
+from domain.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving

@@ -18,8 +18,8 @@ from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.errors import Permanent, Transient
 from domain.metadata_log import EndOfCopy
+from domain.record_types import RecordType
 from playground.metadata_files import SyntheticCluster, append, batch_of, message, write_log
-from spark.codec.metadata_schema import RecordType
 from tests.unit.test_adapter_check_runner import CLUSTER, SESSION, captured, ignore, znodes
 
 BEFORE, CLAIM, SINCE = 7, 100, 200

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from activities.partition_states import CHANGES_AT_ONCE
-from domain.metadata_log import RecordType
+from domain.record_types import RecordType
 from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import claim_record, state_path
 from playground.metadata_files import message

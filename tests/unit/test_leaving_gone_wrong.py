@@ -13,11 +13,12 @@ from activities.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Permanent, Superseded, Transient, Unsafe
-from domain.metadata_log import GROUP, RecordType
+from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
 from domain.policy import FLUSHES, MigrationPolicy
 from domain.properties import edit
 from domain.record_batches import read_batches
+from domain.record_types import RecordType
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import spread

@@ -12,8 +12,9 @@ from activities import quorum_log
 from activities.adapters.nodes.local import LocalMachine
 from activities.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import Transient, Unsafe
-from domain.metadata_log import GROUP, RecordType
+from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
+from domain.record_types import RecordType
 from playground.log_bytes import batch, control, registration
 
 NO_OP = (20, b"\0")

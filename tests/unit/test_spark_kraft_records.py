@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import Permanent
+from domain.record_types import RecordType
 from playground.log_bytes import raw_batch
 from playground.metadata_files import SNAPSHOT_HEADER, batch_of, control_batch, message, varint
 from spark.codec.metadata_partitions import Partitions, partitions_of
 from spark.codec.metadata_records import Frames, control_types, decoded, frames_of
-from spark.codec.metadata_schema import SCHEMAS, RecordType, SchemaField
+from spark.codec.metadata_schema import SCHEMAS, SchemaField
 from spark.codec.record_batch import Piece, walk
 
 FILE = "00000000000000000000.log"

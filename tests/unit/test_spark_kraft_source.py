@@ -18,6 +18,7 @@ from domain.drift.digests import Digester
 from domain.drift.normalise import uuid_text
 from domain.drift.records import KINDS, PARTITION, TOPIC, TOPIC_CONFIG
 from domain.errors import Permanent, Transient
+from domain.record_types import RecordType
 from playground.metadata_files import (
     LEADER_CHANGE,
     SNAPSHOT_FOOTER,
@@ -30,7 +31,6 @@ from playground.metadata_files import (
     write_checkpoint,
     write_log,
 )
-from spark.codec.metadata_schema import RecordType
 from spark.job import KraftFiles
 from spark.rows import journal_schema_of, schema_of
 from spark.sources.kraft import KraftSource

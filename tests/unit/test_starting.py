@@ -12,8 +12,9 @@ from activities.ports.nodes import FileContent
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
-from domain.metadata_log import CLIENT_METRICS, RecordType
+from domain.metadata_log import CLIENT_METRICS
 from domain.observation import MigrationGauge
+from domain.record_types import RecordType
 from playground.fakes.znodes import MIGRATION, migration_record, offset_in
 from playground.log_bytes import batch
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, is_roll
