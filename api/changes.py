@@ -8,7 +8,7 @@ from activities.node_survey import CannotLook
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE
-from domain.machine_notes import LOOK_AT_CHANGES, OURS, changes_between, kernel_lines, seen_from_beside
+from domain.machine_notes import OURS, changes_between, kernel_lines, seen_from_beside
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
 
@@ -32,4 +32,4 @@ async def changed_here(wiring: Wiring, record: MigrationRecord, now: datetime, u
     if not changes.changes:
         return None, ""
     expected = f"nothing keeps {OURS} from its work"
-    return blocker(MACHINE, OURS, observed=changes.in_words, expected=expected, fix=LOOK_AT_CHANGES, since=now), ""
+    return blocker(MACHINE, OURS, observed=changes.in_words, expected=expected, fix=changes.fix, since=now), ""

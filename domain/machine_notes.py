@@ -24,6 +24,10 @@ PUT_BACK_BY_KAFKA = (
     "own tools (kafka-configs.sh, kafka-acls.sh): once KRaft controllers decide, a znode that is written by hand is drift."
 )
 LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
+LOOK_AT_PROGRAMS = (
+    "Programs that are new there may have nothing to do with it: `ps -ef` says what each is at, and whose it is. Ask whether it "
+    "may wait."
+)
 
 
 class MachineNote(ObservedPart):
@@ -63,6 +67,13 @@ class MachineChanges(ObservedPart):
         changes = f"Changed {self.where} since {self.since:%d %b %H:%M:%S} UTC: {'; '.join((*self.changes, *more))}"
         said = f"Its kernel has said: {'; '.join(self.said)}"
         return ". ".join([*([changes] if self.changes else []), *([said] if self.said else [])])
+
+    @property
+    def fix(self) -> str:
+        """What to do about them; empty where only the kernel has said something."""
+        if not self.changes:
+            return ""
+        return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
     def without(self, known: Container[str]) -> "MachineChanges":
         """What is not told yet."""
@@ -125,6 +136,9 @@ KINDS = {
 
 KILLS, BOOT = "kill", "boot id"
 """Facts: how many processes were killed for want of memory, by control group, and by "" on the machine; which boot it is."""
+
+NEW_PROGRAM = re.compile(re.escape(KINDS["program"].format("")))
+"""How the line of one begins."""
 
 IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""

@@ -8,7 +8,7 @@ from domain.bad_signs import bad_signs, signed
 from domain.blocker import Blocker
 from domain.blocker_codes import MACHINE
 from domain.decisions import WaitReason
-from domain.machine_notes import LOOK_AT_CHANGES, OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
+from domain.machine_notes import OURS, PUT_BACK_BY_KAFKA, ZOOKEEPER, MachineChanges
 from domain.network_signs import MANY_UNREAD, of_askers
 from domain.node_output import signs_of_output
 from domain.standstill_signs import of_deafness
@@ -138,8 +138,8 @@ def _with_changes(found: Cause, changes: MachineChanges | None) -> Cause:
         return found
     entry = found.blocker
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), changes.in_words]))
-    look = PUT_BACK_BY_KAFKA if entry.object == ZOOKEEPER else LOOK_AT_CHANGES
-    fix = " ".join(filter(None, [entry.fix, look if changes.changes else ""]))
+    look = PUT_BACK_BY_KAFKA if entry.object == ZOOKEEPER and changes.changes else changes.fix
+    fix = " ".join(filter(None, [entry.fix, look]))
     return replace(found, blocker=entry.model_copy(update={"observed": observed, "fix": fix}))
 
 

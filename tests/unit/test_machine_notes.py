@@ -26,9 +26,16 @@ from tests.unit.fake_walk import LedgerInMemory
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
-def between(before: dict[str, dict[str, str]], now: dict[str, dict[str, str]]) -> tuple[str, ...]:
+Facts = dict[str, dict[str, str]]
+
+
+def all_between(before: Facts, now: Facts) -> MachineChanges:
     note = MachineNote(about="broker-1", at=NOON, identity=None, facts=before)
-    return changes_between(note, now, [], NOON + timedelta(minutes=1)).changes
+    return changes_between(note, now, [], NOON + timedelta(minutes=1))
+
+
+def between(before: Facts, now: Facts) -> tuple[str, ...]:
+    return all_between(before, now).changes
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,14 @@ def test_what_comes_and_goes_by_itself_is_no_change(kind: str) -> None:
 def test_of_programs_only_new_ones_are_told() -> None:
     before, now = {"a": "runs", "b": "runs"}, {"b": "runs", "c": "runs"}
     assert between({"program": before}, {"program": now}) == ("program c is new",)
+
+
+def test_nobody_is_told_to_put_a_new_program_back() -> None:
+    """It need not have to do with the trouble. With another change beside it, it may."""
+    assert "may wait" in all_between({"program": {}}, {"program": {"rsync of user 0": "runs"}}).fix
+    both = all_between({"program": {}, "sysctl": {"a": "1"}}, {"program": {"rsync of user 0": "runs"}, "sysctl": {"a": "2"}})
+    assert "put back" in both.fix
+    assert all_between({"program": {}}, {"program": {}}).fix == ""
 
 
 def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:
