@@ -25,8 +25,8 @@ PUT_BACK_BY_KAFKA = (
 )
 LOOK_AT_CHANGES = "Look at what has changed there first: what nobody meant is to be put back as it was."
 LOOK_AT_PROGRAMS = (
-    "Programs that are new there may have nothing to do with it: `ps -ef` says what each is at, and whose it is. Ask whether it "
-    "may wait."
+    "Programs that are new there may have nothing to do with it: `ps -ef` says what each is at, and whose it is. Ask "
+    "whether it may wait."
 )
 
 
