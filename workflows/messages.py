@@ -9,7 +9,7 @@ rejection counts at once and everywhere: stopping is always allowed.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -23,7 +23,7 @@ from workflows.calls import Calls
 from workflows.orders import Orders
 from workflows.outbox import Outbox
 from workflows.stopping import reason_of
-from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean
+from workflows.telling import FINAL_PHASES, AnyMessage, Message, clean, message_of
 
 FINAL_GATES = (GateName.FINALIZE, GateName.FINALIZE_WITHOUT_RETURN)
 
@@ -204,9 +204,19 @@ class Messages:
     # --- bare messages ---------------------------------------------------------------------------------------------
 
     async def leniently(
-        self, kind: CommandKind, message: Message, check: Callable[[Message], None], take: Callable[[Message], Awaitable[str]]
+        self,
+        kind: CommandKind,
+        form: type[Message],
+        given: Sequence[object],
+        check: Callable[[Message], None],
+        take: Callable[[Message], Awaitable[str]],
     ) -> None:
         """The second door, for Temporal's own UI and CLI: what makes no sense is told, never raised."""
+        message = message_of(form, given)
+        if message is None:
+            named = ", ".join(form.model_fields)
+            self._ignored(kind, form(), f"it came without what it says: one JSON object, in which each may stand of {named}")
+            return
         try:
             check(message)
         except ApplicationError as error:

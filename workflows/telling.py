@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from domain.contracts import ApprovalMessage, Assessment, HoldMessage, RollbackMessage
 from domain.decisions import WAIT_MEANS, Done, Gate, Intent, Refuse, Revert, Step, StepAction, Wait, WaitReason
 from domain.observation import MigrationGauge
@@ -30,6 +32,16 @@ MAX_SUMMARY = 200
 """Bytes of a summary; Temporal fails the whole task above 400."""
 MAX_NODES = 120
 """Characters for the names of nodes in one."""
+
+
+def message_of(form: type[Message], given: Sequence[object]) -> Message | None:
+    """What came with a signal; `None` where that is not one object of this form. Temporal takes any number of anything."""
+    if len(given) != 1:
+        return None
+    try:
+        return form.model_validate(given[0])
+    except ValidationError:
+        return None
 
 
 def clean(message: Message) -> Message:

@@ -317,8 +317,11 @@ class ZkToKraftMigration:
         self._messages.check_gate(message)
 
     @workflow.signal(name="approve")
-    async def approve_by_signal(self, message: ApprovalMessage) -> None:
-        await self._messages.leniently(CommandKind.APPROVE, message, self._messages.check_gate, self._messages.approve)
+    async def approve_by_signal(self, *given: object) -> None:
+        """Like the update; takes whatever comes, because an exception here would fail the task again and again."""
+        await self._messages.leniently(
+            CommandKind.APPROVE, ApprovalMessage, given, self._messages.check_gate, self._messages.approve
+        )
 
     @workflow.update
     async def reject(self, message: ApprovalMessage) -> str:
@@ -357,5 +360,8 @@ class ZkToKraftMigration:
         self._messages.check_rollback(message)
 
     @workflow.signal(name="rollback")
-    async def rollback_by_signal(self, message: RollbackMessage) -> None:
-        await self._messages.leniently(CommandKind.ROLLBACK, message, self._messages.check_rollback, self._messages.rollback)
+    async def rollback_by_signal(self, *given: object) -> None:
+        """Like the update, and takes whatever comes."""
+        await self._messages.leniently(
+            CommandKind.ROLLBACK, RollbackMessage, given, self._messages.check_rollback, self._messages.rollback
+        )

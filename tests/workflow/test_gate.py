@@ -128,10 +128,14 @@ async def test_signals_that_make_no_sense_are_told_and_harm_nothing(gated: Any, 
         await gated.handle.signal("approve", make_approval("", gate="nonsense"))
     await gated.handle.signal("approve", {"gate": "finalize", "by": "x\0" * 100_000, "reason": ["not", "text"]})
     await gated.handle.signal("approve", ApprovalMessage(gate="\0" * 100_000, by="\0", reason="r" * 100_000))
-    await gated.handle.signal("approve", "not even an object")
+    senseless: tuple[list[object], ...] = (["not even an object"], [], [make_approval("")] * 2, [None], [[]], [7])
+    for arguments in senseless:
+        await gated.handle.signal("approve", args=arguments)
+        await gated.handle.signal("rollback", args=arguments)
     await gated.hold()
     await gated.until_waiting("held")
-    await gated.until_told("signal-ignored", 41)
+    told = await gated.until_told("signal-ignored", 40 + 2 + 12)
+    assert "one JSON object" in told.data["why"]
     assert all(len(str(event.data)) < 3000 and "\0" not in str(event.data) for event in await gated.events())
     await gated.resume()
     assert await gated.approve_gate() == "approved"
