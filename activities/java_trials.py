@@ -18,7 +18,8 @@ PROGRAM = program("try_java")
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
 PROVIDERS = "config.providers"
-"""Of a file that has them values come from elsewhere, by what only its own process is given: then only java is tried."""
+OWN_PROVIDERS = "org.apache.kafka.common.config.provider."
+"""Kafka's own read a file, a directory or a variable. What another does who is asked nobody knows: then only java is tried."""
 
 
 async def try_java(
@@ -33,14 +34,24 @@ async def try_java(
     """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second, with agents half as much
     again. Raises `CannotLook`, `Transient`.
     """
-    given = "" if text is None or PROVIDERS in parse(text) else text
+    foreign = foreign_providers(parse(text or ""))
+    given = "" if text is None or foreign else text
     asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents})
     command = ["python3", "-c", PROGRAM, asked]
     async with AT_ONCE:
         answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
     found = JavaTrial.model_validate_json(answer)
     told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
+    if foreign and not found.untried:
+        told["untried"] = f"its file has values from {', '.join(foreign)}, which no trial asks: only its java was tried"
     return found.model_copy(update={"stage": stage, **told})
+
+
+def foreign_providers(properties: Mapping[str, str]) -> list[str]:
+    """The classes of those that are not Kafka's own."""
+    names = [name.strip() for name in properties.get(PROVIDERS, "").split(",")]
+    classes = (properties.get(f"{PROVIDERS}.{name}.class", f"a config provider {name}") for name in names if name)
+    return [found for found in classes if not found.startswith(OWN_PROVIDERS)]
 
 
 async def trials_of(

@@ -5,9 +5,10 @@ process that runs.
 
 Of a file Kafka's tool for storage is asked what lies in its directories: it reads the file as a start does, class by class and
 value by value, and those directories' meta.properties; without one Kafka's main class tells its version. Java, its libraries
-and the jars are read as by a start, by whoever starts nodes. Of its agents the JMX exporter and Jolokia are started as well, at
-a port that is free: they read their own files, and end the JVM where they cannot. Nothing is opened that the process has: no
-port, no log, no heap of its size. Writes nothing. It is run with the variables that the node is started with.
+and the jars are read as by a start, by whoever starts nodes. Of its agents the JMX exporter, Jolokia and the JVM's own for
+remote JMX are started as well, at a port that is free: they read their own files, and end the JVM where they cannot. Nothing is
+opened that the process has: no port, no log, no heap of its size. Writes nothing. It is run with the variables that the node is
+started with.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
 """
@@ -48,6 +49,10 @@ IN_YAML = re.compile(r"in 'reader', line \d+")
 LATE = "it had not ended after "
 EXPORTER = re.compile(r"(?P<host>(?:\[[^\]]+\]|[\w.-]+):)?\d{1,5}:(?P<file>.+)")
 """What the JMX exporter is given: [HOST:]PORT:FILE. A port of 0 is any that is free, as with Jolokia."""
+REMOTE_JMX = "-Dcom.sun.management."
+IS_PORT_OF_JMX = re.compile(r"-Dcom\.sun\.management\.jmxremote\.port=.*")
+IS_PLACE_OF_JMX = re.compile(r"-Dcom\.sun\.management\.jmxremote\.(?:port|rmi\.port|host)=.*")
+PLACE_OF_JMX = tuple(f"{REMOTE_JMX}jmxremote.{place}" for place in ("port=0", "rmi.port=0", "host=127.0.0.1"))
 UNHEARD = ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS")
 """Variables that would give it agents."""
 CLASS_PATH = ("-cp", "-classpath", "--class-path")
@@ -70,7 +75,7 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
         return answer(words[0], failed="there is no such program any more")
     options = words[: words.index(MAIN)]
     kept = [word for word in options if KEPT.fullmatch(word)]
-    agents = dict(filter(None, (agent(word, folder) for word in options))) if request["has_agents"] else {}
+    agents = agents_of(options, folder) if request["has_agents"] else {}
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
     refused = ended([*command, *READ], folder) if request["has_file"] else None
@@ -78,7 +83,10 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
     may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)
     are_to_blame = may_be_agents and ended([java, *OWN, *kept, *classes, *VERSION], folder) is None
     return answer(
-        java, failed=failed, agents=", ".join(agents.values()) if are_to_blame else None, refused=None if failed else refused
+        java,
+        failed=failed,
+        agents=", ".join(dict.fromkeys(agents.values())) if are_to_blame else None,
+        refused=None if failed else refused,
     )
 
 
@@ -91,6 +99,14 @@ def answer(
     refused: str | None = None,
 ) -> dict[str, str | None]:
     return {"command": command, "untried": untried, "failed": failed, "agents": agents, "refused": refused}
+
+
+def agents_of(options: list[str], folder: str) -> dict[str, str]:
+    """Options that start them, and what each goes by, for people."""
+    remote = [word for word in options if word.startswith(REMOTE_JMX) and not IS_PLACE_OF_JMX.fullmatch(word)]
+    is_remote = any(IS_PORT_OF_JMX.fullmatch(word) for word in options)
+    found = dict(filter(None, (agent(word, folder) for word in options)))
+    return {**found, **(dict.fromkeys([*remote, *PLACE_OF_JMX], f"remote JMX ({REMOTE_JMX}…)") if is_remote else {})}
 
 
 def agent(option: str, folder: str) -> tuple[str, str] | None:

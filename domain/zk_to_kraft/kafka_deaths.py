@@ -265,11 +265,16 @@ PROPERTIES = (
         "KAFKA_OPTS of its start command. Then start it.",
     ),
     Told(
+        "secret-gone",
+        re.compile(r"Could not read (?:properties from file|directory|file) \S{1,160}"),
+        "the files that values of its properties are read from (config.providers)",
+        "A value in its file is a reference (${file:…}) to a file that is gone, or that its user may not read. Have whoever "
+        "makes it (an agent of a store of secrets, configuration management) make it again, or put it back. Nodes that run "
+        "have read it, and would not start again either: restart none before. Then start it.",
+    ),
+    Told(
         "bad-configuration",
-        re.compile(
-            r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|"
-            r"Could not read properties from file \S{1,160}|.{0,60})"
-        ),
+        re.compile(r"ConfigException: (?:Missing required configuration \"[\w.]+\"|.{0,200}?for configuration [\w.]+|.{0,60})"),
         "properties that Kafka accepts",
         CORRECT,
     ),

@@ -148,6 +148,17 @@ JAVA = (
         is_vague=True,
     ),
     Told(
+        "remote-jmx-file",
+        re.compile(
+            r"(?:Password|Access|SSL configuration) file (?:read access must be restricted|not (?:readable|found))"
+            r"(?:: ?\S{1,160})?"
+        ),
+        "files of its remote JMX that its user, and of passwords nobody else, can read",
+        "By its options -Dcom.sun.management.jmxremote.… a JVM ends where it cannot read the files that they name, or "
+        "others than their owner can read the passwords: put that file back, chown it to the user who starts the node, chmod "
+        "600. Look at every node's before it restarts. Then start it.",
+    ),
+    Told(
         "java-failed",
         re.compile(
             r"Error occurred during initialization of VM|Could not create the Java Virtual Machine|"

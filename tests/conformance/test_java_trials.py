@@ -105,3 +105,42 @@ async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> 
         found = await try_java(SpecDrivers().driver(node), elsewhere, pid, NodeStage.MIGRATION, text_of(node))
     assert found.refused is None
     assert "kafka.Kafka" in (found.failed or "")
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o600, False), (0o640, True)])
+async def test_remote_jmx_is_tried_with_its_passwords(mode: int, is_told: bool, node: NodeSpec, tmp_path: Path) -> None:
+    """Somebody lets monitoring read them: the process that runs has read them, and the next one would end at once."""
+    passwords, access = tmp_path / "jmxremote.password", tmp_path / "jmxremote.access"
+    passwords.write_text("monitor not-a-secret\n", encoding="utf-8")
+    access.write_text("monitor readonly\n", encoding="utf-8")
+    passwords.chmod(mode)
+    options = ("port=1", "rmi.port=1", "ssl=false", f"password.file={passwords}", f"access.file={access}")
+    remote = [f"-Dcom.sun.management.jmxremote.{option}" for option in options]
+    with standing_for_broker(str(java_home() / "bin" / "java"), "-cp", f"{node.kafka_home}/libs/*", *remote) as pid:
+        found = await try_java(SpecDrivers().driver(node), node, pid, NodeStage.MIGRATION, text_of(node))
+    assert found.refused is None
+    assert (found.failed is not None, (found.agents or "").startswith("remote JMX")) == (is_told, is_told)
+    if is_told:
+        assert str(passwords) in (found.failed or "")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_values_that_kafka_reads_from_elsewhere_are_read(is_there: bool, node: NodeSpec, tmp_path: Path) -> None:
+    """An agent that renders secrets has taken its file away since the node was started."""
+    secrets = tmp_path / "secrets.properties"
+    if is_there:
+        secrets.write_text("threads=8\n", encoding="utf-8")
+    provider = "config.providers=file\nconfig.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider"
+    text = f"{text_of(node)}\n{provider}\nnum.io.threads=${{file:{secrets}:threads}}\n"
+    found = await try_java(SpecDrivers().driver(node), node, await pid_of(node), NodeStage.MIGRATION, text)
+    assert found.failed is None
+    assert (found.refused is None) is is_there
+    assert is_there or str(secrets) in (found.refused or "")
+
+
+async def test_another_ones_provider_is_not_asked(node: NodeSpec) -> None:
+    provider = "config.providers=vault\nconfig.providers.vault.class=com.example.Vault"
+    text = f"{text_of(node)}\n{provider}\nnum.io.threads=${{vault:a:b}}\n"
+    found = await try_java(SpecDrivers().driver(node), node, await pid_of(node), NodeStage.MIGRATION, text)
+    assert (found.failed, found.refused) == (None, None)
+    assert "com.example.Vault" in (found.untried or "")

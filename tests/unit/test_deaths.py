@@ -65,6 +65,8 @@ DYING = {
     "no-permission": "java.nio.file.AccessDeniedException: /data/1/meta.properties",
     "locked-files": "java.io.FileNotFoundException: /data/1/recovery-point-offset-checkpoint.tmp (Required key not available)",
     "missing-file": "java.nio.file.NoSuchFileException: /etc/kafka/keystore.jks",
+    "secret-gone": "ConfigException: Could not read properties from file /run/secrets/kafka.properties",
+    "remote-jmx-file": "Error: Password file read access must be restricted: /etc/kafka/jmxremote.password",
     "bad-configuration": 'org.apache.kafka.common.config.ConfigException: Missing required configuration "node.id" which has',
     "bad-requirement": "java.lang.IllegalArgumentException: requirement failed: advertised.listeners cannot be empty",
     "installation-broken": "java.lang.NoClassDefFoundError: org/apache/kafka/raft/QuorumConfig",

@@ -30,8 +30,9 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
             object=name,
             observed=f"its JVM would end as it starts, because an agent of it does: {trial.agents}: {trial.failed}",
             expected=EXPECTED,
-            fix="The process that runs goes on with what its agent read as it was started. Mend that file, or put the one of "
-            "before back; where it is the agent itself, its jar or its options in the node's start command.",
+            fix="The process that runs goes on with what its agent read as it was started. Mend the file that is named, or put "
+            "the one of before back (one of passwords may be read by its owner alone, and that has to be the user who starts "
+            "the node: chown, chmod 600); where it is the agent itself, its jar or its options in the node's start command.",
         )
     tried = f"{trial.command} -cp '{node.kafka_home}/libs/*' kafka.Kafka --version"
     return Finding(
@@ -67,11 +68,12 @@ CHECKS = (
         "node that is well. Asked again right before each stop, of the file that is about to be written",
         source="`kafka-storage.sh info` of each file that the migration will write, by the java of the node's process, "
         "with the jars of `kafka_home` and its other class path, in a JVM of 64 MiB that opens no port of the "
-        "node's and no log, with its JMX exporter or Jolokia at a port that is free, and no other agent: Kafka "
+        "node's and no log, with its JMX exporter, Jolokia or remote JMX at a port that is free, and no other agent: Kafka "
         "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
-        "for each. Of a file with `config.providers` only the java is tried",
-        unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, or "
-        "python3 cannot be run there: a warning",
+        "for each",
+        unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, python3 "
+        "cannot be run there, or its file has values from a config provider that is not Kafka's own (then only its java is "
+        "tried): a warning",
         of_survey=(_tried,),
     ),
 )
