@@ -34,7 +34,7 @@ from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
 from activities.perch import Perch
 from activities.ports.nodes import NodeDriver
-from domain.canaries import LIFT_QUOTA, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
+from domain.canaries import LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction
@@ -197,7 +197,8 @@ async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], 
     try:
         await attempt(perch)
     except (Transient, Permanent) as error:
-        fix = LIFT_QUOTA if obstacle_of(error) is Obstacle.QUOTA else WHAT_TO_DO[canary]
+        known: dict[Obstacle | None, str] = {Obstacle.QUOTA: LIFT_QUOTA, Obstacle.DELETED: STOP_DELETING}
+        fix = known.get(obstacle_of(error), WHAT_TO_DO[canary])
         why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {fix}"
         return Failure(why, isinstance(error, Permanent))
     return None

@@ -8,7 +8,7 @@ from activities.perch import Perch
 from activities.zookeeper_survey import GROUPS, USERS
 from activities.zookeeper_view import TOPICS
 from domain.canaries import CONFIG, CONFIG_VALUE, Canary
-from domain.errors import Transient
+from domain.errors import Obstacle, Permanent, Transient
 
 ONE_REPLICA = {"min.insync.replicas": "1"}
 """The default of most clusters is two, and the canary has one."""
@@ -25,8 +25,49 @@ async def _try_topic(perch: Perch) -> None:
     async def is_in_zookeeper() -> bool:
         return await perch.znode(_topic_znode(name)) is not None
 
-    await perch.until(is_led, f"topic {name}, led by this broker, as this broker says")
-    await perch.until(is_in_zookeeper, f"{_topic_znode(name)} in ZooKeeper")
+    await _until(perch, is_led, f"topic {name}, led by this broker, as this broker says")
+    await _until(perch, is_in_zookeeper, f"{_topic_znode(name)} in ZooKeeper")
+
+
+async def _until(perch: Perch, is_so: Callable[[], Awaitable[bool]], what: str) -> None:
+    """As `Perch.until`; ends at once where the topic was there, and is not any more."""
+    was_there = False
+
+    async def is_so_of_what_is_there() -> bool:
+        nonlocal was_there
+        if await is_so():
+            return True
+        is_there = await _is_topic_there(perch)
+        if was_there and not is_there:
+            raise _deleted(perch)
+        was_there = was_there or is_there
+        return False
+
+    await perch.until(is_so_of_what_is_there, what)
+
+
+def _on_the_topic(attempt: Callable[[Perch], Awaitable[None]]) -> Callable[[Perch], Awaitable[None]]:
+    """Of what is tried on a topic that was there: where it fails because that is gone, no broker is to blame."""
+
+    async def attempt_on_it(perch: Perch) -> None:
+        try:
+            await attempt(perch)
+        except (Transient, Permanent) as error:
+            if await _is_topic_there(perch):
+                raise
+            raise _deleted(perch) from error
+
+    return attempt_on_it
+
+
+async def _is_topic_there(perch: Perch) -> bool:
+    is_known = await perch.client.led(perch.name, perch.broker) is not None
+    return is_known or await perch.znode(_topic_znode(perch.name)) is not None
+
+
+def _deleted(perch: Perch) -> Transient:
+    words = f"topic {perch.name} was made and seen, and somebody else has deleted it before it was tried"
+    return Transient(words, obstacle=Obstacle.DELETED)
 
 
 async def _try_messages(perch: Perch) -> None:
@@ -37,7 +78,7 @@ async def _try_messages(perch: Perch) -> None:
     async def is_read() -> bool:
         return value in await perch.client.fetch(broker, name, 0, offset)
 
-    await perch.until(is_read, f"the message at offset {offset} of {name}-0")
+    await _until(perch, is_read, f"the message at offset {offset} of {name}-0")
 
 
 async def _try_config(perch: Perch) -> None:
@@ -50,8 +91,8 @@ async def _try_config(perch: Perch) -> None:
     async def is_in_zookeeper() -> bool:
         return await perch.config_in_zookeeper(f"/config/topics/{name}", CONFIG) == CONFIG_VALUE
 
-    await perch.until(is_told, f"{CONFIG}={CONFIG_VALUE} of {name}, as this broker says")
-    await perch.until(is_in_zookeeper, f"{CONFIG}={CONFIG_VALUE} in /config/topics/{name} in ZooKeeper")
+    await _until(perch, is_told, f"{CONFIG}={CONFIG_VALUE} of {name}, as this broker says")
+    await _until(perch, is_in_zookeeper, f"{CONFIG}={CONFIG_VALUE} in /config/topics/{name} in ZooKeeper")
 
 
 async def _try_acl(perch: Perch) -> None:
@@ -88,8 +129,8 @@ async def _try_scram(perch: Perch) -> None:
 
 CANARIES: dict[Canary, Callable[[Perch], Awaitable[None]]] = {
     Canary.TOPIC: _try_topic,
-    Canary.MESSAGES: _try_messages,
-    Canary.CONFIG: _try_config,
+    Canary.MESSAGES: _on_the_topic(_try_messages),
+    Canary.CONFIG: _on_the_topic(_try_config),
     Canary.ACL: _try_acl,
     Canary.SCRAM: _try_scram,
 }

@@ -56,6 +56,12 @@ LIFT_QUOTA = (
     "--delete-config controller_mutation_rate."
 )
 
+STOP_DELETING = (
+    f"Find who deletes topics: a tool that keeps only those that are declared to it (a topic operator, GitOps, a script that "
+    f"cleans up). Have it leave those that begin with {PREFIX} alone, or stop it until the migration has ended. The broker "
+    "itself did what it was asked."
+)
+
 WAY_ON = (
     "It is tried again until it succeeds. Or ask for a rollback, which does not wait for it. Or terminate this run in "
     "Temporal, and start a migration whose policy has neither canaries nor max_client_pause: it takes over, and tells what it "

@@ -38,6 +38,8 @@ class Obstacle(StrEnum):
     """A connection, and no answer on it in time."""
     QUOTA = "quota"
     """A refusal for now: somebody limits how much is changed."""
+    DELETED = "deleted"
+    """What was made a moment ago is not there any more."""
 
 
 class KeeperlessError(Exception):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from activities import canaries, perch
 from activities.node_files import read_mark
+from activities.ports.kafka import Led
 from domain.canaries import (
     MAX_PARTITIONS,
     PREFIX,
@@ -29,6 +30,7 @@ from domain.canaries import (
 from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Superseded
 from domain.policy import MigrationPolicy
+from playground.fakes.clients import FakeClient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.fakes.topics import FakeTopic
@@ -179,6 +181,32 @@ async def test_what_fails_is_named_removed_and_tried_again_and_no_other_broker_f
     decision = await replace(road[0], cluster=cluster, found={}).decision()
     assert decision == scene.request.step, "the same once more, and no other broker"
     cluster.faults.failing_canaries = set()
+    assert (await scene.attempt(cluster, KillAfter())).is_done
+
+
+@pytest.mark.parametrize("moment", ["led", "produce", "set_topic_config", "topic_config"])
+async def test_a_topic_that_somebody_else_deletes_is_no_broker_s_fault(
+    scene: Scene, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a tool does that keeps only topics that are declared to it."""
+    cluster = scene.copy()
+    name, ask = canary_of("m1", scene.request.step.node), getattr(FakeClient, moment)
+    waits = itertools.count()
+
+    async def deleted_before(self: FakeClient, *given: Any, **named: Any) -> Any:
+        if moment == "led" and next(waits) < 2:
+            return Led({}, {})
+        if name in given and any(topic.name == name for topic in cluster.topics):
+            await FakeClient.delete_topic(self, scene.request.step.node, name)
+        return await ask(self, *given, **named)
+
+    monkeypatch.setattr(FakeClient, moment, deleted_before)
+    outcome = await scene.attempt(cluster, KillAfter())
+    monkeypatch.undo()
+    assert not outcome.is_done
+    assert f"topic {name} was made and seen, and somebody else has deleted it" in (outcome.blocked or "")
+    assert f"leave those that begin with {PREFIX} alone" in (outcome.blocked or "")
+    assert not left(cluster)
     assert (await scene.attempt(cluster, KillAfter())).is_done
 
 
