@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from activities.busy_clients import busy_clients
+from activities.coordinators import made_at, starts
 from activities.forgotten_topics import forgotten_topics
 from activities.in_time import in_time
 from activities.member_trees import ALL_SECONDS, differing_trees, torn_trees
@@ -18,6 +19,7 @@ from activities.unwritten import crowded, unwritten
 from activities.worth_looking import is_write_behind
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import host_and_port
+from domain.coordinators import Miscount, miscounts
 from domain.errors import Obstacle
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
@@ -33,6 +35,7 @@ Brakes = tuple[tuple[str, ...], tuple[ConnectionLimit, ...]]
 NOTHING_ASSIGNED: dict[int, tuple[str, ...]] = {}
 NOTHING: tuple[str, ...] = ()
 NO_SUSPECT: tuple[Suspect, ...] = ()
+NO_MISCOUNT: tuple[Miscount, ...] = ()
 NO_TREES: Trees = {}
 NO_BRAKES: Brakes = ((), ())
 
@@ -61,6 +64,7 @@ class MetadataHints:
             in_time("znodes that the copy reads", partial(self._unreadable, *theirs), silent, NO_SUSPECT),
             in_time("the trees of ZooKeeper's members", trees, silent, NO_TREES, ALL_SECONDS),
             in_time("the sides of ZooKeeper's members", partial(self._torn, observation, well), silent, NO_TREES, ALL_SECONDS),
+            in_time("how many partitions coordinate", partial(self._miscounts, *theirs), silent, NO_MISCOUNT),
         )
         further = asyncio.gather(
             in_time("throttles, and limits of connections", partial(self._brakes, cluster, observation), silent, NO_BRAKES),
@@ -71,7 +75,7 @@ class MetadataHints:
             in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
         )
         found, more = await asyncio.gather(asked, further)
-        assigned, strays, unreadable, differing, torn = found
+        assigned, strays, unreadable, differing, torn, miscounted = found
         (throttled, limits), forgotten, missing, lacking, large, busiest = more
         return Hints(
             assigned=assigned,
@@ -85,6 +89,7 @@ class MetadataHints:
             missing=missing,
             unwritten=lacking,
             crowded=large,
+            miscounts=miscounted,
             busiest=busiest,
         )
 
@@ -128,6 +133,14 @@ class MetadataHints:
         if not has_the_metadata or observation.zookeeper is None or observation.kafka is None:
             return ()
         return await forgotten_topics(cluster, self._ports)
+
+    async def _miscounts(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Miscount, ...]:
+        """As long as brokers are to be restarted."""
+        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
+            return ()
+        async with session(self._ports.zookeepers, cluster) as tree:
+            made = await made_at(tree)
+        return miscounts(made, starts({broker.id: observation.node(broker.id).process for broker in cluster.spec.brokers}))
 
     async def _missing(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
         if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:

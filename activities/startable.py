@@ -5,6 +5,7 @@ on disk any more, which no look tells: it goes on without its jars, and asks Zoo
 import re
 from collections.abc import Sequence
 
+from activities.coordinators import counted_by_brokers
 from activities.forgotten_topics import forgotten_topics
 from activities.inter_broker import why_others_not_found
 from activities.java_trials import try_java
@@ -28,6 +29,7 @@ from domain.records import ClusterRecord
 from domain.standstill_signs import MEND_DEAFNESS, end_of_deaf
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
+from domain.zk_to_kraft.checks.coordinators import miscounted
 from domain.zk_to_kraft.checks.java import unstartable
 from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.own_file import whose_else
@@ -61,6 +63,8 @@ async def why_not_startable(
             whys.append(await why_others_not_found(cluster, brokers, ports))
         if stage is not NodeStage.KRAFT and brokers:
             whys.append(await _why_not_of_cluster(cluster, names, ports))
+        if brokers:
+            whys.append(await _why_coordinators_would_disagree(cluster, names, policy, ports))
         if stage is NodeStage.MIGRATION and brokers:
             whys.append(await _why_topics_would_go(cluster, names, ports))
     except KeeperlessError as error:
@@ -241,6 +245,16 @@ async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports)
         f"{names}: brokers serve {some(found)}, and ZooKeeper has no such topic in /brokers/topics: somebody has deleted its "
         "znodes. Nothing was stopped: who restarts takes its replicas for strays. GET blockers says what to do."
     )
+
+
+async def _why_coordinators_would_disagree(
+    cluster: ClusterRecord, names: str, policy: MigrationPolicy, ports: Ports
+) -> str | None:
+    counted = await counted_by_brokers(cluster, ports)
+    refused = blockers_in([miscounted(found, cluster.spec) for found in counted], policy)
+    if not refused:
+        return None
+    return f"{names}: {refused[0].object}: {refused[0].observed}. Nothing was stopped: {refused[0].fix}"
 
 
 async def _why_not_of_cluster(cluster: ClusterRecord, names: str, ports: Ports) -> str | None:

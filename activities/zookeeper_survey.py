@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from activities.coordinators import made_at
 from activities.poison import (
     ACL_STORES,
     BROKER_CONFIGS,
@@ -137,6 +138,7 @@ async def survey_zookeeper(tree: ZooKeeperTree) -> tuple[ZooKeeperSurvey, dict[s
         longest_list=longest,
         longest_list_bytes=length,
         left=left,
+        coordinators=await made_at(remembered),
     )
     return survey, {name: str(topic["topic_id"]) for name, topic in topics.items() if topic.get("topic_id")}
 

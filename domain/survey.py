@@ -211,6 +211,7 @@ class ZooKeeperSurvey(ObservedPart):
 
     `broker_configs`: by entity, the names of the keys. `largest`: of the znodes that were read, the one with most bytes.
     `longest_list`: the parent of most names; a server gives them as one answer. `left`: what canaries have left.
+    `coordinators`: when each partition was made of the topics by which brokers find coordinators.
     """
 
     registrations: tuple[Registration, ...]
@@ -230,6 +231,7 @@ class ZooKeeperSurvey(ObservedPart):
     longest_list: str
     longest_list_bytes: int
     left: Leftovers = Leftovers()
+    coordinators: dict[str, tuple[datetime, ...]] = Field(default_factory=dict)
 
 
 class BrokerLogDir(ObservedPart):

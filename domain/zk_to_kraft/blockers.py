@@ -14,7 +14,13 @@ from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.claim_causes import claim_causes
-from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.cluster_causes import (
+    coordinator_causes,
+    forgotten_causes,
+    pending_causes,
+    quorum_causes,
+    zookeeper_causes,
+)
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
 from domain.zk_to_kraft.foreign import foreign
@@ -74,6 +80,7 @@ def _searches(looked: Looked) -> Iterator[Cause]:
     yield from kafka_causes(looked)
     yield from pending_causes(looked)
     yield from forgotten_causes(looked)
+    yield from coordinator_causes(looked)
     yield from quorum_causes(looked)
     yield from copy_causes(looked)
     yield from dual_write_causes(looked)

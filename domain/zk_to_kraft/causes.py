@@ -8,6 +8,7 @@ from enum import StrEnum
 from domain.blocker import Blocker, blocker
 from domain.clocks import is_over
 from domain.cluster import ClusterSpec, Role, host_of
+from domain.coordinators import Miscount
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
 from domain.machine_notes import MachineChanges
@@ -112,6 +113,7 @@ class Hints:
     `set_dynamically`: by broker id the addresses that somebody has set in ZooKeeper in place of those in its file.
     `asked`: by broker id, where Kafka as a whole gives no answer.
     `forgotten`: topics that brokers serve and ZooKeeper has not got.
+    `miscounts`: brokers that count fewer partitions of a topic that coordinates than it has.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
     `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
@@ -145,6 +147,7 @@ class Hints:
     limits: tuple[ConnectionLimit, ...] = ()
     forgotten: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    miscounts: tuple[Miscount, ...] = ()
     unwritten: Unwritten | None = None
     crowded: tuple[str, ...] = ()
     busiest: tuple[str, ...] = ()

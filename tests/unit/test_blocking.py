@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
+import domain.coordinators
 from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten, worth_looking
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
@@ -946,6 +947,17 @@ async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_un
     cluster = await in_dual_write()
     cluster.faults.remembered_topics = {"refunds"}
     assert keys(await found(cluster)) == []
+
+
+async def test_partitions_that_coordinate_and_that_brokers_do_not_count_are_told_before_any_restart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(domain.coordinators, "AS_IT_WAS_MADE", timedelta(0))
+    monkeypatch.setattr(domain.coordinators, "AS_IT_STARTS", timedelta(0))
+    cluster = await in_dual_write()
+    for partition in range(2):
+        cluster.znodes[f"/brokers/topics/__consumer_offsets/partitions/{partition}"] = b""
+    assert keys(await found(cluster)) == [("PF46", "topic __consumer_offsets")]
 
 
 async def test_a_parent_that_somebody_has_deleted_is_told() -> None:

@@ -152,6 +152,11 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     ),
     "a partition state that cannot be read": (suspect("/brokers/topics/orders/partitions/0/state"), "PF17", B),
     "a topic's configs that cannot be read": (suspect("/config/topics/orders"), "PF17", B),
+    "partitions that coordinate and that running brokers do not count": (
+        with_tree(HEALTHY, coordinators={"__consumer_offsets": (NOW - timedelta(days=9), NOW)}),
+        "PF46",
+        B,
+    ),
     "configs without a topic": (with_tree(HEALTHY, orphan_configs=("gone",)), "PF17", W),
     "a throttled broker": (
         with_tree(HEALTHY, broker_configs={"1": ("follower.replication.throttled.rate",)}),
@@ -308,7 +313,7 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "a tree that may not be read": (
         blind("survey of zookeeper", zookeeper=None),
         SPEC,
-        {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33", "PF42"},
+        {"PF12", "PF15", "PF16", "PF17", "PF18", "PF19", "PF21", "PF22", "PF28", "PF32", "PF33", "PF42", "PF46"},
     ),
     "configs that may not be described": (
         with_node_survey(blind("what brokers run with"), (1, 2, 3), unapplied=None),

@@ -3,11 +3,13 @@
 import asyncio
 import json
 from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+import domain.coordinators
 from activities.ports.nodes import FileContent
 from activities.startable import _why_not_its_program
 from domain.contracts import StepOutcome
@@ -52,6 +54,22 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
     assert f"{node.kafka_home}/libs has no Kafka" in (outcome.blocked or "")
     assert (await driver.process()).is_running
     assert cluster.restarts[name] == before
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+async def test_no_broker_restarts_where_others_would_find_other_coordinators(
+    is_accepted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has given __consumer_offsets more partitions while all brokers ran."""
+    monkeypatch.setattr(domain.coordinators, "AS_IT_WAS_MADE", timedelta(0))
+    monkeypatch.setattr(domain.coordinators, "AS_IT_STARTS", timedelta(0))
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    for partition in range(2):
+        cluster.znodes[f"/brokers/topics/__consumer_offsets/partitions/{partition}"] = b""
+    outcome = await rolled(cluster, accepting("PF46", scene) if is_accepted else scene)
+    assert outcome.is_done is is_accepted
+    assert is_accepted or "topic __consumer_offsets: it has 2 partitions" in (outcome.blocked or "")
 
 
 async def test_a_node_that_serves_without_its_pid_file_is_not_rolled(monkeypatch: pytest.MonkeyPatch) -> None:

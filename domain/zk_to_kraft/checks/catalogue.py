@@ -5,6 +5,7 @@ from domain.zk_to_kraft.checks import (
     canaries,
     configuration,
     controllers,
+    coordinators,
     ensemble,
     identity,
     java,
@@ -29,6 +30,7 @@ MODULES = (
     java,
     outliving,
     unapplied,
+    coordinators,
 )
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))
