@@ -19,6 +19,7 @@ from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
+from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
 from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.plan_basis import basis_of
 from domain.zk_to_kraft.reduction import situation_of
@@ -51,9 +52,10 @@ class Planning:
             raise Permanent("this worker cannot rehearse: keeperless-checks does")
         plan = await self._ports.ledger.plan(request.plan_id)
         if plan is None:
-            rehearsal = await self._rehearse(await registered(request.cluster, self._ports))
+            copied = await self._phase_after_the_copy(request)
+            rehearsal = await self._rehearse(await registered(request.cluster, self._ports)) if copied is None else None
             async with heartbeating():
-                plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal))
+                plan = await self._ports.ledger.add_plan(await self._made(request, rehearsal, copied))
         return _outcome(plan)
 
     @activity.defn(name=ActivityName.REVIEW_PLAN)
@@ -73,7 +75,15 @@ class Planning:
                 unknown=unknown,
             )
 
-    async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None) -> Plan:
+    async def _phase_after_the_copy(self, request: PlanRequest) -> Phase | None:
+        """`None` where the copy is still to come, or nobody knows."""
+        async with heartbeating():
+            cluster = await registered(request.cluster, self._ports)
+            observation = await observe(cluster, self._ports, request.policy)
+        phase = phase_of(situation_of(observation, cluster.spec, request.policy))
+        return phase if phase in COPY_BEGUN else None
+
+    async def _made(self, request: PlanRequest, rehearsal: RehearsalReport | None = None, copied: Phase | None = None) -> Plan:
         cluster = await registered(request.cluster, self._ports)
         observation = await self._look(cluster, request.policy)
         content = observation.model_dump_json().encode()
@@ -86,6 +96,7 @@ class Planning:
             requested_at=request.requested_at,
             measured=await self._ports.ledger.measured_steps(request.cluster),
             rehearsal=rehearsal,
+            is_copied_in=copied,
             migration=None if active is None else active.id,
         )
         files = await read_files(cluster, observation, self._ports)

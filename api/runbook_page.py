@@ -68,8 +68,8 @@ def _check(check: str) -> Iterator[str]:
 
 def _where(action: RunbookAction) -> str:
     if action.node is None:
-        return "On any host that reaches the cluster:" if action.host is None else f"On host **{action.host}**:"
-    return f"On **{action.node}**:" if action.host is None else f"On **{action.node}**, host **{action.host}**:"
+        return "On any host that reaches the cluster:" if action.host is None else f"On host {action.host}:"
+    return f"On **{action.node}**:" if action.host is None else f"On **{action.node}**, host {action.host}:"
 
 
 def _fenced(commands: str) -> str:

@@ -13,6 +13,7 @@ STYLE = (
     "article{margin:1rem 0;padding:.6rem 1rem;border:1px solid #8886;border-radius:.4rem}"
     "article h3{margin:0 0 .5rem;overflow-wrap:anywhere}article p{margin:.4rem 0}code{overflow-wrap:anywhere}"
     "pre{overflow-x:auto;padding:.6rem 1rem;border:1px solid #8886;border-radius:.4rem}pre code{overflow-wrap:normal}"
+    "@media print{pre,pre code{white-space:pre-wrap;overflow-wrap:anywhere}.wide{overflow-x:visible}}"
 )
 
 

@@ -272,7 +272,7 @@ def _decide(
     if is_forward and isinstance(decision, Step) and phase_of(situation) is Phase.CONTROLLERS_UP:
         decision = _unless_blocked(decision, observation, spec, policy)
     if is_forward and not is_preflight:
-        decision = _unless_foreign(decision, observation, spec, situation, terms)
+        decision = _unless_foreign(decision, observation, spec, situation, terms, has_begun=ruling.has_begun)
     if not isinstance(decision, Wait | Revert):
         return in_waves(decision, situation, observation, spec, policy) if is_forward else decision
     named = explained(decision, observation, spec, policy)
@@ -304,15 +304,24 @@ def _unless_blocked(step: Step, observation: Observation, spec: ClusterSpec, pol
 
 
 def _unless_foreign(
-    decision: Decision, observation: Observation, spec: ClusterSpec, situation: Situation, terms: Terms
+    decision: Decision,
+    observation: Observation,
+    spec: ClusterSpec,
+    situation: Situation,
+    terms: Terms,
+    *,
+    has_begun: bool,
 ) -> Decision:
     """Nothing is done to another cluster, or with a controller of one, which no other wait hides. What cannot wait is
-    done all the same, unless the cluster is another one.
+    done all the same, unless the cluster is another one. Who has done nothing so far ends: a specification cannot be corrected
+    before.
     """
     if isinstance(decision, Wait) and decision.reason in {WaitReason.HELD, WaitReason.COPY_CANNOT_FINISH}:
         return decision
     is_urgent = isinstance(decision, Revert) or decision == guards.lost_flag(situation, terms)
     found = (foreign_cluster if is_urgent else foreign)(observation, spec, situation.quorum)
+    if not has_begun and (cluster := foreign_cluster(observation, spec, situation.quorum)):
+        return Refuse(findings=cluster)
     return _wait_for(found) if found else decision
 
 

@@ -31,6 +31,12 @@ UNCOVER = (
     "Unmount that (`umount {path}`, where nothing has it open) while {name} runs, and take it out of /etc/fstab or of whatever "
     "mounts it: all its data is beneath. Format nothing there, and restart {name} only after that."
 )
+OTHER_CLUSTER = (
+    "Touch none of these files, and restart nothing: the nodes agree, so the specification is of another cluster, or has a "
+    "wrong id. Terminate this migration's run in Temporal, correct the specification (PUT /clusters/{name}), and start a "
+    "migration "
+    'with "hold": true: it looks where the cluster stands before it does anything.'
+)
 ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 """Phases in which a controller without the flag is what is wanted, or can be mended no more."""
 
@@ -38,6 +44,16 @@ ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
     """A directory that is not this node's any more: it serves on, and does not survive its next restart (PF03)."""
     dirs = view.disk.log_dirs if view.disk is not None else ()
+    if (other := _cluster_of_all(looked)) is not None:
+        yield cause(
+            looked,
+            "PF03",
+            "cluster_id of the specification",
+            observed=f"{looked.spec.cluster_id}; the log directories of all nodes say {other}",
+            expected="the id of the cluster that these nodes are of",
+            fix=OTHER_CLUSTER,
+        )
+        return
     for found in (one for one in dirs if one.state is not StorageState.OURS):
         name, told = looked.name(view.id), f"cluster.id {found.cluster_id}, id {found.node_id}"
         is_gone = found.state in {StorageState.EMPTY, StorageState.ABSENT}
@@ -59,6 +75,15 @@ def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
             if is_gone
             else f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
+
+
+def _cluster_of_all(looked: Looked) -> str | None:
+    """Another cluster's id than the specification's, where all nodes agree on it: then not their files are wrong."""
+    disks = [view.disk for view in looked.observation.nodes if view.disk is not None]
+    said = [{found.cluster_id for found in disk.log_dirs if found.cluster_id is not None} for disk in disks]
+    agreed = set().union(*said)
+    is_of_several = sum(map(bool, said)) > 1
+    return agreed.pop() if is_of_several and len(agreed) == 1 and looked.spec.cluster_id not in agreed else None
 
 
 def _reformatted(looked: Looked, view: NodeView) -> str:

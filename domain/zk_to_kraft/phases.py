@@ -32,6 +32,20 @@ class Phase(StrEnum):
     """The log says POST_MIGRATION while brokers are still in ZooKeeper mode: somebody's mistake. Only forward."""
 
 
+COPY_BEGUN = frozenset(
+    {
+        Phase.COPYING,
+        Phase.DUAL_WRITE,
+        Phase.BROKERS_TO_KRAFT,
+        Phase.SOAK,
+        Phase.FINALIZING,
+        Phase.KRAFT,
+        Phase.FINALIZED_EARLY,
+    }
+)
+"""Phases in which there is no copy to come any more."""
+
+
 def phase_of(situation: Situation) -> Phase | None:
     """The phase that a situation is in, or `None` when what is unknown leaves it open.
 

@@ -38,7 +38,7 @@ from domain.zk_to_kraft.plan_texts import CHANGES_FOR_PEOPLE, NOT_MIGRATED, chan
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.preview import FLUSH_SECONDS, WINDOW_SECONDS, Files
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made
+from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made, too_late
 from domain.zk_to_kraft.roll_waves import planned_waves
 from domain.zk_to_kraft.situation import ControllerSituation, Situation
 
@@ -60,7 +60,8 @@ BEFORE_BROKERS = frozenset({Phase.PREFLIGHT, Phase.CONTROLLERS_UP})
 @dataclass(frozen=True)
 class Asked:
     """Who wants the plan, and what was known of the cluster before. `measured`: steps of its earlier migrations. `rehearsal`:
-    of the copy, where it was asked for. `migration`: the id of one that has not ended."""
+    of the copy, where it was asked for; `is_copied_in`: the phase in which it was, and there was none to come any more.
+    `migration`: the id of one that has not ended."""
 
     id: str
     kind: str
@@ -69,6 +70,7 @@ class Asked:
     requested_at: datetime
     measured: Sequence[MeasuredStep] = ()
     rehearsal: RehearsalReport | None = None
+    is_copied_in: Phase | None = None
     migration: str | None = None
 
 
@@ -76,7 +78,7 @@ def plan_of(observation: Observation, spec: ClusterSpec, files: Files, asked: As
     """All that the migration would do from what was seen. `observation_name`: the artefact that holds it."""
     situation = situation_of(observation, spec, asked.policy)
     is_silent = _is_silent(observation, situation)
-    rehearsed = marked(_found_by(asked.rehearsal), asked.policy)
+    rehearsed = marked(_found_by(asked), asked.policy)
     beside = () if asked.migration is None else (in_the_way(asked.migration),)
     silent = (nothing_answers(),) if is_silent else ()
     findings = _gravest_first((*beside, *silent, *findings_of(observation, spec, asked.policy), *rehearsed))
@@ -136,9 +138,10 @@ def _gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda f: (GRAVEST_FIRST.index(f.severity), f.accepted is not None, f.code)))
 
 
-def _found_by(rehearsal: RehearsalReport | None) -> tuple[Finding, ...]:
+def _found_by(asked: Asked) -> tuple[Finding, ...]:
+    rehearsal = asked.rehearsal
     if rehearsal is None:
-        return ()
+        return () if asked.is_copied_in is None else (too_late(asked.is_copied_in),)
     return (not_made(rehearsal.refused),) if rehearsal.refused else rehearsal.findings
 
 

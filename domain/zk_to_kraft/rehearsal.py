@@ -146,6 +146,18 @@ def not_made(why: str) -> Finding:
     )
 
 
+def too_late(phase: str) -> Finding:
+    """There is nothing left to try: ZooKeeper is not copied any more."""
+    return Finding(
+        code=NOT_MADE,
+        severity=Severity.INFO,
+        object="rehearsal",
+        observed=f"none was made: the cluster is in phase {phase}, and Kafka's copy is behind it",
+        expected="a copy that is still to come",
+        fix="Nothing. What it has copied the migration has compared with what ZooKeeper had, or does before it is finalised.",
+    )
+
+
 def cut_short(why: str) -> Finding:
     """No copy has passed, and there was no time to find out what stops it: what is known is found, and may not be all."""
     return Finding(

@@ -30,7 +30,7 @@ class Ruling:
     KRaft, whoever asked for them, and `drifts`: how many of this cluster ever found one. `baseline`, `messages`: this
     migration's looks at clients' data; `inherited`: the baseline of an earlier one of this cluster, for who takes over.
     `unchecked_since`: when a check that was due was not taken by any worker. `plan_basis`: what the plan rests on that this
-    migration names; `None` where it names none.
+    migration names; `None` where it names none. `has_begun`: it has begun a step, or nobody knows.
     """
 
     approvals: Mapping[GateName, GivenApproval] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class Ruling:
     of_copy: CopyReports = field(default_factory=CopyReports)
     unchecked_since: datetime | None = None
     plan_basis: Mapping[str, str] | None = None
+    has_begun: bool = True
 
     @property
     def has_baseline(self) -> bool:

@@ -222,7 +222,8 @@ def _see_leaders(scene: Scene) -> RunbookAction:
     """Where an epoch is too small no replica is missing, and partitions lack a leader all the same (KAFKA-20488)."""
     return on_cluster(
         scene,
-        "See that every partition has a leader. If not: raise /controller_epoch as above, delete /controller, and look again",
+        "See that every partition has a leader. If not: in ZooKeeper set /controller_epoch to the largest controller_epoch of "
+        "all partitions' states (/brokers/topics/…/partitions/…/state), delete /controller, and look again",
         (),
         shell.until(tools.is_available(scene.spec)),
         "exit code 0: no partition is without a leader",

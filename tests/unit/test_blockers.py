@@ -23,7 +23,7 @@ from domain.observation import (
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
-from domain.zk_to_kraft.causes import Hints, Serving
+from domain.zk_to_kraft.causes import Hints, Looked, Serving
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling
@@ -458,6 +458,15 @@ def test_a_log_directory_that_is_somebody_elses_now_is_named_before_the_broker_r
     entries, _ = blockers_of(looked_at(with_node(DUAL, 2, change)))
     (entry,) = (entry for entry in entries if entry.code == "PF03")
     assert (entry.object, "another" in entry.observed, entry.docs) == ("broker-2 /data/2", True, "docs/checks.md#pf03")
+
+
+def test_where_all_nodes_are_of_another_cluster_nobody_is_told_to_touch_their_files() -> None:
+    """Somebody has registered them under an id that he made up."""
+    spec = SPEC.model_copy(update={"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"})
+    entries, _ = blockers_of(Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY)))
+    (entry,) = (entry for entry in entries if entry.code == "PF03" and entry.object != "the brokers' answer")
+    assert (entry.object, SPEC.cluster_id in entry.observed) == ("cluster_id of the specification", True)
+    assert "Touch none of these files" in entry.fix
 
 
 @pytest.mark.parametrize("state", [StorageState.EMPTY, StorageState.ABSENT])

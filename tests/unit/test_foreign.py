@@ -75,6 +75,17 @@ def test_in_flight_nothing_is_done_for_another_cluster(point: Point) -> None:
     assert isinstance(flagless, Wait), "not even what cannot wait is ours to do"
 
 
+@pytest.mark.parametrize("point", [*IN_FLIGHT, Point.FINAL])
+def test_who_has_done_nothing_yet_ends_where_it_is_another_cluster(point: Point) -> None:
+    """Its specification cannot be corrected as long as it lives."""
+    seen = with_kafka(observation(point), cluster_id=OTHER)
+    decision = assess(seen, SPEC, POLICY, Ruling(has_begun=False), "name").decision
+    assert isinstance(decision, Refuse)
+    assert [finding.code for finding in decision.findings] == ["PF03"]
+    ours = assess(observation(point), SPEC, POLICY, Ruling(has_begun=False), "name").decision
+    assert ours == assess(observation(point), SPEC, POLICY, Ruling(), "name").decision
+
+
 def test_an_id_that_somebody_wrote_into_zookeeper_is_no_other_cluster() -> None:
     """Then only what stops a broker is refused, right before it."""
     seen = with_zookeeper(observation(Point.SOAK), cluster_id=OTHER)

@@ -1,0 +1,68 @@
+"""Plans as their activities make them, on a simulated cluster."""
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.observe import Ports
+from activities.planning import Planning
+from domain.decisions import Severity
+from domain.plans import Plan
+from domain.policy import MigrationPolicy
+from domain.questions import PlanRequest
+from domain.records import ClusterRecord, MigrationKind
+from domain.zk_to_kraft.rehearsal import NOT_MADE, RehearsalReport
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.cluster import FakeCluster
+from tests.unit.fake_walk import LedgerInMemory
+from tests.unit.fake_window import in_dual_write
+
+
+class Shelf(LedgerInMemory):
+    """Plans, too."""
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        super().__init__(cluster)
+        self.plans: dict[str, Plan] = {}
+
+    async def plan(self, plan_id: str) -> Plan | None:
+        return self.plans.get(plan_id)
+
+    async def add_plan(self, plan: Plan) -> Plan:
+        return self.plans.setdefault(plan.id, plan)
+
+    async def active_migration(self, _: str) -> None:
+        return None
+
+    async def measured_steps(self, _: str) -> tuple[()]:
+        return ()
+
+
+REQUEST = PlanRequest(
+    plan_id="p1",
+    cluster="c1",
+    kind=MigrationKind.ZK_TO_KRAFT,
+    policy=MigrationPolicy(),
+    requested_by="ann",
+    requested_at=datetime(2026, 3, 1, tzinfo=UTC),
+)
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+async def test_a_copy_is_rehearsed_only_where_it_is_still_to_come(is_copied: bool) -> None:
+    """In a cluster that has left ZooKeeper a rehearsal would wait for registrations that nobody writes there any more."""
+    cluster = (await in_dual_write()).cluster if is_copied else FakeCluster()
+    rehearsed: list[str] = []
+
+    async def rehearse(record: ClusterRecord) -> RehearsalReport:
+        rehearsed.append(record.spec.name)
+        return RehearsalReport(has_passed=True)
+
+    shelf = Shelf(cluster)
+    ports = Ports(cast("Any", shelf), cluster, cluster, cluster, cluster, FakeArtefacts())
+    await ActivityEnvironment().run(Planning(ports, rehearse).rehearse_plan, REQUEST)
+    findings = [finding for finding in shelf.plans["p1"].findings if finding.code == NOT_MADE]
+    assert [bool(rehearsed), bool(findings)] == [not is_copied, is_copied]
+    assert [(f.severity, "DUAL_WRITE" in f.observed) for f in findings] == [(Severity.INFO, True)] * is_copied
