@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import structlog
 import uuid_utils
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.audit import Audit, Call, call_in
@@ -20,6 +21,8 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SUBJECT = re.compile(r"[A-Za-z0-9-]{1,63}")
 OUR_HOSTS = frozenset({"127.0.0.1", "localhost"})
 PATH_KEPT = 200
+MOST_BODY_BYTES = 8 * 1024 * 1024
+"""A specification has about a thousand for each node."""
 
 log = structlog.get_logger()
 
@@ -38,7 +41,7 @@ class Edge:
         call = _call_of(scope)
         scope.setdefault("state", {})["call"] = call
         with structlog.contextvars.bound_contextvars(request_id=call.request_id):
-            await self._answer(scope, receive, _Answering(self._audit, scope, send))
+            await self._answer(scope, _limited(receive), _Answering(self._audit, scope, send))
 
     async def _answer(self, scope: Scope, receive: Receive, answering: "_Answering") -> None:
         if not _is_for_us(scope):
@@ -51,6 +54,21 @@ class Edge:
             if answering.has_begun:
                 raise  # Too late for another answer: the connection breaks off.
             await _tell(problem_of(error), scope, receive, answering)
+
+
+def _limited(receive: Receive) -> Receive:
+    """What comes in, as far as that. No body is in memory twice as large."""
+    taken = 0
+
+    async def receive_so_far() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MOST_BODY_BYTES:
+            raise HTTPException(413)
+        return message
+
+    return receive_so_far
 
 
 class _Answering:

@@ -34,6 +34,7 @@ class ProblemKind(Enum):
     COMMAND_REFUSED = (409, "The migration refused the command")
     ROLLBACK_REFUSED = (409, "The migration refused to go back")
     NO_WAY_BACK = (409, "There is no way back from here")
+    BODY_TOO_LARGE = (413, "The body is larger than any that is needed")
     WRONG_HOST = (421, "The request is meant for another host")
     INVALID_REQUEST = (422, "The request is not valid")
     PLAN_BLOCKED = (422, "Blockers stand in the way of the plan")
@@ -77,6 +78,7 @@ class ProblemBody(BaseModel):
     title: str
     status: int
     code: str
+    docs: str = Field(description="Its page in the documentation, as in blockers and findings.")
     detail: str = Field(description="What was found, and what to do.")
     errors: list[FieldError] | None = Field(default=None, description="With `invalid-request`: which fields.")
     links: dict[str, str] | None = Field(default=None, description="What is in the way, e.g. `migration`.")
@@ -123,6 +125,7 @@ def answer_of(problem: Problem) -> JSONResponse:
         "title": kind.title,
         "status": kind.status,
         "code": kind.code,
+        "docs": f"docs/problems/{kind.code}.md",
         "detail": problem.detail,
         **problem.members,
     }

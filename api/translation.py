@@ -27,7 +27,15 @@ from ledger.errors import (
     SpecHasChanged,
 )
 
-KIND_OF_STATUS = {404: ProblemKind.NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED}
+KIND_OF_STATUS = {
+    404: ProblemKind.NOT_FOUND,
+    405: ProblemKind.METHOD_NOT_ALLOWED,
+    413: ProblemKind.BODY_TOO_LARGE,
+}
+WHAT_TO_DO = {
+    400: "The body cannot be read: send JSON in UTF-8, nested no deeper than its form asks. /openapi.json has the form.",
+    413: "Send no more than 8 MiB: no specification of a cluster, and nothing else that is sent here, is as large.",
+}
 
 
 @singledispatch
@@ -49,7 +57,8 @@ def _(error: RequestValidationError) -> Problem:
 @problem_of.register
 def _(error: HTTPException) -> Problem:
     kind = KIND_OF_STATUS.get(error.status_code, ProblemKind.BAD_REQUEST)
-    return Problem(kind, "See /openapi.json for what there is, and how to ask for it.", headers=error.headers)
+    detail = WHAT_TO_DO.get(error.status_code, "See /openapi.json for what there is, and how to ask for it.")
+    return Problem(kind, detail, headers=error.headers)
 
 
 @problem_of.register

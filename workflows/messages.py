@@ -49,11 +49,18 @@ class Messages:
         message, gate, waiting = clean(message), self._board.gate, self._board.waiting
         if gate is None or gate.name != message.gate:
             doing = waiting.reason if waiting is not None else "nothing"
-            why = f"gate {message.gate or '(none named)'} is not open: phase {self._board.phase}, waiting for {doing}"
+            named = message.gate or "(none named)"
+            why = (
+                f"gate {named} is not open: phase {self._board.phase}, waiting for {doing}. GET /migrations/{{id}} says under "
+                "`gates` which one is, with its evidence"
+            )
             raise ApplicationError(why, type="GateNotOpen")
         if gate.evidence_hash != message.evidence_hash:
-            now = f"that of the evidence at the gate is {gate.evidence_hash}"
-            why = f"evidence_hash: {now}. The evidence has changed since, or the hash was not copied whole: look at it again."
+            why = (
+                f"evidence_hash: that of the evidence at the gate begins with {gate.evidence_hash[:12]}. The evidence has "
+                "changed since, or the hash was not copied whole: read it again (GET /migrations/{id}, `gates`), and approve "
+                "what is there"
+            )
             raise ApplicationError(why, type="GateNotOpen")
 
     async def approve(self, message: ApprovalMessage) -> str:

@@ -1,6 +1,5 @@
 """`/clusters`: what people tell us about their clusters, and what is seen there now."""
 
-from collections import Counter
 from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
@@ -11,6 +10,7 @@ from api.links import cluster_url
 from api.observing import observe
 from api.problems import FieldError, invalid_request
 from api.requests import NamedCluster
+from api.spec_errors import spec_errors
 from api.wiring import UsableWiring
 from domain.cluster import ClusterSpec
 from domain.questions import ClusterSight
@@ -31,8 +31,8 @@ async def put_cluster(
     if spec.name != name:
         raise invalid_request([FieldError(where="body", field="name", message="It differs from the name in the path")])
     present = await wiring.ledger.cluster(name)
-    if shared := _shared_endpoints(spec, present.spec if present is not None else None):
-        raise invalid_request(shared)
+    if errors := spec_errors(spec, present.spec if present is not None else None):
+        raise invalid_request(errors)
     record, is_new = await _put(wiring, spec)
     if is_new:
         response.status_code = 201
@@ -48,18 +48,6 @@ async def _put(wiring: UsableWiring, spec: ClusterSpec) -> tuple[ClusterRecord, 
         if not await wiring.starter.settle(busy.migration_id):
             raise
         return await wiring.ledger.put_cluster(spec, datetime.now(UTC))
-
-
-def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
-    """Of nodes that would be taken for another one. What is stored has been so before."""
-    owners = Counter(node.metrics.url for node in spec.nodes)
-    known = Counter(node.metrics.url for node in present.nodes) if present is not None else Counter()
-    return [
-        FieldError(where="body", field=f"{kind}.{place}.metrics.url", message="Another node has the same: give each its own")
-        for kind, nodes in (("brokers", spec.brokers), ("controllers", spec.controllers))
-        for place, node in enumerate(nodes)
-        if owners[node.metrics.url] > max(1, known[node.metrics.url])
-    ]
 
 
 @router.get("")

@@ -1,7 +1,7 @@
 """Clusters: registered, changed, refused; and what is seen of them by a worker."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -117,6 +117,38 @@ async def test_what_is_not_json_or_not_a_name_is_refused(api: Any, expect_proble
     expected = "The body is not JSON, at its character 2: Expecting property name enclosed in double quotes"
     assert problem["errors"] == [{"where": "body", "field": "", "message": expected}]
     expect_problem(await api.http.put("/clusters/c", content=b"\xff", headers=as_json), 400, "bad-request")
+
+
+async def test_a_body_that_is_larger_than_any_is_not_read_to_its_end(api: Any, expect_problem: Expect) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 100:
+            sent += 1
+            yield b" " * 1024 * 1024
+
+    answer = await api.http.put("/clusters/c", content=endless(), headers={"content-type": "application/json"})
+    problem = expect_problem(answer, 413, "body-too-large")
+    assert (problem["docs"], sent) == ("docs/problems/body-too-large.md", 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"kafka": {"bootstrap_servers": ["127.0.0.1:99999"]}}, "kafka.bootstrap_servers.0"),
+        ({"zookeeper": {"connect": "127.0.0.1:0/kafka"}}, "zookeeper.connect"),
+        ({"metrics": {"kind": "jolokia", "url": "http://127.0.0.1:0/jolokia"}}, "brokers.0.metrics.url"),
+    ],
+)
+async def test_a_port_that_there_is_not_is_refused(
+    api: Any, make_spec: MakeSpec, expect_problem: Expect, change: dict[str, Any], field: str
+) -> None:
+    spec = make_spec()
+    if "metrics" in change:
+        change = {"brokers": [spec.brokers[0].model_dump(mode="json") | change, *spec.model_dump(mode="json")["brokers"][1:]]}
+    (error,) = expect_problem(await put(api, spec, **change), 422, "invalid-request")["errors"]
+    assert (error["field"], error["message"]) == (field, "Expected a port from 1 to 65535")
     expect_problem(
         await api.http.put("/clusters/c", content=b"{}", headers={"content-type": "text/plain"}), 422, "invalid-request"
     )

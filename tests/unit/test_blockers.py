@@ -464,7 +464,7 @@ def test_where_all_nodes_are_of_another_cluster_nobody_is_told_to_touch_their_fi
     """Somebody has registered them under an id that he made up."""
     spec = SPEC.model_copy(update={"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"})
     entries, _ = blockers_of(Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY)))
-    (entry,) = (entry for entry in entries if entry.code == "PF03" and entry.object != "the brokers' answer")
+    (entry,) = (entry for entry in entries if entry.code == "PF03" and entry.object != "/cluster/id")
     assert (entry.object, SPEC.cluster_id in entry.observed) == ("cluster_id of the specification", True)
     assert "Touch none of these files" in entry.fix
 

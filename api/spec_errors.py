@@ -1,0 +1,52 @@
+"""What is wrong with a specification that a type does not say. What is stored has been so before, and is still read."""
+
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from api.problems import FieldError
+from domain.cluster import ClusterSpec, NodeSpec, servers_in
+
+MOST_PORTS = 65535
+
+
+def spec_errors(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
+    """`present`: the specification that there is, which may keep what it has."""
+    return [*_shared_endpoints(spec, present), *_impossible_ports(spec)]
+
+
+def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> Iterator[FieldError]:
+    """Of nodes that would be taken for another one."""
+    owners = Counter(node.metrics.url for node in spec.nodes)
+    known = Counter(node.metrics.url for node in present.nodes) if present is not None else Counter()
+    for field, node in _nodes(spec):
+        if owners[node.metrics.url] > max(1, known[node.metrics.url]):
+            yield _error(f"{field}.metrics.url", "Another node has the same: give each its own")
+
+
+def _impossible_ports(spec: ClusterSpec) -> Iterator[FieldError]:
+    """Whoever is asked at one would be told of as down."""
+    addresses = [(f"kafka.bootstrap_servers.{i}", one) for i, one in enumerate(spec.kafka.bootstrap_servers)]
+    addresses += [("zookeeper.connect", one) for one in servers_in(spec.zookeeper.connect)]
+    ports = [(field, int(address.rpartition(":")[2])) for field, address in addresses]
+    for field, port in (*ports, *((f"{field}.metrics.url", _port_of(node.metrics.url)) for field, node in _nodes(spec))):
+        if not 1 <= port <= MOST_PORTS:
+            yield _error(field, f"Expected a port from 1 to {MOST_PORTS}")
+
+
+def _port_of(url: str) -> int:
+    """0: none that there could be."""
+    try:
+        port = urlsplit(url).port
+    except ValueError:
+        return 0
+    return MOST_PORTS if port is None else port  # that of its scheme
+
+
+def _nodes(spec: ClusterSpec) -> Iterator[tuple[str, NodeSpec]]:
+    for kind, nodes in (("brokers", spec.brokers), ("controllers", spec.controllers)):
+        yield from ((f"{kind}.{place}", node) for place, node in enumerate(nodes))
+
+
+def _error(field: str, message: str) -> FieldError:
+    return FieldError(where="body", field=field, message=message)
