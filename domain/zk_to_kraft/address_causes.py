@@ -103,7 +103,9 @@ LATE = (
     "Either the page takes longer than that: narrow what the agent reads to what is asked (includeObjectNames of the JMX "
     "exporter: kafka.server:type=KafkaServer,*, kafka.server:type=ReplicaManager,*, kafka.server:type=raft-metrics, "
     "kafka.server:type=app-info,*, kafka.controller:type=KafkaController,*), and let fewer others ask at a time (`ss -tn` "
-    "shows them). Or the node hangs: look at its log, and whether its heap is full."
+    "shows them). Where most of the page is client ids, an application makes one of its own for each connection: have it use "
+    "one for all, or take the quota of all clients away; what it has made goes an hour after. Or the node hangs: look at its "
+    "log, and whether its heap is full."
 )
 NOBODY_THERE = (
     "Look whether it hangs (its log, a heap that is full), and whether the exporter's port is open from the host of "

@@ -1,0 +1,45 @@
+"""What pages of metrics were like that came: what makes one too long for an answer in time was in the last one already."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from domain.metadata_log import shown
+
+MUCH = 512 * 1024
+"""Characters. A broker's page by the default rules, with some hundred partitions, is half of that."""
+SAMPLED = 4000
+"""Lines that are looked at of a page."""
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+MOST_OF_A_VALUE = 60
+
+
+@dataclass(frozen=True)
+class LastPage:
+    """Of one endpoint, by the monotonic clock."""
+
+    came_at: float
+    seconds: float
+    told: str
+
+    @property
+    def in_words(self) -> str:
+        return f"the last page, {time.monotonic() - self.came_at:.0f} s ago, took {self.seconds:.1f} s: {self.told}"
+
+
+def crowd(page: str) -> str:
+    """What a large page is full of; empty of one that is not large."""
+    if len(page) < MUCH:
+        return ""
+    lines = [line for line in page.splitlines() if line and not line.startswith("#")]
+    sampled = lines[:: max(1, len(lines) // SAMPLED)]
+    values: dict[str, list[str]] = {}
+    for line in sampled:
+        for label, value in LABEL.findall(line):
+            values.setdefault(label, []).append(value)
+    told = f"{len(page) / 1e6:.1f} MB, {len(lines)} lines"
+    most = max(values, key=lambda label: len(set(values[label])), default=None)
+    if most is None:
+        return told
+    share, example = 100 * len(values[most]) // len(sampled), shown(values[most][-1])[:MOST_OF_A_VALUE]
+    return f"{told}, {share} % of them with {most}, of which there are most ({example}, for example)"
