@@ -11,6 +11,7 @@ from domain.zk_to_kraft.causes import MAX_NAMED, Asked, Cause, Looked, cause, co
 from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.lag_causes import lag_causes, leaderless_causes
 from domain.zk_to_kraft.log_lines import found_in
+from domain.zk_to_kraft.lost_addresses import lost_address
 from domain.zk_to_kraft.mute_causes import AT_ONE_BROKER, OF_OURS, each_mute, limited
 from domain.zk_to_kraft.reduction import missing_in_zookeeper
 from domain.zk_to_kraft.running_lines import TOO_MANY_CONNECTIONS
@@ -133,6 +134,17 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
         return _of_resets(looked, broker_id, cut)
     is_set = bool(set(addresses).intersection(looked.hints.set_dynamically.get(broker_id, ())))
     whence = f", which is set dynamically: {ADVERTISED} in /config/brokers/{broker_id}" if is_set else ""
+    if (lost := lost_address(looked, addresses)) is not None:
+        return cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            name,
+            WaitReason.PARTITIONS_NOT_IN_SYNC,
+            observed=f"its process serves, and nobody is accepted at {given}: {lost.in_words}",
+            expected="the addresses that it listens at are its machine's",
+            fix=lost.fix(name),
+            is_proved=True,
+        )
     queues = queues_of(looked, broker_id)
     if (seconds := _farthest(looked, addresses)) is not None:
         return cause(

@@ -60,6 +60,7 @@ def start(directory: DemoDirectory) -> int:
     cast = kept_cast(directory)
     if not directory.kept.exists() and not directory.is_held():
         raise Permanent(f"{directory.path}: that demo has ended, and its cluster with it. Start another with: make demo")
+    say("Looking who has ended, and starting it again …")
     with directory.cast.open("rb") as one_at_a_time:
         fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
         started = cast.start_missing()

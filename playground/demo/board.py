@@ -170,8 +170,8 @@ class Board:
         )
 
     def _nodes(self) -> tuple[NodeStatus, ...]:
-        """As seen now; how often the migration has restarted them is the migration's knowledge."""
-        restarts = {node.name: node.restarts for node in self._migration.nodes} if self._migration is not None else {}
+        """As seen now; how often they were restarted all migrations together know, as in the summary."""
+        restarts = self.restarts_told()
         nodes = self._sight.nodes if self._sight is not None else ()
         return tuple(node.model_copy(update={"restarts": restarts.get(node.name, 0)}) for node in nodes)
 

@@ -127,7 +127,7 @@ class Story:
         self._board.doing = "migrating"
         self._announce(f"POST /migrations: {migration_id}")
         async with asyncio.TaskGroup() as group:
-            watching = [group.create_task(self._follow(migration_id)), group.create_task(self._look())]
+            watching = [group.create_task(task) for task in (self._follow(migration_id), self._look(), self._call_the_roll())]
             migration = await self._await_end(migration_id, heading)
             for task in watching:
                 task.cancel()
@@ -173,10 +173,15 @@ class Story:
                 self._tell(self._board.note_event(event))
         self._board.note_sight(await self._door.look(CLUSTER_NAME))
 
-    async def _look(self) -> None:
+    async def _call_the_roll(self) -> None:
+        """By itself: a look waits for the very programs that may be gone."""
         while True:
             for text, tone in await asyncio.to_thread(self._roll_call.changes):
                 self._announce(text, tone)
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+    async def _look(self) -> None:
+        while True:
             self._board.note_sight(await self._door.look(CLUSTER_NAME))
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 

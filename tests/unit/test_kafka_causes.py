@@ -1,7 +1,7 @@
 """Why Kafka does not answer as a whole, and why replicas lag: each reason with its own object and fix."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -9,6 +9,7 @@ from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
 from domain.decisions import Wait, WaitReason
 from domain.errors import Obstacle
+from domain.machine_notes import MachineChanges
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
@@ -174,6 +175,20 @@ def test_an_address_that_is_set_dynamically_is_taken_back_where_that_works() -> 
     assert "/config/changes" not in entry.fix, "a change of address reaches the controllers with a start only"
     (entry,) = entries(silent(DUAL), unheard={2: ("127.0.0.1:1",)}, set_dynamically={2: ("127.0.0.1:12",)})
     assert "/etc/kafka/2.properties" in entry.fix
+
+
+@pytest.mark.parametrize("at", ["10.90.0.3:29187", "broker-2.internal:29187"])
+def test_an_address_that_its_machine_has_lost_is_named_first_and_nobody_restarts_for_it(at: str) -> None:
+    """A lease that has ended, a networkd that was upgraded: the broker listens at what is not there any more."""
+    lines = ("address 3: eth1 inet 10.90.0.3/24 scope global secondary eth1 is gone", "route default is gone")
+    changes = {"broker-1": MachineChanges(since=datetime(2026, 11, 26, tzinfo=UTC), changes=lines)}
+    hints = {"unheard": {2: (at,)}, "changes": changes, "numbers": {"broker-2.internal": ("10.90.0.3",)}}
+    entry = next(one for one in entries(silent(DUAL), **hints) if one.object == "broker-2")
+    assert "10.90.0.3 is no address of its machine any more: it was on eth1" in entry.observed
+    assert entry.fix.startswith("Have it back: `ip addr add 10.90.0.3/24 dev eth1`")
+    assert "Restart nothing" in entry.fix
+    others = entries(silent(DUAL), unheard={2: ("10.90.0.4:1",)}, changes=changes)
+    assert not any("is no address" in one.observed for one in others)
 
 
 def test_a_broker_whose_answers_arrive_changed_is_left_running() -> None:
