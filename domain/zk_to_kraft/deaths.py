@@ -174,7 +174,10 @@ def ending_of_started(new: Sequence[str], log_dirs: Sequence[str] = ()) -> Endin
         return ending_of(new, log_dirs)
     found = death_in(new)
     whole = [one for one in said if found is not None and found.quote in one.text]
-    told = f"It printed: {shown(whole[-1:]) or (found.quote if found else shown(said))}" if said else "It printed nothing"
+    words = shown(whole[-1:]) if whole else shown(said)
+    if found is not None and found.quote not in words:
+        words = found.quote  # that it holds no secret is known
+    told = f"It printed: {words}" if said else "It printed nothing"
     ending = NOT_BEGUN if found is None else Ending("", found.told.expected, found.told.fix, found.told.name)
     return replace(ending, observed=f"{NOT_BEGUN.observed}. {told}")
 

@@ -67,7 +67,7 @@ def clock(seconds: float) -> str:
 
 
 def _header(state: DemoState) -> RenderableType:
-    grid = Table.grid(expand=True)
+    grid = Table.grid(expand=True, padding=(0, 2, 0, 0), pad_edge=False)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)
     title = Text.assemble(("Keeperless", "bold"), f"  {state.title}")
@@ -201,12 +201,12 @@ def _what_happens(state: DemoState) -> tuple[str, str, str]:
 
 
 def _story(lines: tuple[Line, ...], room: int) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
+    grid = Table.grid(padding=(0, 1), expand=True)
     # A long line gives way, and not the clock: rich would shrink both.
     grid.add_column(
         justify="right", style="dim", no_wrap=True, min_width=max((len(clock(line.seconds)) for line in lines), default=0)
     )
-    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for line in lines:
         grid.add_row(clock(line.seconds), Text(line.text, TONES[line.tone]))
     for _ in range(room - len(lines)):

@@ -672,3 +672,15 @@ def test_a_damaged_file_is_named() -> None:
     )
     assert found is not None
     assert path in found.quote
+
+
+def test_of_a_jvm_that_ends_before_kafka_begins_the_file_is_named() -> None:
+    """What stands after the word password is masked elsewhere; of these words it is known to be a path."""
+    said = (
+        "Error: Password file read access must be restricted: /etc/kafka/jmxremote.password",
+        "jdk.internal.agent.AgentConfigurationError",
+        "\tat jdk.management.agent/sun.management.jmxremote.ConnectorBootstrap.checkPasswordFile(Unknown Source)",
+    )
+    ending = ending_of_started(said)
+    assert ending.observed.endswith("must be restricted: /etc/kafka/jmxremote.password")
+    assert "chmod 600" in ending.fix
