@@ -148,13 +148,8 @@ async def ruling_of(request: AssessRequest | StepRequest, ports: Ports) -> Rulin
         messages=await ports.ledger.newest_report(request.migration_id, CheckName.MESSAGES),
         unchecked_since=request.unchecked_since if isinstance(request, AssessRequest) else None,
         plan_basis=await _plan_basis(request.plan_id, ports),
-        has_begun=await _has_begun(request, ports),
+        has_begun=request.has_begun if isinstance(request, AssessRequest) else True,
     )
-
-
-async def _has_begun(request: AssessRequest | StepRequest, ports: Ports) -> bool:
-    position = request.position
-    return position is None or (await ports.ledger.told_by_runs(request.migration_id, position.at)).last_step > 0
 
 
 async def _plan_basis(plan_id: str | None, ports: Ports) -> dict[str, str] | None:

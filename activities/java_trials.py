@@ -18,8 +18,9 @@ PROGRAM = program("try_java")
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
 PROVIDERS = "config.providers"
-OWN_PROVIDERS = "org.apache.kafka.common.config.provider."
-"""Kafka's own read a file, a directory or a variable. What another does who is asked nobody knows: then only java is tried."""
+OWN_PROVIDERS = frozenset(f"org.apache.kafka.common.config.provider.{kind}ConfigProvider" for kind in ("File", "Directory"))
+"""They read what lies on the node. Variables a start command may set by itself, and what another provider does who is asked
+nobody knows: then only java is tried."""
 
 
 async def try_java(
@@ -48,10 +49,10 @@ async def try_java(
 
 
 def foreign_providers(properties: Mapping[str, str]) -> list[str]:
-    """The classes of those that are not Kafka's own."""
+    """The classes of those that are not asked in a trial."""
     names = [name.strip() for name in properties.get(PROVIDERS, "").split(",")]
     classes = (properties.get(f"{PROVIDERS}.{name}.class", f"a config provider {name}") for name in names if name)
-    return [found for found in classes if not found.startswith(OWN_PROVIDERS)]
+    return [found for found in classes if found.strip() not in OWN_PROVIDERS]
 
 
 async def trials_of(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from activities.busy_clients import busy_clients
-from activities.coordinators import made_at, starts
+from activities.coordinators import made_at
 from activities.forgotten_topics import forgotten_topics
 from activities.in_time import in_time
 from activities.member_trees import ALL_SECONDS, differing_trees, torn_trees
@@ -19,13 +19,14 @@ from activities.unwritten import crowded, unwritten
 from activities.worth_looking import is_write_behind
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import host_and_port
-from domain.coordinators import Miscount, miscounts
+from domain.coordinators import Miscount, counters_seen, miscounts
 from domain.errors import Obstacle
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import Hints, Serving, Unwritten
 from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.member_trees import Trees
+from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.situation import Claim, QuorumState, Situation
 
@@ -136,11 +137,12 @@ class MetadataHints:
 
     async def _miscounts(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Miscount, ...]:
         """As long as brokers are to be restarted."""
-        if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:
+        is_over = situation.quorum is QuorumState.POST_MIGRATION or all(b.mode is BrokerMode.KRAFT for b in situation.brokers)
+        if is_over or observation.zookeeper is None:
             return ()
         async with session(self._ports.zookeepers, cluster) as tree:
             made = await made_at(tree)
-        return miscounts(made, starts({broker.id: observation.node(broker.id).process for broker in cluster.spec.brokers}))
+        return miscounts(made, counters_seen(observation, cluster.spec))
 
     async def _missing(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[str, ...]:
         if situation.quorum is QuorumState.POST_MIGRATION or observation.zookeeper is None:

@@ -155,7 +155,8 @@ class Rolling:
     async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
         """What no look tells."""
         cluster, nodes = targets[0].cluster, [target.node for target in targets]
-        why = await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports)
+        is_back = request.revert is not None
+        why = await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports, is_back=is_back)
         why = why or await self._why_not_in_force(request, targets)
         if why is not None:
             return why

@@ -45,9 +45,17 @@ UNTIL = "Nothing was stopped: the node runs, and would not start again."
 
 
 async def why_not_startable(
-    cluster: ClusterRecord, nodes: Sequence[NodeSpec], stage: NodeStage, policy: MigrationPolicy, ports: Ports
+    cluster: ClusterRecord,
+    nodes: Sequence[NodeSpec],
+    stage: NodeStage,
+    policy: MigrationPolicy,
+    ports: Ports,
+    *,
+    is_back: bool = False,
 ) -> str | None:
-    """`None` where they could. Who does not run is not asked about: a node that is down can only win."""
+    """`None` where they could. Who does not run is not asked about: a node that is down can only win. `is_back`: on the way
+    back, where half of it is the worst place to rest.
+    """
     processes = await all_of(*(ports.drivers.driver(node).process() for node in nodes))
     running = [node for node, process in zip(nodes, processes, strict=True) if process.is_running]
     names = ", ".join(cluster.spec.node_name(node.id) for node in running)
@@ -63,7 +71,7 @@ async def why_not_startable(
             whys.append(await why_others_not_found(cluster, brokers, ports))
         if stage is not NodeStage.KRAFT and brokers:
             whys.append(await _why_not_of_cluster(cluster, names, ports))
-        if brokers:
+        if brokers and not is_back:
             whys.append(await _why_coordinators_would_disagree(cluster, names, policy, ports))
         if stage is NodeStage.MIGRATION and brokers:
             whys.append(await _why_topics_would_go(cluster, names, ports))
@@ -250,7 +258,12 @@ async def _why_topics_would_go(cluster: ClusterRecord, names: str, ports: Ports)
 async def _why_coordinators_would_disagree(
     cluster: ClusterRecord, names: str, policy: MigrationPolicy, ports: Ports
 ) -> str | None:
-    counted = await counted_by_brokers(cluster, ports)
+    """Only where they agree so far: else each restart brings one more to the number that there is. Where ZooKeeper or a node
+    does not tell it, nobody knows."""
+    try:
+        counted = [found for found in await counted_by_brokers(cluster, ports) if found.agree]
+    except KeeperlessError:
+        return None
     refused = blockers_in([miscounted(found, cluster.spec) for found in counted], policy)
     if not refused:
         return None

@@ -57,7 +57,7 @@ class Edge:
 
 
 def _limited(receive: Receive) -> Receive:
-    """What comes in, as far as that. No body is in memory twice as large."""
+    """What comes in, as far as that: nothing larger is kept in memory."""
     taken = 0
 
     async def receive_so_far() -> Message:

@@ -1,4 +1,4 @@
-"""What is wrong with a specification that a type does not say. What is stored has been so before, and is still read."""
+"""What is wrong with a specification that a type does not say."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ MOST_PORTS = 65535
 
 
 def spec_errors(spec: ClusterSpec, present: ClusterSpec | None) -> list[FieldError]:
-    """`present`: the specification that there is, which may keep what it has."""
+    """`present`: the specification that there is, whose nodes may go on sharing an endpoint."""
     return [*_shared_endpoints(spec, present), *_impossible_ports(spec)]
 
 
@@ -26,12 +26,19 @@ def _shared_endpoints(spec: ClusterSpec, present: ClusterSpec | None) -> Iterato
 
 def _impossible_ports(spec: ClusterSpec) -> Iterator[FieldError]:
     """Whoever is asked at one would be told of as down."""
-    addresses = [(f"kafka.bootstrap_servers.{i}", one) for i, one in enumerate(spec.kafka.bootstrap_servers)]
-    addresses += [("zookeeper.connect", one) for one in servers_in(spec.zookeeper.connect)]
-    ports = [(field, int(address.rpartition(":")[2])) for field, address in addresses]
-    for field, port in (*ports, *((f"{field}.metrics.url", _port_of(node.metrics.url)) for field, node in _nodes(spec))):
-        if not 1 <= port <= MOST_PORTS:
-            yield _error(field, f"Expected a port from 1 to {MOST_PORTS}")
+    asked = {f"kafka.bootstrap_servers.{place}": [one] for place, one in enumerate(spec.kafka.bootstrap_servers)}
+    asked["zookeeper.connect"] = list(servers_in(spec.zookeeper.connect))
+    ports = {field: [_port_in(address) for address in addresses] for field, addresses in asked.items()}
+    ports |= {f"{field}.metrics.url": [_port_of(node.metrics.url)] for field, node in _nodes(spec)}
+    for field, found in ports.items():
+        if not all(1 <= port <= MOST_PORTS for port in found):
+            yield _error(field, f"Expected a port from 1 to {MOST_PORTS} at each address")
+
+
+def _port_in(address: str) -> int:
+    """0: none that there could be."""
+    port = address.rpartition(":")[2]
+    return int(port) if port.isdecimal() else 0
 
 
 def _port_of(url: str) -> int:

@@ -150,6 +150,7 @@ class AssessRequest(Payload):
     `seen`: the decision's digest when last assessed; a watch returns when it differs. `silence`, `standstill`: what the last
     look knew of them.
     `unchecked_since`: when a comparison that was asked for was not taken by any worker. `position`: of the run that asks.
+    `has_begun`: it has taken a step, or nobody says so.
     """
 
     migration_id: str
@@ -165,6 +166,7 @@ class AssessRequest(Payload):
     unchecked_since: datetime | None = None
     plan_id: str | None = None
     position: RunPosition | None = None
+    has_begun: bool = True
 
 
 class Gauges(Payload):

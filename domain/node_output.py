@@ -48,16 +48,24 @@ def _loudness(lines: Sequence[str]) -> Iterator[Sign]:
     loud = [found for line in lines if (found := LOUD.match(line))]
     if len(loud) < MANY_LOUD:
         return
-    first, last = (datetime.strptime(found["at"], "%Y-%m-%d %H:%M:%S,%f") for found in (loud[0], loud[-1]))  # noqa: DTZ007
-    a_second = len(loud) / max((last - first).total_seconds(), 0.001)
-    if a_second < LOUD_A_SECOND:
+    first, last = _time(loud[0]["at"]), _time(loud[-1]["at"])
+    seconds = (last - first).total_seconds() if first is not None and last is not None else 0.0
+    if seconds <= 0 or len(loud) / seconds < LOUD_A_SECOND:
         return
-    said_by = Counter(found["logger"] for found in loud if found["logger"])
-    most = f", most of them of {', '.join(name for name, _ in said_by.most_common(2))}" if said_by else ""
+    said_by = [name for name, _ in Counter(found["logger"] for found in loud if found["logger"]).most_common(2)]
+    most = f", most of them of {', '.join(said_by)}" if said_by else ""
+    set_back = ",".join(f"{name}=INFO" for name in ("root", *said_by))
     yield Sign(
-        f"it prints {a_second:.0f} lines of TRACE and DEBUG a second{most}: somebody has set its loggers to that, and its "
-        "threads write before they answer",
-        "Set its loggers back, which takes no restart: kafka-configs.sh --alter --entity-type broker-loggers --entity-name ID "
-        "--add-config root=INFO (--describe lists what each is at), or what was used to set them (JMX kafka.Log4jController). "
-        "Where they are so in its log4j file, correct that too. Of every node.",
+        f"it prints {len(loud) / seconds:.0f} lines of TRACE and DEBUG a second{most}: somebody has set its loggers to that, "
+        "and its threads write before they answer",
+        "Set its loggers back, which takes no restart: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type "
+        f"broker-loggers --entity-name ID --add-config {set_back} (--describe lists what each is at), or what was used to set "
+        "them (JMX kafka.Log4jController). Where they are so in its log4j file, correct that too. Of every node.",
     )
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f")  # noqa: DTZ007 - of two lines of one log the difference
+    except ValueError:
+        return None

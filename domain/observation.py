@@ -44,6 +44,8 @@ OBSERVED_PROPERTIES = frozenset(
         "broker.session.timeout.ms",
         "initial.broker.registration.timeout.ms",
         "request.timeout.ms",
+        "offsets.topic.num.partitions",
+        "transaction.state.log.num.partitions",
     }
 )
 

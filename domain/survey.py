@@ -231,7 +231,7 @@ class ZooKeeperSurvey(ObservedPart):
     longest_list: str
     longest_list_bytes: int
     left: Leftovers = Leftovers()
-    coordinators: dict[str, tuple[datetime, ...]] = Field(default_factory=dict)
+    coordinators: dict[str, dict[int, datetime]] = Field(default_factory=dict)
 
 
 class BrokerLogDir(ObservedPart):

@@ -89,6 +89,8 @@ class Calls:
     """Likewise."""
     unchecked_since: datetime | None = None
     """When a comparison was not taken by any worker; nothing since one was."""
+    has_begun: bool = False
+    """Whether this chain of runs has taken a step."""
 
     @property
     def is_claimed(self) -> bool:
@@ -252,4 +254,5 @@ class Calls:
             unchecked_since=self.unchecked_since,
             plan_id=self.request.plan_id,
             position=self.outbox.position,
+            has_begun=self.has_begun,
         )

@@ -221,8 +221,8 @@ class Messages:
         """The second door, for Temporal's own UI and CLI: what makes no sense is told, never raised."""
         message = message_of(form, given)
         if message is None:
-            named = ", ".join(form.model_fields)
-            self._ignored(kind, form(), f"it came without what it says: one JSON object, in which each may stand of {named}")
+            named = ", ".join(name for name in form.model_fields if name != "command_id")
+            self._ignored(kind, form(), f"a signal {kind} takes exactly one JSON object, with any of {named} in it")
             return
         try:
             check(message)

@@ -79,6 +79,7 @@ class ZkToKraftMigration:
         self._messages = Messages(self._calls, self._orders, self._outbox, self._board)
         self._began_in_phase = carried.phase
         self._step_count = carried.step_count
+        self._calls.has_begun = carried.step_count > 0
         self._is_settled = carried.is_settled
         self._refused_in_a_row = 0
 
@@ -171,6 +172,7 @@ class ZkToKraftMigration:
         """Carry a step out; `None` after an error. A cancellation waits for its end: half a restart is worse than either."""
         nodes = names_of(assessment, step)
         self._step_count += 1
+        self._calls.has_begun = True
         self._board.note_start(step, self._step_count, nodes)
         self._outbox.send_soon()
         if step.action in CHECK_OF:

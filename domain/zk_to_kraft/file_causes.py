@@ -78,12 +78,13 @@ def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
 
 
 def _cluster_of_all(looked: Looked) -> str | None:
-    """Another cluster's id than the specification's, where all nodes agree on it: then not their files are wrong."""
-    disks = [view.disk for view in looked.observation.nodes if view.disk is not None]
-    said = [{found.cluster_id for found in disk.log_dirs if found.cluster_id is not None} for disk in disks]
-    agreed = set().union(*said)
-    is_of_several = sum(map(bool, said)) > 1
-    return agreed.pop() if is_of_several and len(agreed) == 1 and looked.spec.cluster_id not in agreed else None
+    """Another cluster's id than the specification's, where all nodes that should have storage have it of that one: then it is
+    not their files that are wrong. Where one is not known, the others' may be."""
+    absent = {controller.id for controller in looked.situation.controllers if controller.mode is ControllerMode.ABSENT}
+    views = [looked.observation.node(node.id) for node in looked.spec.nodes if node.id not in absent]
+    said = [{found.cluster_id for found in view.disk.log_dirs} if view.disk is not None else {None} for view in views]
+    agreed: set[str | None] = set().union(*said)
+    return agreed.pop() if len(views) > 1 and len(agreed) == 1 and looked.spec.cluster_id not in agreed else None
 
 
 def _reformatted(looked: Looked, view: NodeView) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from domain.cluster import host_of
 from domain.zk_to_kraft.causes import Looked
 
-GONE = re.compile(r"address (?:\d+: )?(?P<link>\S+) inet6? (?P<address>[0-9a-f.:]+)/(?P<bits>\d+)\b.* is gone")
-"""A change of a machine, as it is told of a line of `ip -o addr`."""
+LINE = r"address (?:\d+: )?(?P<link>\S+) inet6? (?P<address>[0-9a-f.:]+)/(?P<bits>\d+)\b.*"
+GONE, NEW = re.compile(f"{LINE} is gone"), re.compile(f"{LINE} is new")
+"""Changes of a machine, as they are told of a line of `ip -o addr`. An address that has moved, or has another flag, is both."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,9 @@ class LostAddress:
 
 
 def lost_address(looked: Looked, addresses: Collection[str]) -> LostAddress | None:
-    """The first of these (`host:port`) that a machine of ours has lost since it was noted."""
+    """The first of these (`host:port`) that a machine has lost since it was noted, and that no other one has got."""
     hosts = {number for at in addresses for number in (host_of(at), *looked.hints.numbers.get(host_of(at), ()))}
-    lines = (line for changes in looked.hints.changes.values() for line in changes.changes)
-    gone = (found for line in lines if (found := GONE.match(line)) and found["address"] in hosts)
+    lines = [line for changes in looked.hints.changes.values() for line in changes.changes]
+    there = {found["address"] for line in lines if (found := NEW.match(line))}
+    gone = (found for line in lines if (found := GONE.match(line)) and found["address"] in hosts - there)
     return next((LostAddress(found["address"], found["bits"], found["link"]) for found in gone), None)

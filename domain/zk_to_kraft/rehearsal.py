@@ -152,9 +152,9 @@ def too_late(phase: str) -> Finding:
         code=NOT_MADE,
         severity=Severity.INFO,
         object="rehearsal",
-        observed=f"none was made: the cluster is in phase {phase}, and Kafka's copy is behind it",
+        observed=f"none was made: the cluster is in phase {phase}, and Kafka's copy has begun",
         expected="a copy that is still to come",
-        fix="Nothing. What it has copied the migration has compared with what ZooKeeper had, or does before it is finalised.",
+        fix="There is nothing left to rehearse.",
     )
 
 

@@ -32,6 +32,10 @@ class Znodes(MutableMapping[str, bytes]):
         self._zxid += 1
         self._kept[path] = Znode(data, 0, owner, datetime.now(UTC), self._zxid)
 
+    def age(self, path: str, created_at: datetime) -> None:
+        """As if it had been made then."""
+        self._kept[path] = replace(self._kept[path], created_at=created_at)
+
     def apply(self, changes: Sequence[ZnodeChange]) -> bool:
         """One transaction: all, or nothing when a znode is gone or has another version. Children may go before their parent,
         and come after it.

@@ -306,3 +306,11 @@ class Walk:
                 outcome = await Scene(self.cluster, self.ledger, request).attempt(self.cluster, KillAfter())
                 assert outcome.is_done, outcome.blocked
                 self.outcomes.append(outcome)
+
+
+def add_coordinating_partitions(cluster: FakeCluster) -> None:
+    """Somebody has given __consumer_offsets a second partition, after all brokers had started."""
+    for partition, days in ((0, -9), (1, 9)):
+        path = f"/brokers/topics/__consumer_offsets/partitions/{partition}"
+        cluster.znodes[path] = b""
+        cluster.znodes.age(path, datetime.now(UTC) + timedelta(days=days))

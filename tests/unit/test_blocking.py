@@ -14,7 +14,6 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-import domain.coordinators
 from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten, worth_looking
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
@@ -47,7 +46,7 @@ from playground.fakes.metadata_log import FakeLog
 from playground.fakes.node import FakeDriver
 from playground.fakes.spec import fake_spec
 from tests.unit.conftest import Point, cluster_spec, observation, signs_of, stopped, with_kafka, with_part
-from tests.unit.fake_walk import NOW, LedgerInMemory
+from tests.unit.fake_walk import NOW, LedgerInMemory, add_coordinating_partitions
 
 POLICY = MigrationPolicy(compare_copy=False, compare_messages=False)
 
@@ -949,14 +948,9 @@ async def test_a_topic_that_brokers_serve_and_zookeeper_has_forgotten_is_told_un
     assert keys(await found(cluster)) == []
 
 
-async def test_partitions_that_coordinate_and_that_brokers_do_not_count_are_told_before_any_restart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(domain.coordinators, "AS_IT_WAS_MADE", timedelta(0))
-    monkeypatch.setattr(domain.coordinators, "AS_IT_STARTS", timedelta(0))
+async def test_partitions_that_coordinate_and_that_brokers_do_not_count_are_told_before_any_restart() -> None:
     cluster = await in_dual_write()
-    for partition in range(2):
-        cluster.znodes[f"/brokers/topics/__consumer_offsets/partitions/{partition}"] = b""
+    add_coordinating_partitions(cluster)
     assert keys(await found(cluster)) == [("PF46", "topic __consumer_offsets")]
 
 

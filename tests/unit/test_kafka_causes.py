@@ -187,7 +187,10 @@ def test_an_address_that_its_machine_has_lost_is_named_first_and_nobody_restarts
     assert "10.90.0.3 is no address of its machine any more: it was on eth1" in entry.observed
     assert entry.fix.startswith("Have it back: `ip addr add 10.90.0.3/24 dev eth1`")
     assert "Restart nothing" in entry.fix
+    moved_to = "address 2: eth0 inet 10.90.0.3/24 scope global dynamic eth0 is new"
+    moved = {"broker-1": MachineChanges(since=datetime(2026, 11, 26, tzinfo=UTC), changes=(*lines, moved_to))}
     others = entries(silent(DUAL), unheard={2: ("10.90.0.4:1",)}, changes=changes)
+    others += entries(silent(DUAL), **{**hints, "changes": moved})
     assert not any("is no address" in one.observed for one in others)
 
 

@@ -153,7 +153,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
     "a partition state that cannot be read": (suspect("/brokers/topics/orders/partitions/0/state"), "PF17", B),
     "a topic's configs that cannot be read": (suspect("/config/topics/orders"), "PF17", B),
     "partitions that coordinate and that running brokers do not count": (
-        with_tree(HEALTHY, coordinators={"__consumer_offsets": (NOW - timedelta(days=9), NOW)}),
+        with_tree(HEALTHY, coordinators={"__consumer_offsets": {0: NOW - timedelta(days=9), 1: NOW}}),
         "PF46",
         B,
     ),

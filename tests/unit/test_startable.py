@@ -3,21 +3,21 @@
 import asyncio
 import json
 from dataclasses import replace
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-import domain.coordinators
+from activities.observe import Ports
 from activities.ports.nodes import FileContent
-from activities.startable import _why_not_its_program
+from activities.startable import _why_not_its_program, why_not_startable
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from domain.errors import Unsafe
 from domain.policy import AcceptedFinding
+from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
-from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, is_roll
+from tests.unit.fake_walk import KillAfter, LedgerInMemory, Scene, Walk, add_coordinating_partitions, is_roll
 
 
 async def rolled(cluster: FakeCluster, scene: Scene) -> StepOutcome:
@@ -57,19 +57,27 @@ async def test_a_node_whose_installation_is_gone_runs_on(of_controller: bool) ->
 
 
 @pytest.mark.parametrize("is_accepted", [False, True])
-async def test_no_broker_restarts_where_others_would_find_other_coordinators(
-    is_accepted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_broker_restarts_where_others_would_find_other_coordinators(is_accepted: bool) -> None:
     """Somebody has given __consumer_offsets more partitions while all brokers ran."""
-    monkeypatch.setattr(domain.coordinators, "AS_IT_WAS_MADE", timedelta(0))
-    monkeypatch.setattr(domain.coordinators, "AS_IT_STARTS", timedelta(0))
     scene = await scene_of_a_roll()
     cluster = scene.copy()
-    for partition in range(2):
-        cluster.znodes[f"/brokers/topics/__consumer_offsets/partitions/{partition}"] = b""
+    add_coordinating_partitions(cluster)
     outcome = await rolled(cluster, accepting("PF46", scene) if is_accepted else scene)
     assert outcome.is_done is is_accepted
     assert is_accepted or "topic __consumer_offsets: it has 2 partitions" in (outcome.blocked or "")
+
+
+async def test_on_the_way_back_and_where_zookeeper_is_silent_nobody_waits_for_coordinators() -> None:
+    """Half of a way back is the worst place to rest; and once the migration is final ZooKeeper may be gone."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    add_coordinating_partitions(cluster)
+    ports = Ports(cast("Any", scene.ledger), cluster, cluster, cluster, cluster, FakeArtefacts())
+    asked = (cluster.record(), cluster.spec.brokers[:1], NodeStage.KRAFT, scene.request.policy, ports)
+    assert "__consumer_offsets" in (await why_not_startable(*asked) or "")
+    assert await why_not_startable(*asked, is_back=True) is None
+    cluster.faults.silent_zookeeper = True
+    assert await why_not_startable(*asked) is None
 
 
 async def test_a_node_that_serves_without_its_pid_file_is_not_rolled(monkeypatch: pytest.MonkeyPatch) -> None:

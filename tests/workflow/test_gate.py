@@ -135,7 +135,7 @@ async def test_signals_that_make_no_sense_are_told_and_harm_nothing(gated: Any, 
     await gated.hold()
     await gated.until_waiting("held")
     told = await gated.until_told("signal-ignored", 40 + 2 + 12)
-    assert "one JSON object" in told.data["why"]
+    assert "exactly one JSON object" in told.data["why"]
     assert all(len(str(event.data)) < 3000 and "\0" not in str(event.data) for event in await gated.events())
     await gated.resume()
     assert await gated.approve_gate() == "approved"

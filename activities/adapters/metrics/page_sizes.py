@@ -4,7 +4,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from domain.metadata_log import shown
+from domain.metadata_log import shown as printable
 
 MUCH = 512 * 1024
 """Characters. A broker's page by the default rules, with some hundred partitions, is half of that."""
@@ -41,5 +41,5 @@ def crowd(page: str) -> str:
     most = max(values, key=lambda label: len(set(values[label])), default=None)
     if most is None:
         return told
-    share, example = 100 * len(values[most]) // len(sampled), shown(values[most][-1])[:MOST_OF_A_VALUE]
+    share, example = 100 * len(values[most]) // len(sampled), printable(values[most][-1])[:MOST_OF_A_VALUE]
     return f"{told}, {share} % of them with {most}, of which there are most ({example}, for example)"

@@ -31,8 +31,9 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
             observed=f"its JVM would end as it starts, because an agent of it does: {trial.agents}: {trial.failed}",
             expected=EXPECTED,
             fix="The process that runs goes on with what its agent read as it was started. Mend the file that is named, or put "
-            "the one of before back (one of passwords may be read by its owner alone, and that has to be the user who starts "
-            "the node: chown, chmod 600); where it is the agent itself, its jar or its options in the node's start command.",
+            "the one of before back (a file of passwords must be readable by its owner alone, who must be the user that "
+            "starts the node: chown, chmod 600); where it is the agent itself, its jar or its options in the node's start "
+            "command.",
         )
     tried = f"{trial.command} -cp '{node.kafka_home}/libs/*' kafka.Kafka --version"
     return Finding(
@@ -72,8 +73,8 @@ CHECKS = (
         "reads the file as at a start. Run by the node driver; the file goes through a pipe. A second of one CPU "
         "for each",
         unverifiable="the node's process is no plain `java … kafka.Kafka`, its command line may not be read, python3 "
-        "cannot be run there, or its file has values from a config provider that is not Kafka's own (then only its java is "
-        "tried): a warning",
+        "cannot be run there, or its file has values from another config provider than Kafka's for files and directories (then "
+        "only its java is tried): a warning",
         of_survey=(_tried,),
     ),
 )
