@@ -273,3 +273,17 @@ async def test_a_rollback_by_hand_is_not_delivered_once_more(small: Any, make_ro
     assert by_hand.id in (await small.status()).applied_commands
     small.drivers.of[1].release("stop")
     assert await small.result() == "reverted"
+
+
+async def test_a_migration_that_has_done_nothing_ends_where_the_cluster_is_another_one(small: Any) -> None:
+    """Its specification cannot be corrected as long as it lives; and nothing that it waits for would come."""
+    await small.lead_to(Phase.SOAK)
+    spec = small.cluster.spec
+    small.cluster.spec = spec.model_copy(update={"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"})
+    await small.register()
+    await small.start_workers()
+    small.cluster.spec = spec
+    before = dict(small.cluster.restarts)
+    await small.start()
+    assert await small.result() == "refused"
+    assert small.cluster.restarts == before
