@@ -1,14 +1,20 @@
-"""One bounded HTTP exchange. Nodes restart under us, so no connection is kept for the next look."""
+"""One bounded HTTP exchange. Nodes restart under us, so no connection is kept for the next look.
+
+Who takes longer than we wait is not asked again before that question is answered, or is `PATIENCE` old: an agent goes on with
+what nobody waits for any more, and would have ever more of that at once.
+"""
 
 import asyncio
 import os
 import ssl
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
+from activities.adapters.metrics.page_sizes import LastPage, crowd
 from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
@@ -18,6 +24,8 @@ OF_ALL_FOR_THE_NAME = 0.8
 """So that a resolver that does not answer is told as that."""
 CONNECTED = "connection.connect_tcp.complete"
 """What httpcore tells of its own way."""
+PATIENCE = 20.0
+"""Seconds. One that was frozen, or cut off, is asked anew after that at the latest."""
 
 
 class Exchange:
@@ -26,18 +34,25 @@ class Exchange:
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
         self._tls = ssl.create_default_context()
+        self._unanswered: dict[str, float] = {}
+        """By address, since when; by the monotonic clock."""
+        self._last: dict[str, LastPage] = {}
+        self._asking: set[asyncio.Task[httpx.Response]] = set()
 
     async def text(self, method: str, url: str, json: object = None) -> str:
         where, passed = shown(url), list[str]()
         for_name = 0.0
+        if (since := self._unanswered.get(url)) is not None:
+            asked = f"{where}: no answer yet to what was asked {time.monotonic() - since:.0f} s ago{self._told_of(url)}"
+            raise Transient(asked, obstacle=Obstacle.LATE)
         try:
             async with asyncio.timeout(self._seconds):
                 for_name = (await resolve(urlsplit(url).hostname or "", self._seconds * OF_ALL_FOR_THE_NAME)).seconds
-                response = await self._send(method, url, json, passed)
+                response = await self._asked(method, url, json, passed)
         except Transient as error:
             raise Transient(f"{where}: does not answer ({error})", obstacle=error.obstacle) from error
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise self._late(where, for_name, is_connected=CONNECTED in passed) from error
+            raise self._late(url, for_name, is_connected=CONNECTED in passed) from error
         except httpx.HTTPError as error:
             raise _unanswered(where, error) from error
         if response.status_code in REFUSALS:
@@ -47,18 +62,52 @@ class Exchange:
             raise Transient(message, obstacle=Obstacle.ANOTHERS)
         return response.text
 
+    async def _asked(self, method: str, url: str, json: object, passed: list[str]) -> httpx.Response:
+        """Goes on beside us where we do not wait any more, as long as somebody has taken the connection."""
+        asking = asyncio.create_task(self._send(method, url, json, passed))
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            if CONNECTED in passed and not asking.done():
+                self._unanswered[url] = time.monotonic() - self._seconds
+                asking.add_done_callback(lambda ended: self._answered(url, ended))
+            else:
+                asking.cancel()
+            raise
+
+    def _answered(self, url: str, ended: "asyncio.Task[httpx.Response]") -> None:
+        self._unanswered.pop(url, None)
+        if not ended.cancelled():
+            ended.exception()  # taken, so that nobody is told of what nobody waits for
+
     async def _send(self, method: str, url: str, json: object, passed: list[str]) -> httpx.Response:
         async def note(stage: str, _: object) -> None:
             passed.append(stage)
 
-        async with httpx.AsyncClient(verify=self._tls, trust_env=False, timeout=self._seconds) as client:
-            return await client.request(method, url, json=json, extensions={"trace": note})
+        began = time.monotonic()
+        async with (
+            asyncio.timeout(PATIENCE),
+            httpx.AsyncClient(verify=self._tls, trust_env=False, timeout=PATIENCE) as client,
+        ):
+            response = await client.request(method, url, json=json, extensions={"trace": note})
+        seconds = time.monotonic() - began
+        told = await asyncio.to_thread(crowd, response.text)
+        self._last.pop(url, None)
+        if told or seconds > self._seconds:
+            self._last[url] = LastPage(time.monotonic(), seconds, told)
+        return response
 
-    def _late(self, where: str, for_name: float, *, is_connected: bool) -> Transient:
-        late = f"{where}: no answer in {self._seconds:g} s"
+    def _told_of(self, url: str) -> str:
+        last = self._last.get(url)
+        return f"; {last.in_words}" if last is not None else ""
+
+    def _late(self, url: str, for_name: float, *, is_connected: bool) -> Transient:
+        late = f"{shown(url)}: no answer in {self._seconds:g} s"
         if for_name > SLOW_SECONDS:
             return Transient(f"{late}, {for_name:.1f} s of them for its name", obstacle=Obstacle.UNRESOLVED)
-        return Transient(late, obstacle=Obstacle.LATE if is_connected else None)
+        return Transient(f"{late}{self._told_of(url)}", obstacle=Obstacle.LATE if is_connected else None)
 
 
 def _unanswered(where: str, error: httpx.HTTPError) -> Transient:

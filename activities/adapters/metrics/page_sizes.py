@@ -24,7 +24,8 @@ class LastPage:
 
     @property
     def in_words(self) -> str:
-        return f"the last page, {time.monotonic() - self.came_at:.0f} s ago, took {self.seconds:.1f} s: {self.told}"
+        told = f": {self.told}" if self.told else ""
+        return f"the last page came {time.monotonic() - self.came_at:.0f} s ago, after {self.seconds:.1f} s{told}"
 
 
 def crowd(page: str) -> str:

@@ -10,11 +10,9 @@ The exporter gives numbers only: `zookeeper_session` and `kafka_version` are alw
 
 import asyncio
 import re
-import time
 
 from activities.adapters.metrics.gauges import GAUGES, RAFT, RAFT_ATTRIBUTES, integer, node_metrics
 from activities.adapters.metrics.http import Exchange
-from activities.adapters.metrics.page_sizes import LastPage, crowd
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 from domain.observation import NodeMetrics
@@ -32,10 +30,9 @@ class PrometheusMetrics:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._last: dict[str, LastPage] = {}
 
     async def read(self, url: str) -> NodeMetrics:
-        page = await self._page(url)
+        page = await self._exchange.text("GET", url)
         samples = await asyncio.to_thread(_wanted, url, page)  # a page may have a hundred thousand lines
         if SCRAPE_ERROR not in samples:
             raise Transient(
@@ -45,21 +42,6 @@ class PrometheusMetrics:
             raise Transient(f"{shown(url)}: the exporter could not read the MBeans: its log says why")
         ids = {int(found) for found in OWN_ID.findall(page)}
         return node_metrics(url, {field: samples.get(name) for field, name in WANTED.items()}, ids)
-
-    async def _page(self, url: str) -> str:
-        began = time.monotonic()
-        try:
-            page = await self._exchange.text("GET", url)
-        except Transient as error:
-            last = self._last.get(url)
-            if error.obstacle is not Obstacle.LATE or last is None:
-                raise
-            raise Transient(f"{error}; {last.in_words}", obstacle=error.obstacle) from error
-        now, told = time.monotonic(), await asyncio.to_thread(crowd, page)
-        self._last.pop(url, None)
-        if told:
-            self._last[url] = LastPage(now, now - began, told)
-        return page
 
 
 def canonical(name: str) -> str:
