@@ -138,9 +138,11 @@ WAIT_MEANS: dict[WaitReason, str] = {
     WaitReason.SOAK_NOT_OVER: "All brokers run in KRaft mode, in dual write. The policy asks for a longer soak.",
     WaitReason.DRIFT_FOUND: "ZooKeeper and KRaft differ: the report names each object. Finalize cannot be approved, and an "
     "approval given before does not count. Repair what differs; it is compared again every recheck_interval.",
-    WaitReason.COPY_DIFFERS: "Kafka's copy has not taken over what ZooKeeper had: the report names each object. No broker goes "
-    "on into KRaft mode. Ask for a rollback and repair ZooKeeper; or where it is meant, as of a topic that somebody deleted in "
-    "that minute, tolerate it by name in the policy of a migration that takes over.",
+    WaitReason.COPY_DIFFERS: "Kafka's copy is not what ZooKeeper had right before it: the report names each object. Either the "
+    "copy has lost it, or somebody has changed it in the minute between the two looks, and since, as a tool does that sets it "
+    "again and again. Look what it is now, and ask who uses it. No broker goes on into KRaft mode meanwhile. What was changed "
+    "or deleted on purpose, tolerate by name in the policy of a migration that takes over; for what is lost ask for a "
+    "rollback, and repair ZooKeeper.",
     WaitReason.MESSAGES_DIFFER: "Clients' data is not what it was before the first restart, and no retention or compaction "
     "explains it: the report names each place. Finalize cannot be approved. It is compared again every recheck_interval; where "
     "it is meant, tolerate it by name in the policy of a migration that takes over.",
