@@ -172,9 +172,9 @@ def _settled(client: Client, metadata: MetadataResponse, config: str) -> dict[st
         found |= client.topic_configs(sorted(now), config)
     if left := _unsettled(metadata, found):
         raise Transient(
-            f"topics {', '.join(sorted(left)[:MOST_NAMED])}: their metadata cannot be read now, though they are listed. They may "
-            "have been made this moment: where somebody makes and deletes topics all the time (tests, a topic operator), have "
-            "that pause"
+            f"topics {', '.join(sorted(left)[:MOST_NAMED])}: their metadata cannot be read now, though they are listed. They "
+            "may have been made this moment: where somebody makes and deletes topics all the time (tests, a topic operator), "
+            "have that pause"
         )
     return found
 
