@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 import structlog
 from temporalio.service import RPCStatusCode
@@ -54,51 +54,55 @@ async def missing(
     absence = await absence_of(wiring, queue, now, until)
     if absence.unsaid is not None:
         return await without_matching(wiring.temporal, queue, absence.unsaid, now)
-    tell = pending_tasks.unended if was_taken and absence.may_live(now) else pending_tasks.no_worker
+    tell = pending_tasks.unended if was_taken and absence.may_live() else pending_tasks.no_worker
     entry = tell(queue, ". ".join([observed, *absence.words]), now)
     return signed(entry, absence.signs, MOST_OBSERVED)
 
 
 @dataclass
 class Absence:
-    """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there."""
+    """Of a queue that nobody takes tasks from. `unsaid`: why Temporal does not say who was heard of there. `at`: when it was
+    asked, which may be long after the look began."""
+
+    at: datetime
 
     words: list[str] = field(default_factory=list)
     signs: tuple[Sign, ...] = ()
     unsaid: TemporalUnavailable | None = None
     poller: Poller | None = None
 
-    def is_asking(self, now: datetime) -> bool:
+    def is_asking(self) -> bool:
         """Whether somebody was heard of lately, as far as is known: a question for tasks lasts a minute."""
         poller = self.poller
-        return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, now, QUESTION)
+        return poller is not None and GONE not in self.signs and not is_over(poller.heard_at, self.at, QUESTION)
 
-    def may_live(self, now: datetime) -> bool:
+    def may_live(self) -> bool:
         """Nobody knows of him where Temporal did not say in time who asks."""
-        return self.is_asking(now) if self.poller is not None else GONE not in self.signs
+        return self.is_asking() if self.poller is not None else GONE not in self.signs
 
-    def asked_since(self, due: datetime, now: datetime) -> str:
+    def asked_since(self, due: datetime) -> str:
         """Who still asks for tasks since then, and is well; empty where nobody does, as far as is known."""
         poller = self.poller
         is_well = all(sign.is_slight for sign in self.signs)
-        if poller is None or not is_well or poller.heard_at <= due or not self.is_asking(now):
+        if poller is None or not is_well or poller.heard_at <= due or not self.is_asking():
             return ""
-        return poller.in_brief(now)
+        return poller.in_brief(self.at)
 
 
 async def absence_of(wiring: Wiring, queue: TaskQueue, now: datetime, until: float, due: datetime | None = None) -> Absence:
     """`due`: since when a task lies there."""
-    found = Absence()
+    found = Absence(datetime.now(UTC))
     async with in_time(until):
         heard, refused = await asyncio.gather(heard_of(wiring, queue), refusal(wiring.temporal))
         if isinstance(heard, TemporalUnavailable):
             found.unsaid = heard
             return found
+        found.at = datetime.now(UTC)
         poller = found.poller = heard[-1] if heard else None
         asked_at = poller.heard_at if poller is not None and due is not None and poller.heard_at > due else None
         found.signs = (refused,) if refused is not None else await _busy(wiring, queue, now, asked_at)
         if poller is not None:
-            found.words.append(poller.in_words(now))
+            found.words.append(poller.in_words(found.at))
             found.signs += await signs_of(poller.identity, queue)
         known = pid_here(poller.identity) if poller is not None else None
         if poller is None or known is not None:  # else it is at home elsewhere, and what is here says nothing of it
