@@ -11,11 +11,11 @@ ENOUGH = 2
 """One may be late by itself: a log that is large, a JVM that hangs."""
 
 FIX = (
-    "Run there by hand, as keeperless-activities' user, what programs need before they begin: `id`, `getent passwd`, "
-    "`python3 -c 1`, `sudo -n true`, and see which hangs. Mend what that waits for: the service that knows users and groups "
-    "(sssd, LDAP, winbind, nscd; /etc/nsswitch.conf), a network file system (a home, a log), a shell's start-up file or a "
-    "wrapper around python3, an agent that checks what is run, a machine that does not get to its work. The step goes on by "
-    "itself then."
+    "Look at its load first (`uptime`): where that is far above the number of its processors, everything there is late, and "
+    "nothing else is wrong. Else run there by hand, as keeperless-activities' user, what programs need before they begin: "
+    "`id`, `getent passwd`, `python3 -c 1`, `sudo -n true`, and see which hangs. Mend what that waits for: the service that "
+    "knows users and groups (sssd, LDAP, winbind, nscd; /etc/nsswitch.conf), a network file system (a home, a log), a shell's "
+    "start-up file or a wrapper around python3, an agent that checks what is run. The step goes on by itself then."
 )
 
 
