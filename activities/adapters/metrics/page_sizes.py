@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from domain.metadata_log import shown as printable
 
 MUCH = 512 * 1024
-"""Characters. A broker's page by the default rules, with some hundred partitions, is half of that."""
+"""Bytes. A broker's page by the default rules, with some hundred partitions, is half of that. What is larger is read in a thread
+of its own, so that all else goes on meanwhile."""
 SAMPLED = 4000
 """Lines that are looked at of a page."""
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -29,9 +30,7 @@ class LastPage:
 
 
 def crowd(page: str) -> str:
-    """What a large page is full of; empty of one that is not large."""
-    if len(page) < MUCH:
-        return ""
+    """What a large page is full of."""
     lines = [line for line in page.splitlines() if line and not line.startswith("#")]
     sampled = lines[:: max(1, len(lines) // SAMPLED)]
     values: dict[str, list[str]] = {}

@@ -13,6 +13,7 @@ import re
 
 from activities.adapters.metrics.gauges import GAUGES, RAFT, RAFT_ATTRIBUTES, integer, node_metrics
 from activities.adapters.metrics.http import Exchange
+from activities.adapters.metrics.page_sizes import MUCH
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 from domain.observation import NodeMetrics
@@ -33,7 +34,7 @@ class PrometheusMetrics:
 
     async def read(self, url: str) -> NodeMetrics:
         page = await self._exchange.text("GET", url)
-        samples = await asyncio.to_thread(_wanted, url, page)  # a page may have a hundred thousand lines
+        samples = _wanted(url, page) if len(page) < MUCH else await asyncio.to_thread(_wanted, url, page)
         if SCRAPE_ERROR not in samples:
             raise Transient(
                 f"{shown(url)}: this is not a JMX exporter: jmx_scrape_error is missing", obstacle=Obstacle.ANOTHERS
