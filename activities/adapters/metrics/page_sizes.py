@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from domain.metadata_log import shown as printable
 
 MUCH = 512 * 1024
-"""Bytes. A broker's page by the default rules, with some hundred partitions, is half of that. What is larger is read in a thread
-of its own, so that all else goes on meanwhile."""
+"""Bytes. A broker's page by the default rules, with some hundred partitions, is half of that. What is larger is read in a
+thread of its own, so that all else goes on meanwhile."""
 SAMPLED = 4000
 """Lines that are looked at of a page."""
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
