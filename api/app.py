@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 
@@ -41,6 +42,7 @@ def create_app(
     app.state.is_closing = is_closing
     for module in (clusters, plans, migrations, blockers, commands, way_back, reports, checks, events, health):
         app.include_router(module.router)
+    app.add_api_route("/", _to_the_calls, include_in_schema=False)
     register_translation(app)
     app.add_middleware(Edge, audit=wiring.audit)
     describe_outputs(app)
@@ -68,6 +70,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 async def _take_care(upgrading: "asyncio.Task[None]", wiring: Wiring) -> None:
     await upgrading
     await wiring.caretaker.run()
+
+
+async def _to_the_calls() -> RedirectResponse:
+    """Whoever opens the API in a browser finds all calls."""
+    return RedirectResponse("/docs")
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -63,6 +63,15 @@ def test_it_has_this_issues_calls(document: dict[str, Any]) -> None:
     }
 
 
+async def test_whoever_opens_the_api_in_a_browser_finds_its_calls_by_what_they_do(api: Any) -> None:
+    answer = await api.http.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
+    calls = (await api.http.get("/openapi.json")).json()["paths"]
+    decide = calls["/migrations/{migration_id}/approvals"]["post"]
+    assert decide["summary"] == "Approve or reject at an open gate, on the evidence with this hash"
+    assert "/" not in calls
+
+
 @pytest.mark.parametrize("page", ["/docs", "/redoc"])
 async def test_the_pages_about_it_need_nothing_from_elsewhere(api: Any, page: str) -> None:
     """Beside a Kafka cluster there is seldom a way to a public host: such a page would stay blank."""
