@@ -177,7 +177,7 @@ def test_the_page_can_be_followed_from_top_to_bottom() -> None:
         "Phase **DUAL_WRITE**, as seen at 2026-03-01 03:00:07 UTC.",
         "## Back to ZooKeeper",
         "### 1. Kill the controllers",
-        "On **controller-3001**, host **kafka-4**:",
+        "On **controller-3001**, host kafka-4:",
         "```sh",
         'kill -9 "$(cat /c.pid)"',
         "```",
