@@ -202,7 +202,7 @@ async def test_signals_that_make_no_sense_are_told_and_harm_nothing(gated: Any, 
     await pause.is_reached.wait()
     await gated.handle.signal("rollback", make_rollback())
     gated.drivers.of[1].release("stop")
-    assert "already" in (await gated.until_told("signal-ignored", order="rollback")).data["why"]
+    assert "already" in (await gated.until_told("signal-ignored", 3, order="rollback")).data["why"]
     assert await gated.result() == "reverted"
 
 
