@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from domain.cluster import ClusterSpec
 from domain.decisions import NodeStage
@@ -46,16 +47,16 @@ class Look:
     def theirs(self) -> tuple[str, ClusterRecord, Observation]:
         return self.migration_id, self.cluster, self.observation
 
-    @property
+    @cached_property
     def down(self) -> list[int]:
         return [node.id for node in self.situation.nodes if node.mode in DOWN_MODES]
 
-    @property
+    @cached_property
     def watched(self) -> list[int]:
         """Whose machines are asked."""
         return worth_watching(self.spec, self.observation, self.situation, self.in_hand)
 
-    @property
+    @cached_property
     def questioned(self) -> list[int]:
         """Whose threads are asked."""
         return worth_asking(self.spec, self.situation, self.in_hand)

@@ -14,15 +14,10 @@ from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
 from domain.zk_to_kraft.claim_causes import claim_causes
-from domain.zk_to_kraft.cluster_causes import (
-    coordinator_causes,
-    forgotten_causes,
-    pending_causes,
-    quorum_causes,
-    zookeeper_causes,
-)
+from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
+from domain.zk_to_kraft.finding_causes import coordinator_causes, of_finding
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.kafka_causes import kafka_causes
 from domain.zk_to_kraft.lost_tree import without_those_of_a_lost_tree
@@ -121,15 +116,7 @@ def _findings(looked: Looked) -> Iterator[Cause]:
         found += blockers_in(preflight(looked.observation, looked.spec, looked.policy), looked.policy)
     for finding in found:
         if finding.code not in MET_BY_CONTROLLERS:
-            yield cause(
-                looked,
-                finding.code,
-                finding.object,
-                WaitReason.PREFLIGHT_BLOCKERS,
-                observed=finding.observed,
-                expected=finding.expected,
-                fix=finding.fix,
-            )
+            yield of_finding(looked, finding, WaitReason.PREFLIGHT_BLOCKERS)
 
 
 def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from domain.cluster import Role
 from domain.decisions import WaitReason
-from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.address_causes import unresolved_cause
 from domain.zk_to_kraft.causes import (
     DOWN_MODES,
@@ -20,7 +19,6 @@ from domain.zk_to_kraft.causes import (
     some,
     strangers,
 )
-from domain.zk_to_kraft.checks.coordinators import miscounted
 from domain.zk_to_kraft.log_lines import current, first_of
 from domain.zk_to_kraft.member_causes import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
@@ -169,20 +167,6 @@ def forgotten_causes(looked: Looked) -> Iterator[Cause]:
             observed="brokers serve it, and ZooKeeper has nothing of it: somebody has deleted its znodes in /brokers/topics",
             expected="every topic that brokers serve is in ZooKeeper",
             fix=RESTORE_TOPIC,
-        )
-
-
-def coordinator_causes(looked: Looked) -> Iterator[Cause]:
-    """PF46: no broker is restarted as long as that is so and nobody has accepted it."""
-    counted = (miscounted(found, looked.spec) for found in looked.hints.miscounts)
-    for finding in blockers_in(counted, looked.policy):
-        yield cause(
-            looked,
-            finding.code,
-            finding.object,
-            observed=finding.observed,
-            expected=finding.expected,
-            fix=finding.fix,
         )
 
 

@@ -32,17 +32,7 @@ class Phase(StrEnum):
     """The log says POST_MIGRATION while brokers are still in ZooKeeper mode: somebody's mistake. Only forward."""
 
 
-COPY_BEGUN = frozenset(
-    {
-        Phase.COPYING,
-        Phase.DUAL_WRITE,
-        Phase.BROKERS_TO_KRAFT,
-        Phase.SOAK,
-        Phase.FINALIZING,
-        Phase.KRAFT,
-        Phase.FINALIZED_EARLY,
-    }
-)
+COPY_BEGUN = frozenset(Phase) - {Phase.PREFLIGHT, Phase.CONTROLLERS_UP, Phase.BROKERS_TO_HYBRID}
 """Phases in which there is no copy to come any more."""
 
 
