@@ -14,15 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.audit import Audit, Call, call_in
 from api.problems import Problem, ProblemKind, answer_of
-from api.translation import problem_of
+from api.translation import MOST_BODY_MIB, problem_of
 
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 SUBJECT = re.compile(r"[A-Za-z0-9-]{1,63}")
 OUR_HOSTS = frozenset({"127.0.0.1", "localhost"})
 PATH_KEPT = 200
-MOST_BODY_BYTES = 8 * 1024 * 1024
-"""A specification has about a thousand for each node."""
 
 log = structlog.get_logger()
 
@@ -64,7 +62,7 @@ def _limited(receive: Receive) -> Receive:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > MOST_BODY_BYTES:
+        if taken > MOST_BODY_MIB * 1024 * 1024:
             raise HTTPException(413)
         return message
 

@@ -32,9 +32,11 @@ KIND_OF_STATUS = {
     405: ProblemKind.METHOD_NOT_ALLOWED,
     413: ProblemKind.BODY_TOO_LARGE,
 }
+MOST_BODY_MIB = 8
+"""A specification has about a thousand bytes for each node."""
 WHAT_TO_DO = {
     400: "The body cannot be read: send JSON in UTF-8, nested no deeper than its form asks. /openapi.json has the form.",
-    413: "Send no more than 8 MiB: no specification of a cluster, and nothing else that is sent here, is as large.",
+    413: f"Send no more than {MOST_BODY_MIB} MiB: no specification of a cluster, and nothing else sent here, is larger.",
 }
 
 

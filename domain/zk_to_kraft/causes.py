@@ -273,6 +273,16 @@ class Looked:
         is_ours = self.situation.quorum is QuorumState.MIGRATION
         return self.ids(Role.BROKER, frozenset({BrokerMode.ZOOKEEPER})) if is_ours else frozenset()
 
+    @property
+    def cluster_of_all(self) -> str | None:
+        """Another cluster's id than the specification's, where all nodes that should have storage have it of that one: then it
+        is not their files that are wrong. Where one is not known, the others' may be."""
+        absent = {controller.id for controller in self.situation.controllers if controller.mode is ControllerMode.ABSENT}
+        views = [self.observation.node(node.id) for node in self.spec.nodes if node.id not in absent]
+        said = [{found.cluster_id for found in view.disk.log_dirs} if view.disk is not None else {None} for view in views]
+        agreed: set[str | None] = set().union(*said)
+        return agreed.pop() if len(views) > 1 and len(agreed) == 1 and self.spec.cluster_id not in agreed else None
+
     def since(self, code: str, about: str, explains: frozenset[WaitReason]) -> datetime:
         """When it was first known: by what has been written down, or this look."""
         known = [alert.since for alert in self.alerts if (alert.code, alert.object) == (code, about)]

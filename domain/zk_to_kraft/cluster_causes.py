@@ -75,7 +75,7 @@ NEEDS_LOGIN = (
 
 def _cluster_id(looked: Looked) -> Iterator[Cause]:
     """What a broker compares its directories with when it starts, and makes anew where it is not there (PF03)."""
-    zookeeper, wanted = looked.observation.zookeeper, looked.spec.cluster_id
+    zookeeper, wanted = looked.observation.zookeeper, looked.cluster_of_all or looked.spec.cluster_id
     if zookeeper is None or zookeeper.cluster_id == wanted:
         return
     yield cause(

@@ -44,7 +44,7 @@ ENDING = frozenset({Phase.FINALIZING, Phase.KRAFT, Phase.FINALIZED_EARLY})
 def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
     """A directory that is not this node's any more: it serves on, and does not survive its next restart (PF03)."""
     dirs = view.disk.log_dirs if view.disk is not None else ()
-    if (other := _cluster_of_all(looked)) is not None:
+    if (other := looked.cluster_of_all) is not None:
         yield cause(
             looked,
             "PF03",
@@ -75,16 +75,6 @@ def storage_causes(looked: Looked, view: NodeView) -> Iterator[Cause]:
             if is_gone
             else f"Restore meta.properties in {found.path} before {name} restarts: it would not start with another.",
         )
-
-
-def _cluster_of_all(looked: Looked) -> str | None:
-    """Another cluster's id than the specification's, where all nodes that should have storage have it of that one: then it is
-    not their files that are wrong. Where one is not known, the others' may be."""
-    absent = {controller.id for controller in looked.situation.controllers if controller.mode is ControllerMode.ABSENT}
-    views = [looked.observation.node(node.id) for node in looked.spec.nodes if node.id not in absent]
-    said = [{found.cluster_id for found in view.disk.log_dirs} if view.disk is not None else {None} for view in views]
-    agreed: set[str | None] = set().union(*said)
-    return agreed.pop() if len(views) > 1 and len(agreed) == 1 and looked.spec.cluster_id not in agreed else None
 
 
 def _reformatted(looked: Looked, view: NodeView) -> str:

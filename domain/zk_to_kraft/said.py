@@ -44,8 +44,9 @@ THROWN = re.compile(
 REFUSED = re.compile(r"Invalid value .*?( for configuration [\w.]+|$).*")
 OF_ZOOKEEPERS_ANSWER = r"KeeperErrorCode = \w+(?: expired)?(?: for /\S{1,160})?"
 OF_A_LOGIN = r"Not(?:After|Before): [A-Z][\w :]{1,40}|Invalid username or password|(?<=unknown user): [a-z_][\w-]{0,31}$"
-PATH = r"(?<![\w+=/])(?:/[a-z0-9._-]+){2,}(?![\w+=/])"
-"""In small letters only: what is encoded has others as well."""
+TOP = r"(?:apps?|boot|data|disk|etc|home|lib|media|mnt|opt|root|run|s?bin|srv|te?mp|usr|u|var|vol(?:ume)?s?)\d{0,3}"
+PATH = rf"(?<![\w+=/])(?:/{TOP}(?:/[\w.-]+)+|(?:/[a-z0-9._-]+){{2,}})(?![\w+=/])"
+"""Below a directory that machines have, else in small letters only: what is encoded has others as well."""
 WHO_SPEAKS = (
     r"\[(?:Partition [\w.-]{1,250}|[A-Z]\w{2,40})(?:,? (?:\w{0,20}[iI]d|broker|epoch)=\d{1,10}){1,4}(?: name=[a-z-]{1,30})?\]"
 )

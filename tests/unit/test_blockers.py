@@ -464,9 +464,13 @@ def test_where_all_nodes_are_of_another_cluster_nobody_is_told_to_touch_their_fi
     """Somebody has registered them under an id that he made up."""
     spec = SPEC.model_copy(update={"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"})
     entries, _ = blockers_of(Looked(DUAL, spec, POLICY, situation_of(DUAL, spec, POLICY)))
-    (entry,) = (entry for entry in entries if entry.code == "PF03" and entry.object != "/cluster/id")
+    (entry,) = (entry for entry in entries if entry.code == "PF03")
     assert (entry.object, SPEC.cluster_id in entry.observed) == ("cluster_id of the specification", True)
     assert "Touch none of these files" in entry.fix
+    emptied = with_zookeeper(DUAL, cluster_id=None)
+    entries, _ = blockers_of(Looked(emptied, spec, POLICY, situation_of(emptied, spec, POLICY)))
+    (fix,) = (entry.fix for entry in entries if entry.object == "/cluster/id")
+    assert SPEC.cluster_id in fix, "the nodes' id, not the specification's"
 
 
 @pytest.mark.parametrize("state", [StorageState.EMPTY, StorageState.ABSENT])

@@ -8,7 +8,7 @@ from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints, Looked
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.said import complaint_in, trouble_with
+from domain.zk_to_kraft.said import complaint_in, trouble_with, without_secrets
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper
 
 SPEC, POLICY = cluster_spec(), MigrationPolicy()
@@ -84,6 +84,32 @@ def test_who_speaks_and_of_whom_is_shown(words: str) -> None:
 def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) -> None:
     told = complaint_in([WARN.replace("Clouds gather", words)])
     assert not any(secret in told for secret in ("1234", "hunter2", "9092"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Could not read properties from file /opt/kafka/secrets.properties",
+        "Password file read access must be restricted: /tmp/keeperless-ci.nLuXZL/jmx/jmxremote.password",
+        "Could not load /srv/Kafka_2.13-3.9.1/libs/Auth-Plugin.jar",
+        "Cannot open /data01/KAFKA/logs: gone",
+    ],
+)
+def test_paths_are_shown(words: str) -> None:
+    assert without_secrets(words) == words
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the value /opt/MTIzNDU2Nzg5MDEy+Q is broken",
+        "the value /tmp/MTIzNDU2Nzg5MDEyMzQ1Ng== is broken",
+        "the value /MTIzNDU2/Nzg5MDEyMzQ1Ng is broken",
+        "the value TIz/opt/MTIzNDU2Nzg5MDEyMzQ1Ng is broken",
+    ],
+)
+def test_what_may_be_encoded_is_no_path(words: str) -> None:
+    assert not any(part in without_secrets(words) for part in ("MTI", "TIz", "Nzg5"))
 
 
 def entries(seen: Observation, logs: dict[int, tuple[str, ...]]) -> dict[str, str]:
