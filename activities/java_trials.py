@@ -1,11 +1,10 @@
 """Whether a node that runs could start again, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 
 from activities.node_survey import run_program
-from activities.on_node import program
+from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
 from domain.cluster import ClusterSpec, NodeSpec
 from domain.decisions import NodeStage
@@ -14,7 +13,6 @@ from domain.start_place import JavaTrial
 from domain.zk_to_kraft.said import without_secrets
 from domain.zk_to_kraft.wanted_file import files_ahead
 
-PROGRAM = program("try_java")
 AT_ONCE = asyncio.Semaphore(2)
 """On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
 PROVIDERS = "config.providers"
@@ -37,8 +35,8 @@ async def try_java(
     """
     foreign = foreign_providers(parse(text or ""))
     given = "" if text is None or foreign else text
-    asked = json.dumps({"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents})
-    command = ["python3", "-c", PROGRAM, asked]
+    asked = {"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents}
+    command = command_of("try_java", asked)
     async with AT_ONCE:
         answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
     found = JavaTrial.model_validate_json(answer)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from activities.node_survey import CannotLook
-from activities.on_node import program
+from activities.on_node import command_of
 
-PROGRAM = program("note_machine")
 SECONDS = 8.0
 PLACE = "place of the process"
 """A kind of facts: what the files were found by, and nothing to compare."""
@@ -28,10 +27,12 @@ async def look_here(noted: Mapping[str, Mapping[str, str]] | None = None) -> dic
         request = {
             "identity": _identity(),
             "places": [],
+            "settings": [],
+            "named": [],
             "files": [place[name] for name in ("python", "code", "program") if name in place],
             "data": [place["directory"]],
         }
-        command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
+        command = command_of("note_machine", request, sys.executable)
         done = await asyncio.to_thread(subprocess.run, command, cwd="/", capture_output=True, timeout=SECONDS, check=True)
         told: dict[str, Any] = json.loads(done.stdout)
         told["facts"][PLACE] = place

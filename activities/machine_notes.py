@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from temporalio import activity
 
-from activities.look_here import PROGRAM, look_here
+from activities.look_here import look_here
 from activities.metadata_notes import metadata_facts
 from activities.next_start import environment_of_next_start
 from activities.node_survey import CannotLook, run_program
 from activities.observe import Ports
+from activities.on_node import command_of
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from activities.sessions import session
 from domain.cluster import ClusterSpec, NodeSpec, ZooKeeperMemberSpec, host_and_port, servers_in
@@ -26,7 +28,9 @@ from domain.machine_notes import (
     JAVA_HOME,
     OURS,
     SERVER_FILE,
+    SIDES,
     ZOOKEEPER,
+    Facts,
     MachineChanges,
     MachineNote,
     changes_between,
@@ -38,6 +42,8 @@ from domain.records import ClusterRecord
 
 Take = Callable[[], Awaitable[MachineNote]]
 
+NOTHING_NOTED: Facts = MappingProxyType({})
+NOWHERE = {"identity": None, "places": (), "files": (), "settings": (), "named": ()}
 NOTE_TIME = timedelta(seconds=10)
 KEEP_SECONDS = 30.0
 """For all notes together."""
@@ -126,13 +132,16 @@ class MachineNotes:
         async with session(self._ports.zookeepers, cluster) as tree:
             return MachineNote(about=ZOOKEEPER, at=at, identity=None, facts=await metadata_facts(tree))
 
-    async def _look(self, node: NodeSpec, identity: str | None, java: str | None = None) -> dict[str, Any]:
-        return await _told(self._ports.drivers.driver(node), request_of(node, identity) | {"java": java})
+    async def _look(self, node: NodeSpec, identity: str | None, noted: Facts = NOTHING_NOTED) -> dict[str, Any]:
+        """`noted`: where that lay which is looked for also when no process runs."""
+        named = [name for name in noted.get("named", {}) if not name.endswith(SIDES)]
+        known = {"java": noted.get("java", {}).get(JAVA_HOME), "named": named}
+        return await _told(self._ports.drivers.driver(node), request_of(node, identity) | known)
 
     async def _look_at_server(self, member: ZooKeeperMemberSpec, name: str, config: str | None = None) -> dict[str, Any]:
         data = data_of(member)
         data += [f"{folder}/version-2" for folder in data]
-        request = {"identity": None, "port": host_and_port(name)[1], "places": [], "files": [], "data": data, "config": config}
+        request = {**NOWHERE, "port": host_and_port(name)[1], "data": data, "config": config}
         return await _told(self._members.machine(member), request)
 
     async def of_node(self, migration_id: str, cluster: ClusterRecord, view: NodeView) -> MachineChanges | None:
@@ -142,7 +151,7 @@ class MachineNotes:
             return None
         node = cluster.spec.node(view.id)
         identity = view.process.identity if view.process is not None and view.process.is_running else None
-        told = await self._look(node, identity, before.facts.get("java", {}).get(JAVA_HOME))
+        told = await self._look(node, identity, before.facts)
         if identity is None and (known := before.facts.get("environment")):
             driver = self._ports.drivers.driver(node)
             told["facts"]["environment"] = await environment_of_next_start(driver, node, known)
@@ -182,7 +191,7 @@ def data_of(member: ZooKeeperMemberSpec) -> list[str]:
 
 
 async def _told(machine: NodeDriver | MemberMachine, request: Mapping[str, object]) -> dict[str, Any]:
-    answer = await run_program(machine, ["python3", "-c", PROGRAM, json.dumps(request)], NOTE_TIME)
+    answer = await run_program(machine, command_of("note_machine", request), NOTE_TIME)
     try:
         told: dict[str, Any] = json.loads(answer)
     except ValueError as error:
@@ -202,6 +211,8 @@ def request_of(node: NodeSpec, identity: str | None) -> dict[str, object]:
         "places": [str(Path(node.properties_file).parent), f"{home}/bin", f"{home}/libs", f"{home}/config"],
         "files": [word for word in node.driver.service.start_command if Path(word).is_absolute()],
         "data": [node.properties_file, *node.log_dirs],
+        "settings": [node.properties_file],
+        "named": [],
     }
 
 

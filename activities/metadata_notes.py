@@ -1,5 +1,5 @@
 """What people set in ZooKeeper, by way of Kafka or not: dynamic configs, quotas, credentials, ACLs, orders to the controller,
-and topics' ids; and which lists of names have grown long.
+and topics' ids and partitions; and which lists of names have grown long.
 
 To be kept when all is well, and held against later, for people only. In dual write the quorum writes the same there.
 """
@@ -21,7 +21,7 @@ DELETIONS = "delete_topics"
 MOST_ZNODES = 5000
 """Of a kind: where there are more it is left out whole, for it would take longer than anybody waits."""
 MOST_CHARACTERS = 200
-IDS_SECONDS = 1.0
+TOPICS_SECONDS = 1.0
 LONG_LIST_BYTES = 400_000
 """A tenth of the packet that a client of ZooKeeper takes (4 MB; jute.maxbuffer). Who asks for a longer list loses its session
 with the answer, and its log has only how long that was."""
@@ -43,7 +43,7 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
         "acl": await _rules(tree, await _children(tree, kinds)),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await _names(tree, f"{ORDERS}/{DELETIONS}"), "there"),
-        "topic id": await _ids_in_time(tree),
+        **await _topics_in_time(tree),
     }
     return {kind: found for kind, found in facts.items() if found is not None}
 
@@ -70,25 +70,29 @@ async def _configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | No
     return {name: value for path, znode in found if znode is not None for name, value in _config(path, znode).items()}
 
 
-async def _ids_in_time(tree: ZooKeeperTree) -> dict[str, str] | None:
-    """They lie beside every assignment: where there are many nobody waits for them."""
+async def _topics_in_time(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
+    """All that is to be known lies in every assignment: where there are many nobody waits for them."""
     try:
-        async with asyncio.timeout(IDS_SECONDS):
-            return await _ids(tree, await _children(tree, [TOPICS]))
+        async with asyncio.timeout(TOPICS_SECONDS):
+            return await _topics(tree, await _children(tree, [TOPICS]))
     except TimeoutError:
-        return None
+        return {}
 
 
-async def _ids(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
-    """By which brokers know a topic's data: a tool that rewrites the znode may leave it out, and a controller makes another."""
+async def _topics(tree: ZooKeeperTree, paths: list[str]) -> dict[str, dict[str, str]]:
+    """By which id brokers know a topic's data: a tool that rewrites the znode may leave it out, and a controller makes another.
+    And how many partitions it has: where those of an internal topic become more, who coordinates which group moves."""
     if len(paths) > MOST_ZNODES:
-        return None
+        return {}
     found = zip(paths, await tree.get_many(paths), strict=True)
-    return {f"topic_id in {path}": topic_id for path, znode in found if znode is not None and (topic_id := _id(znode))}
-
-
-def _id(znode: Znode) -> str:
-    return str((json_object(znode) or {}).get("topic_id") or "")
+    told = {path: json_object(znode) or {} for path, znode in found if znode is not None}
+    partitions = {path: topic.get("partitions") for path, topic in told.items()}
+    return {
+        "topic id": {f"topic_id in {path}": str(topic["topic_id"]) for path, topic in told.items() if topic.get("topic_id")},
+        "partitions": {
+            f"partitions of {path}": str(len(found)) for path, found in partitions.items() if isinstance(found, dict)
+        },
+    }
 
 
 def _config(path: str, znode: Znode) -> dict[str, str]:

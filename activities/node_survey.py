@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from activities.on_node import program
+from activities.on_node import command_of
 from activities.on_node.watch_process import watch
 from activities.ports.nodes import MemberMachine, NodeDriver
 from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
@@ -29,7 +29,6 @@ from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registratio
 from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
 
-PROGRAM, START_PROGRAM, WATCH_PROGRAM = map(program, ("look_at_node", "look_at_start", "watch_process"))
 LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
 MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
@@ -86,7 +85,7 @@ async def look_at_node(
         "class_path": class_path_of(node),
         **request,
     }
-    answer = json.loads(await run_program(driver, ["python3", "-c", PROGRAM, json.dumps(asked)]))
+    answer = json.loads(await run_program(driver, command_of("look_at_node", asked)))
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
@@ -102,7 +101,7 @@ async def start_place(driver: NodeDriver, node: NodeSpec) -> StartPlace:
     """In what its process would be that is started from there. Raises `CannotLook`, `Transient`."""
     service = node.driver.service
     asked = {"folders": folders_of(node), "files": [service.output_file, f"{service.pid_file}.lock"]}
-    return StartPlace.model_validate_json(await run_program(driver, ["python3", "-c", START_PROGRAM, json.dumps(asked)]))
+    return StartPlace.model_validate_json(await run_program(driver, command_of("look_at_start", asked)))
 
 
 def folders_of(node: NodeSpec) -> list[str]:
@@ -117,7 +116,7 @@ async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSi
     url = urlsplit(node.metrics.url)
     port = url.port or {"http": 80, "https": 443}[url.scheme]
     asked = {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port}
-    answer = json.loads(await run_program(driver, ["python3", "-c", WATCH_PROGRAM, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(driver, command_of("watch_process", asked), WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time())
 
 
@@ -125,13 +124,13 @@ async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[st
     """The same of a server of ZooKeeper, by the port at which it listens. `is_shut`: nobody accepts there; `None` where it does
     not run."""
     asked = {"watch_port": port, "log_dirs": data_dirs, "is_shut": is_shut}
-    answer = json.loads(await run_program(machine, ["python3", "-c", WATCH_PROGRAM, json.dumps(asked)], WATCH_TIME))
+    answer = json.loads(await run_program(machine, command_of("watch_process", asked), WATCH_TIME))
     return vital_signs_in(answer, answer["clock"], time.time()) if answer else None
 
 
 async def port_holders(machine: NodeDriver | MemberMachine, ports: Sequence[int]) -> tuple[PortHolder, ...]:
     """Who has these ports there, as far as somebody has. Raises `CannotLook`, `Transient`."""
-    answer = json.loads(await run_program(machine, ["python3", "-c", WATCH_PROGRAM, json.dumps({"ports": ports})]))
+    answer = json.loads(await run_program(machine, command_of("watch_process", {"ports": ports})))
     return tuple(PortHolder.model_validate(found) for found in answer["holders"])
 
 

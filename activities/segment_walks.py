@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import PurePosixPath
 
-from activities.on_node import program
+from activities.on_node import BARE, program
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.drift.messages import ReplicaLog
@@ -73,7 +73,7 @@ async def walk(
 
 
 async def _run(driver: NodeDriver, folder: str, limits: WalkLimits) -> str:
-    arguments = ["python3", f"{folder}/{NAME}", f"{folder}/request.json"]
+    arguments = ["python3", *BARE, f"{folder}/{NAME}", f"{folder}/request.json"]
     try:
         ran = await driver.run(arguments, {}, timedelta(seconds=limits.seconds) + GRACE)
     except Permanent as error:

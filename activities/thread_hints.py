@@ -9,7 +9,7 @@ from functools import partial
 from activities.in_time import in_time
 from activities.node_survey import run_program
 from activities.observe import Ports
-from activities.on_node import program
+from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
 from domain.errors import Transient
 from domain.observation import NodeView, Observation
@@ -17,7 +17,6 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes import SLOW
 from domain.zk_to_kraft.threads import Standing, Thread, at_work_in, where_it_stands
 
-PROGRAM = program("ask_threads")
 ASK_TIME = timedelta(seconds=5)
 NOWHERE = Standing("", is_of_plugin=False)
 
@@ -48,7 +47,7 @@ def _is_slow(observation: Observation, view: NodeView) -> bool:
 
 
 async def _threads_of(driver: NodeDriver, pid: str) -> Standing:
-    answer = await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"pid": int(pid)})], ASK_TIME)
+    answer = await run_program(driver, command_of("ask_threads", {"pid": int(pid)}), ASK_TIME)
     try:
         told = json.loads(answer)
         threads = {name: Thread(found["state"], found["places"]) for name, found in (told["threads"] or {}).items()}

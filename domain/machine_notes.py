@@ -119,6 +119,7 @@ KINDS = {
     "rule of routes": "rule of routes {}",
     "link": "link {}",
     "file": "{}",
+    "named": "{}",
     "data": "{}",
     "sysctl": "{}",
     "machine": "{}",
@@ -131,6 +132,7 @@ KINDS = {
     "deletion": "deletion of topic {}",
     "topic": "{}",
     "topic id": "{}",
+    "partitions": "{}",
 }
 """In the order of how likely each is to matter."""
 
@@ -140,11 +142,13 @@ KILLS, BOOT = "kill", "boot id"
 NEW_PROGRAM = re.compile(re.escape(KINDS["program"].format("")))
 """How the line of one begins."""
 
-IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id"})
+IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id", "partitions"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""
 
 ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
+ONLY_NOTED = frozenset({"named"})
+"""Who is started anew may be started with other files: they are told by what was noted, and they are not new."""
 PASSING = "has begun"
 FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, inherited from whoever started it (Seccomp)"}
 UNFILTERED = "0"
@@ -192,6 +196,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         if kind in ONLY_NEW:
             found_now = {name: value for name, value in found_now.items() if value != PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
+        if kind in ONLY_NOTED:
+            found_now = {name: found_now[name] for name in was if name in found_now}
         if kind == "process":
             was, found_now = _in_words(was | _unfiltered(found_now)), _in_words(found_now)
         found = list(_of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH))

@@ -24,6 +24,8 @@ SYSTEM_FILES = (
     *("nsswitch.conf", "krb5.conf", "localtime", "ld.so.preload", "environment", "fstab", "hosts.deny", "ssl/openssl.cnf"),
     *("crontab", "security/limits.conf", "ssl/certs/ca-certificates.crt", "pki/tls/certs/ca-bundle.crt"),
 )
+MOST_NAMED = 200
+NAMED = re.compile(r"(?<![\w/])/[\w.@+/-]+")
 SCHEDULES = (
     *("/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/var/spool/cron", "/var/spool/cron/crontabs"),
     "/etc/systemd/system",
@@ -61,6 +63,17 @@ def files(request: dict[str, Any]) -> Pairs:
                 yield from described(path)
     for path in (*request["files"], *(f"/etc/{name}" for name in SYSTEM_FILES)):
         yield from described(path)
+
+
+def named(process: str, request: dict[str, Any]) -> Found:
+    """Files that it was started with, by its command line, its environment and its settings, wherever they lie; and those that
+    are asked for, so that one that is gone is seen: keys, passwords, rules of agents, what a provider of values reads."""
+    texts = (text(f"{process}/cmdline"), text(f"{process}/environ"), *map(text, request["settings"])) if process else ()
+    data, beside = request["data"], tuple(f"{place}/" for place in (*request["places"], *request["data"]))
+    found = dict.fromkeys((*request["named"], *(path for told in texts for path in NAMED.findall(told or ""))))
+    kept = [path for path in found if not (path in data or path.startswith((*beside, "/proc/", "/dev/")))]
+    ours = [path for path in kept if not PASSING_FILES.search(path) and os.path.isfile(path)]  # noqa: PTH113
+    return {name: value for path in ours[:MOST_NAMED] for name, value in described(path)}
 
 
 def java_files(process: str, home: str | None) -> Found:

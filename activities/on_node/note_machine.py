@@ -1,11 +1,12 @@
 """Runs on a machine: says how it is set, so that it can be told later what somebody has changed. Writes nothing.
 
-    python3 -c PROGRAM '{"identity": "4711@90210", "places": ["/etc/kafka", "/opt/kafka/bin"], "files": […], "data": […]}'
+    python3 -c PROGRAM '{"identity": "4711@90210", "places": ["/etc/kafka", "/opt/kafka/bin"], "files": […], "data": […], …}'
 
 `identity`: of the process of interest, as pid and start time (proc(5)), or null; or `port`, at which it listens, and `config`,
 the file that a server of ZooKeeper was started with, for when none runs. `places`: directories with what it is started from;
 `files`: the same one by one; `java`: where its java was, for when none runs; `data`: what is written all the time, of which
-only owners and rights are looked at. The answer is one JSON object on standard output: `facts`, by their kind and name, and of
+only owners and rights are looked at; `settings`: files of which the values name others, and `named`: files that were named
+before. The answer is one JSON object on standard output: `facts`, by their kind and name, and of
 `kernel` what it has printed of trouble, each with the seconds since, or null. A kind that could not be looked at, or not in
 time, is not there; an empty one has nothing in it. No value of a secret is. Python 3.7 or later, one file.
 """
@@ -20,7 +21,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, rights
+from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, named, rights
 from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, traits
@@ -58,6 +59,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "mount": lambda: mounts(process),
         "namespace": lambda: namespaces(process, bool(pid)),
         "file": lambda: dict(files(request)),
+        "named": lambda: named(process if pid else "", request),
         "data": lambda: dict(rights(request["data"])),
         "java": lambda: java_files(process, request.get("java")),
         "line": lines_of,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from posixpath import dirname
 from typing import Any
 
-from activities.on_node import program
+from activities.on_node import command_of
 from activities.ports.nodes import Completed
 from playground.fakes.machine import FakeMachine
 
@@ -98,12 +98,12 @@ def threads(machine: FakeMachine) -> Completed:
 
 
 def _is(arguments: Sequence[str], *names: str) -> bool:
-    return arguments[:2] == ["python3", "-c"] and arguments[2] in map(program, names)
+    return any(arguments[:-1] == command_of(name, {})[:-1] for name in names)
 
 
 def note(machine: FakeMachine, arguments: Sequence[str], identity: str | None) -> Completed:
     """As it is said to be set. Of a process only where that runs which is asked about."""
-    asked = json.loads(arguments[3])["identity"]
+    asked = json.loads(arguments[-1])["identity"]
     has_process = asked is not None and asked == identity
     facts = {kind: found for kind, found in machine.facts.items() if has_process or kind not in OF_A_PROCESS}
     return Completed(0, json.dumps({"facts": facts, "kernel": machine.kernel, "has_process": has_process}), "")
@@ -113,7 +113,7 @@ def look(machine: FakeMachine, arguments: Sequence[str], is_running: bool, unrea
     """A machine with room for everything, every class, and a way to every host that is not `unreachable`. But for its `signs`
     all is well.
     """
-    request = json.loads(arguments[3])
+    request = json.loads(arguments[-1])
     if "watch" in request or "watch_port" in request:
         return Completed(0, json.dumps(HEALTHY | machine.signs | {"clock": time.time()}), "")
     if "ports" in request:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.look_here import PROGRAM as NOTE
 from activities.machine_notes import request_of as note_request
 from activities.node_survey import look_at_node, request_of, run_program
+from activities.on_node import command_of
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
 from domain.machine_notes import MachineNote
@@ -119,7 +119,7 @@ def test_a_controller_is_asked_for_plugins_ports_and_every_broker() -> None:
 
 
 async def test_how_a_machine_is_set(given: Given) -> None:
-    answer = await run_program(given.driver, ["python3", "-c", NOTE, json.dumps(note_request(given.node, None))])
+    answer = await run_program(given.driver, command_of("note_machine", note_request(given.node, None)))
     told = json.loads(answer)
     note = MachineNote(about="x", at=datetime.now(UTC), identity=None, facts=told["facts"])
     assert note.facts["sysctl"]["vm.max_map_count"].isdigit()

@@ -17,8 +17,9 @@ import pytest
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.node_survey import run_program
 from activities.observe import observe
+from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
-from activities.thread_hints import PROGRAM, thread_hints
+from activities.thread_hints import thread_hints
 from domain.cluster import NodeSpec
 from domain.observation import NodeView, Process
 from domain.properties import parse
@@ -108,7 +109,7 @@ def stand_in(tmp_path: Path) -> Iterator[Callable[..., StandIn]]:
 
 
 async def told_of(driver: NodeDriver, pid: int) -> dict[str, object]:
-    ran = await driver.run(["python3", "-c", PROGRAM, json.dumps({"pid": pid})], {}, timedelta(seconds=30))
+    ran = await driver.run(command_of("ask_threads", {"pid": pid}), {}, timedelta(seconds=30))
     assert ran.exit_code == 0, ran.errors
     answer: dict[str, object] = json.loads(ran.output)
     return answer
@@ -245,7 +246,7 @@ async def test_a_broker_that_is_well_is_found_at_rest_by_its_own_threads(real_cl
     node = real_cluster.spec.brokers[0]
     driver = SpecDrivers().driver(node)
     pid = (await driver.process()).pid
-    answer = await run_program(driver, ["python3", "-c", PROGRAM, json.dumps({"pid": int(pid)})])
+    answer = await run_program(driver, command_of("ask_threads", {"pid": int(pid)}))
     threads = {name: Thread(found["state"], found["places"]) for name, found in json.loads(answer)["threads"].items()}
     kinds = [found[1] for name in threads if (found := OF_REQUESTS.match(name))]
     config = parse(text_of(node))

@@ -20,9 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from activities.on_node import kernel, look_at_node, program
+from activities.on_node import command_of, kernel, look_at_node
 
-PROGRAM = program("look_at_node")
 NOTHING: dict[str, Any] = {
     "log_dirs": [],
     "archive": "/",
@@ -36,7 +35,7 @@ NOTHING: dict[str, Any] = {
 def run(**request: Any) -> dict[str, Any]:
     """As a node does: from the command line, without this repository."""
     asked = {**NOTHING, "own_port": None, "reach": [], **request}
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(asked)]
+    command = command_of("look_at_node", asked, sys.executable)
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd="/")
     found: dict[str, Any] = json.loads(done.stdout)
     return found

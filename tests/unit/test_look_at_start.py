@@ -13,12 +13,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from activities.on_node import kernel, look_at_start, program
+from activities.on_node import command_of, kernel, look_at_start
 from domain.machine_notes import MachineChanges
 from domain.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.death_signs import signs_at_death
 
-PROGRAM = program("look_at_start")
 SANDBOXED = StartUnit(
     name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")
 )
@@ -27,13 +26,8 @@ MIB = 1024**2
 
 def test_what_would_be_started_here() -> None:
     """As a node does: from the command line, without this repository; with a limit that is handed on."""
-    command = [
-        sys.executable,
-        "-I",
-        "-c",
-        PROGRAM,
-        json.dumps({"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": []}),
-    ]
+    asked = {"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": []}
+    command = command_of("look_at_start", asked, sys.executable)
     most = 8 * 1024 * MIB
     done = subprocess.run(
         command,
@@ -312,8 +306,8 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 @pytest.mark.parametrize("is_filtered", [False, True])
 def test_a_filter_of_system_calls_is_seen_from_below_it(*, is_filtered: bool) -> None:
     """By the kernel's own: one that allows every call."""
-    look = ["-c", PROGRAM, json.dumps({"folders": [], "files": []})]
-    command = [sys.executable, *(["-c", ALLOWS_ALL, *look] if is_filtered else look)]
+    python, *look = command_of("look_at_start", {"folders": [], "files": []}, sys.executable)
+    command = [python, *(["-c", ALLOWS_ALL, *look] if is_filtered else look)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     is_ours = look_at_start.FILTERED.search(Path("/proc/self/status").read_text(encoding="utf-8")) is not None
     assert json.loads(done.stdout)["is_filtered"] is (is_filtered or is_ours)

@@ -324,7 +324,9 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
     znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2"')
-    znodes["/brokers/topics/orders"] = NAMED.replace(b"jRlSXXUVQGmuAq3eN5FHnA", b"WUR1tvXZRoWzjjEWbIJC9w")
+    znodes["/brokers/topics/orders"] = NAMED.replace(b"jRlSXXUVQGmuAq3eN5FHnA", b"WUR1tvXZRoWzjjEWbIJC9w").replace(
+        b"}", b',"1":[1]}', 1
+    )
     znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"Allow", b"Deny")
     znodes["/admin/reassign_partitions"] = b"{}"
     changes = await kept.notes.of_metadata("m1", kept.cluster.record())
@@ -332,7 +334,8 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     assert changes.in_words.partition(" UTC: ")[2] == (
         "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
         "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2; "
-        "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w"
+        "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w; "
+        "partitions of /brokers/topics/orders: 1 → 2"
     )
 
 

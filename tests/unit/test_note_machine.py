@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from activities.on_node import (
+    command_of,
     facts_of_files,
     facts_of_kernel,
     facts_of_network,
@@ -27,14 +28,12 @@ from activities.on_node import (
     facts_of_zookeeper,
     kernel,
     note_machine,
-    program,
 )
 from domain.machine_notes import JAVA_HOME, Facts, MachineNote, changes_between
 from playground.processes import wait_until
 from tests.unit.conftest import NOW, await_environment
 
-PROGRAM = program("note_machine")
-NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": []}
+NOTHING: dict[str, Any] = {"identity": None, "places": [], "files": [], "data": [], "settings": [], "named": []}
 
 
 def identity_of(pid: int) -> str:
@@ -44,7 +43,7 @@ def identity_of(pid: int) -> str:
 
 def noted(**request: Any) -> Facts:
     """As a node does: from the command line, without this repository."""
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(NOTHING | request)]
+    command = command_of("note_machine", NOTHING | request, sys.executable)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd="/")
     found: Facts = json.loads(done.stdout)["facts"]
     return found
@@ -286,6 +285,43 @@ def test_files_are_told_with_rights_owner_size_and_time(tmp_path: Path) -> None:
     assert after["file"][str(tmp_path / "now")] == f"→ {jar}"
     own.chmod(0o400)
     assert noted(data=[str(own)])["data"][f"{own}, rights"].startswith("-r-------- ")
+
+
+def test_files_that_a_process_was_started_with_are_known_wherever_they_lie_and_also_when_it_has_died(tmp_path: Path) -> None:
+    """What a JVM reads as it starts: whoever changes that later is seen by nobody until it is started again."""
+    names = ("jmxremote.password", "rules.yml", "trust.jks", "secrets.properties", "server.log", "of-data", "unnamed")
+    places = {name: tmp_path / name for name in names}
+    for place in places.values():
+        place.write_text("x", encoding="utf-8")
+        place.chmod(0o600)
+    settings = tmp_path / "server.properties"
+    settings.write_text(
+        f"ssl.truststore.location={places['trust.jks']}\npassword=${{file:{places['secrets.properties']}:password}}\n"
+        f"a={places['server.log']},{places['of-data']},{tmp_path},{tmp_path}/gone\n",
+        encoding="utf-8",
+    )
+    option = f"-Dcom.sun.management.jmxremote.password.file={places['jmxremote.password']}"
+    command = [sys.executable, "-c", "import time; time.sleep(60)", option]
+    asked = {"settings": [str(settings)], "data": [str(settings), str(places["of-data"])]}
+    with subprocess.Popen(command, env={**os.environ, "OPTS": f"-javaagent:/a.jar=1:{places['rules.yml']}"}) as process:
+        try:
+            await_environment(process.pid)
+            before = noted(identity=identity_of(process.pid), **asked)["named"]
+        finally:
+            process.kill()
+    found = {Path(name).name for name in before if not name.endswith(", rights") and name.startswith(str(tmp_path))}
+    assert found == {"jmxremote.password", "rules.yml", "trust.jks", "secrets.properties"}
+    places["jmxremote.password"].chmod(0o640)
+    places["rules.yml"].unlink()
+    after = noted(named=[name for name in before if not name.endswith(", rights")], **asked)["named"]
+    note = MachineNote(about="broker-1", at=NOW, identity=None, facts={"named": before})
+    assert changes_between(note, {"named": {**after, "/new": "1 bytes"}}, [], NOW).changes == (
+        f"{places['jmxremote.password']}, rights: {' → '.join(f'{mode} {os.geteuid()}:{os.getegid()}' for mode in MODES)}",
+        f"{places['rules.yml']} is gone (it was {before[str(places['rules.yml'])]})",
+    )
+
+
+MODES = ("-rw-------", "-rw-r-----")
 
 
 def test_of_data_only_rights_and_owners_are_looked_at(tmp_path: Path) -> None:

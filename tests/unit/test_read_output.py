@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from activities.on_node import program, read_output
+from activities.on_node import command_of, read_output
 from tests.unit.conftest import await_environment
 
-PROGRAM = program("read_output")
 OLD = "[2026-11-20 02:00:00,000] INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)"
 NEW = "[2026-11-20 03:00:01,000] INFO new (x)"
 FENCED = "[2026-11-20 03:00:02,000] INFO Fencing broker 2 because its session has timed out. (x)"
@@ -24,7 +23,7 @@ LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
 def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
     words = ["Fencing broker", "Registered"]
     asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "lasting": words, "places": [str(path)]}
-    command = [sys.executable, "-c", PROGRAM, json.dumps(asked)]
+    command = command_of("read_output", asked, sys.executable)
     done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
     return told

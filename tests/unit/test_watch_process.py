@@ -19,12 +19,12 @@ import psutil
 import pytest
 
 from activities.on_node import (
+    command_of,
     connections,
     control_groups,
     kernel,
     log_places,
     port_holders,
-    program,
     stops,
     thread_states,
     watch_process,
@@ -34,8 +34,6 @@ from domain.network_signs import MANY_CONNECTED, of_askers
 from domain.standstill_signs import of_standstill
 from domain.vital_signs import VitalSigns
 from tests.unit.conftest import signs_of
-
-PROGRAM = program("watch_process")
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"
 STUCK = """
@@ -137,7 +135,7 @@ def start(started: list["subprocess.Popen[str]"], program: str, *arguments: str,
 
 
 def watch(pid: int, log_dirs: Sequence[str] = ("/",)) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps({"watch": pid, "log_dirs": log_dirs})]
+    command = command_of("watch_process", {"watch": pid, "log_dirs": log_dirs}, sys.executable)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -413,13 +411,7 @@ def test_a_port_at_which_nobody_listens() -> None:
 
 
 def watch_port(port: int) -> dict[str, Any]:
-    command = [
-        sys.executable,
-        "-I",
-        "-c",
-        PROGRAM,
-        json.dumps({"watch_port": port, "log_dirs": ["/"], "is_shut": False}),
-    ]
+    command = command_of("watch_process", {"watch_port": port, "log_dirs": ["/"], "is_shut": False}, sys.executable)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -1002,7 +994,7 @@ time.sleep(60)
 
 
 def ask(**request: Any) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-c", PROGRAM, json.dumps(request)]
+    command = command_of("watch_process", request, sys.executable)
     found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
     return found
 

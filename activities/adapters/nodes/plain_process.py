@@ -33,15 +33,13 @@ from activities.adapters.nodes.procfs import (
 )
 from activities.adapters.nodes.scripts import OUTPUT_TAIL, SIGNAL, START, START_PROCESS
 from activities.adapters.nodes.transport import Transport
-from activities.on_node import program
+from activities.on_node import BARE, command_of
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError, Permanent, Transient
 from domain.node_output import NodeOutput
 from domain.observation import Process
 from domain.zk_to_kraft.running_lines import LASTING_WORDS
-
-PROGRAM = program("read_output")
 
 BOOT_TIME = "import time; print(time.time() - time.clock_gettime(7))"
 """7: CLOCK_BOOTTIME."""
@@ -145,7 +143,7 @@ class PidFileProcess:
         }
         language = {name: value for name, value in self._node.environment.items() if name.startswith(LANGUAGE)}
         try:
-            done = await self._transport.run(("python3", "-c", PROGRAM, json.dumps(asked)), language, CALL_LIMIT)
+            done = await self._transport.run(command_of("read_output", asked), language, CALL_LIMIT)
             told = json.loads(done.output)
             printed = told["changed_at"]
             changed_at = datetime.fromtimestamp(printed, tz=UTC) if printed is not None else None
@@ -194,7 +192,7 @@ class PidFileProcess:
     async def _boot_time_by_clock(self) -> datetime | None:
         """Where `/proc` does not tell: lxcfs, a unit with ProcSubset=pid."""
         try:
-            done = await self._transport.run(("python3", "-c", BOOT_TIME), {}, CALL_LIMIT)
+            done = await self._transport.run(("python3", *BARE, "-c", BOOT_TIME), {}, CALL_LIMIT)
             return datetime.fromtimestamp(float(done.output), tz=UTC)
         except (Permanent, ValueError):
             return None
