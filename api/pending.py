@@ -159,6 +159,22 @@ async def in_work(temporal: Temporal, records: Sequence[MigrationRecord], queue:
     return []
 
 
+async def untaken(temporal: Temporal, record: MigrationRecord, now: datetime, limit: timedelta) -> PendingTask | None:
+    """The task of its run that nobody has taken for the longest time, too long for a worker that is busy; `None` where there is
+    none. Raises `TemporalUnavailable`, `TemporalRefused`.
+    """
+    async with temporal.answering(limit) as client:
+        description = await described(client, record.workflow_id)
+    if run_of(description).migration_id != record.id or description.workflow_extended_info.HasField("pause_info"):
+        return None
+    tasks = [_task(activity, record.workflow_id) for activity in description.pending_activities]
+    if description.HasField("pending_workflow_task"):
+        again = ("", "") if description.pending_workflow_task.attempt > 1 else None
+        tasks.append(_workflow_task(description.pending_workflow_task, again))
+    lying = (task for task in tasks if not task.paused and pending_tasks.is_untaken(task, now))
+    return min(lying, key=lambda task: task.due_at, default=None)
+
+
 async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:
     """By whom and why, where somebody has terminated it, as the server itself does with what it cannot go on with."""
     asked = GetWorkflowExecutionHistoryReverseRequest(execution=execution, maximum_page_size=1)

@@ -15,6 +15,7 @@ from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.routes.plans import existing_plan
+from api.unattended import waiting_of
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.plans import Plan
@@ -71,7 +72,9 @@ async def list_migrations(
 @router.get("/{migration_id}")
 async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> MigrationAnswer:
     """Where a migration stands, what it waits for, and what has to be decided."""
-    return await _answer(await existing(wiring, migration_id), wiring)
+    record = await existing(wiring, migration_id)
+    progress = record.progress.model_copy(update={"waiting": await waiting_of(wiring.temporal, record)})
+    return await _answer(record.model_copy(update={"progress": progress}), wiring)
 
 
 async def _answer(record: MigrationRecord, wiring: Wiring) -> MigrationAnswer:

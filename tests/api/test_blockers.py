@@ -453,6 +453,35 @@ async def test_a_workflow_that_nobody_leads_is_told(api: Any, monkeypatch: pytes
     assert ("no-worker", "task queue migrations") in keys(await blockers(api, await migrating(api)))
 
 
+async def waiting(api: Any, migration_id: str) -> dict[str, Any] | None:
+    answer = await api.http.get(f"/migrations/{migration_id}")
+    return cast("dict[str, Any] | None", answer.json()["waiting"])
+
+
+async def test_a_migration_that_tells_no_wait_waits_for_who_takes_none_of_its_tasks(
+    api: Any, monkeypatch: pytest.MonkeyPatch, start_worker: Any
+) -> None:
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.RUNNING)
+    assert await waiting(api, migration_id) is None, "not yet"
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(0))
+    found = await waiting(api, migration_id)
+    assert found is not None
+    assert (found["reason"], found["for"], found["objects"]) == ("no-worker", "people", ["keeperless-workflows"])
+    await shown(api, migration_id, MigrationState.HELD, HELD)
+    found = await waiting(api, migration_id)
+    assert found is not None
+    assert found["reason"] == "held", "what the migration itself has written down"
+    await shown(api, migration_id, MigrationState.RUNNING)
+    async with start_worker():
+        deadline = time.monotonic() + 60
+        while await waiting(api, migration_id) is not None:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.1)
+    await shown(api, migration_id, MigrationState.FAILED)
+    assert await waiting(api, migration_id) is None
+
+
 @pytest.mark.usefixtures("watcher", "worker")
 async def test_an_order_that_is_not_taken_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(seconds=1))
@@ -510,6 +539,10 @@ async def test_without_temporal_that_is_the_answer(api_without_temporal: Any, ma
     await api.wiring.ledger.create_migration(record := make_migration(await api.registered()))
     await shown(api, record.id, MigrationState.WAITING, NODE_DOWN)
     assert keys(await blockers(api, record.id)) == [("temporal-unavailable", "Temporal"), ("node-down", "broker-2")]
+    await shown(api, record.id, MigrationState.RUNNING)
+    found = await waiting(api, record.id)
+    assert found is not None
+    assert (found["reason"], found["objects"]) == ("temporal-unavailable", ["Temporal"])
 
 
 async def test_of_a_temporal_that_cannot_work_it_is_told_what_it_lacks(
