@@ -200,7 +200,7 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
             found_now = {name: found_now[name] for name in was if name in found_now}
         if kind == "process":
             was, found_now = _in_words(was | _unfiltered(found_now)), _in_words(found_now)
-        found = list(_of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH))
+        found = [line for line in _of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH) if line not in told]
         told += found[: MOST_TOLD // 2]
         more += len(found[MOST_TOLD // 2 :])
     recent = min(now - before.at, SAID_WITHIN).total_seconds()

@@ -324,6 +324,13 @@ def test_files_that_a_process_was_started_with_are_known_wherever_they_lie_and_a
 MODES = ("-rw-------", "-rw-r-----")
 
 
+def test_a_file_that_is_known_for_two_reasons_is_told_once() -> None:
+    """Java's own program is named by the command line, too."""
+    was, now = ({kind: {"/bin/java": size} for kind in ("java", "named")} for size in ("1 bytes", "2 bytes"))
+    before = MachineNote(about="broker-1", at=NOW, identity=None, facts=was)
+    assert changes_between(before, now, [], NOW).changes == ("/bin/java: 1 bytes → 2 bytes",)
+
+
 def test_of_data_only_rights_and_owners_are_looked_at(tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
     partition.mkdir(mode=0o700)
