@@ -80,14 +80,22 @@ def _header(state: DemoState) -> RenderableType:
 
 def _body(state: DemoState, width: int) -> RenderableType:
     grid = Table.grid(expand=True)
-    panels = [_panel(_nodes(state, width >= WIDE_ENOUGH_FOR_WORDS), "nodes"), _panel(_numbers(state), "numbers")]
-    if width >= WIDE_ENOUGH_FOR_PHASES:
+    has_phases = width >= WIDE_ENOUGH_FOR_PHASES
+    title = "nodes" if has_phases else _nodes_in_phase(state)
+    panels = [_panel(_nodes(state, width >= WIDE_ENOUGH_FOR_WORDS), title), _panel(_numbers(state), "numbers")]
+    if has_phases:
         grid.add_column(width=PANEL_WIDTH)
         panels.insert(0, _panel(_phases(state), "phase"))
     grid.add_column(ratio=1)
     grid.add_column(width=PANEL_WIDTH)
     grid.add_row(*panels)
     return grid
+
+
+def _nodes_in_phase(state: DemoState) -> str:
+    if state.phase not in PHASES:
+        return "nodes"
+    return f"nodes · {_sign(state)} {state.phase}, phase {PHASES.index(state.phase) + 1} of {len(PHASES)}"
 
 
 def _panel(content: RenderableType, title: str, rows: int = BODY_ROWS, style: str = "dim") -> Panel:
@@ -104,9 +112,13 @@ def _phases(state: DemoState) -> RenderableType:
     return grid
 
 
+def _sign(state: DemoState) -> str:
+    return "◀" if state.is_going_back else "▶"
+
+
 def _phase(name: str, state: DemoState, is_entered: bool) -> Text:
     if name == state.phase and state.state not in ENDED_WELL:
-        return Text(f"{'◀' if state.is_going_back else '▶'} {name}", "bold cyan")
+        return Text(f"{_sign(state)} {name}", "bold cyan")
     if state.phase not in PHASES:
         is_passed = is_entered
     else:

@@ -53,6 +53,14 @@ def test_nothing_is_cut_off_from_a_hundred_columns_on(width: int) -> None:
     assert "…" not in text
 
 
+def test_where_there_is_no_room_for_all_phases_the_one_that_it_is_in_is_shown() -> None:
+    assert "nodes · ▶ BROKERS_TO_KRAFT, phase 6 of 9" in rendered(STATE, 80)
+    assert "nodes · ◀ BROKERS_TO_KRAFT, phase 6 of 9" in rendered(changed(is_going_back=True), 80)
+    for state in (changed(phase=None), changed(phase="ELSEWHERE")):
+        assert "nodes ─" in rendered(state, 80)
+    assert "nodes ─" in rendered(STATE, 100)
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("mode", ["zookeeper", "in-transition", "interrupted", "migrating"])
 def test_the_widest_words_leave_readiness_and_restarts_their_room(width: int, mode: str) -> None:
