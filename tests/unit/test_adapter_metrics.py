@@ -198,6 +198,11 @@ async def test_malformed_answers_of_jolokia_are_transient(serve: Serve, answer: 
         DEFAULT_RULES.replace('ZkMigrationState"} 1.0', 'ZkMigrationState"} one'),
         DEFAULT_RULES + 'kafka_controller_KafkaController_Value{name="ZkMigrationState"} 2.0\n',
         DEFAULT_RULES + "half a li",
+        DEFAULT_RULES + "half_a_line",
+        DEFAULT_RULES + 'a{b="c"}1\n',
+        DEFAULT_RULES + 'a{b="c"} 1}\n',
+        DEFAULT_RULES + '{b="c"} 1\n',
+        DEFAULT_RULES + " a 1\n",
     ],
 )
 async def test_malformed_pages_of_the_exporter_are_transient(serve: Serve, page: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from activities.adapters.metrics.gauges import READ_SECONDS
-from activities.adapters.metrics.page_sizes import MUCH, LastPage, crowd
+from activities.adapters.metrics.page_sizes import MUCH, LastPage
 from activities.reaching import SLOW_SECONDS, no_tls, own_fault, resolve
 from domain.cluster import shown
 from domain.errors import Obstacle, Transient
@@ -93,10 +93,9 @@ class Exchange:
         ):
             response = await client.request(method, url, json=json, extensions={"trace": note})
         seconds = time.monotonic() - began
-        told = await asyncio.to_thread(crowd, response.text) if len(response.content) >= MUCH else ""
         self._last.pop(url, None)
-        if told or seconds > self._seconds:
-            self._last[url] = LastPage(time.monotonic(), seconds, told)
+        if len(response.content) >= MUCH or seconds > self._seconds:
+            self._last[url] = LastPage(response.text, seconds)
         return response
 
     def _told_of(self, url: str) -> str:

@@ -2,7 +2,6 @@
 
 import re
 import time
-from dataclasses import dataclass
 
 from domain.metadata_log import shown as printable
 
@@ -15,31 +14,28 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 MOST_OF_A_VALUE = 60
 
 
-@dataclass(frozen=True)
 class LastPage:
-    """Of one endpoint, by the monotonic clock."""
+    """Of one endpoint. What it is full of is reckoned when somebody wants to know: of a page that has come nobody does."""
 
-    came_at: float
-    seconds: float
-    told: str
+    def __init__(self, page: str, seconds: float) -> None:
+        """`seconds`: how long it took."""
+        self._came_at, self._seconds, self._size = time.monotonic(), seconds, len(page)
+        lines = [line for line in page.splitlines() if line and not line.startswith("#")] if len(page) >= MUCH else []
+        self._lines, self._sampled = len(lines), lines[:: max(1, len(lines) // SAMPLED)]
 
     @property
     def in_words(self) -> str:
-        told = f": {self.told}" if self.told else ""
-        return f"the last page came {time.monotonic() - self.came_at:.0f} s ago, after {self.seconds:.1f} s{told}"
+        came = f"the last page came {time.monotonic() - self._came_at:.0f} s ago, after {self._seconds:.1f} s"
+        return f"{came}: {self._size / 1e6:.1f} MB, {self._lines} lines{self._crowd()}" if self._lines else came
 
-
-def crowd(page: str) -> str:
-    """What a large page is full of."""
-    lines = [line for line in page.splitlines() if line and not line.startswith("#")]
-    sampled = lines[:: max(1, len(lines) // SAMPLED)]
-    values: dict[str, list[str]] = {}
-    for line in sampled:
-        for label, value in LABEL.findall(line):
-            values.setdefault(label, []).append(value)
-    told = f"{len(page) / 1e6:.1f} MB, {len(lines)} lines"
-    most = max(values, key=lambda label: len(set(values[label])), default=None)
-    if most is None:
-        return told
-    share, example = 100 * len(values[most]) // len(sampled), printable(values[most][-1])[:MOST_OF_A_VALUE]
-    return f"{told}, {share} % of them with {most}, of which there are most ({example}, for example)"
+    def _crowd(self) -> str:
+        values: dict[str, list[str]] = {}
+        for line in self._sampled:
+            for label, value in LABEL.findall(line):
+                values.setdefault(label, []).append(value)
+        most = max(values, key=lambda label: len(set(values[label])), default=None)
+        if most is None:
+            return ""
+        share = 100 * len(values[most]) // len(self._sampled)
+        example = printable(values[most][-1])[:MOST_OF_A_VALUE]
+        return f", {share} % of them with {most}, of which there are most ({example}, for example)"

@@ -10,6 +10,7 @@ The exporter gives numbers only: `zookeeper_session` and `kafka_version` are alw
 
 import asyncio
 import re
+from functools import lru_cache
 
 from activities.adapters.metrics.gauges import GAUGES, RAFT, RAFT_ATTRIBUTES, integer, node_metrics
 from activities.adapters.metrics.http import Exchange
@@ -18,12 +19,15 @@ from domain.cluster import shown
 from domain.errors import Obstacle, Transient
 from domain.observation import NodeMetrics
 
-SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{((?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(\S+)(?:\s+-?\d+)?\s*")
+METRIC = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{((?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?")
+VALUE = re.compile(r"\s+(\S+)(?:\s+-?\d+)?\s*")
 NAME_LABEL = re.compile(r'(?:^|,)\s*name="((?:[^"\\]|\\.)*)"')
 LABEL = re.compile(r'\w+="(?:[^"\\]|\\.)*"')
 OWN_ID = re.compile(r'^kafka_server_app_?info_starttimems(?:_value)?\{id="(\d+)",?\}', re.IGNORECASE | re.MULTILINE)
 SCRAPE_ERROR = "jmxscrapeerror"
 """1 when the exporter could not read the JVM's MBeans: then everything looks absent."""
+NAMES_KEPT = 2**16
+"""Of what stands before values: all pages of a cluster with some thousand partitions, in 30 MB."""
 
 
 class PrometheusMetrics:
@@ -74,16 +78,27 @@ def _wanted(url: str, page: str) -> dict[str, int]:
 
 
 def _sample(url: str, line: str) -> tuple[str, str]:
-    """A line's canonical name and its value. Further labels than `name` belong to MBeans that are not wanted."""
-    match = SAMPLE.fullmatch(line)
-    if match is None:
+    """A line's canonical name and its value."""
+    end = line.rfind("}") + 1 or len(line.split(None, 1)[0])
+    name, value = _name_of(line[:end]), VALUE.fullmatch(line, end)
+    if name is None or value is None:
         raise Transient(f"{shown(url)}: a line is not in Prometheus' text format", obstacle=Obstacle.ANOTHERS)
-    metric, labels, value = match.groups()
+    return name, value[1]
+
+
+@lru_cache(NAMES_KEPT)
+def _name_of(told: str) -> str | None:
+    """The canonical name of a metric with its labels; `None` where it is none. Further labels than `name` belong to MBeans that
+    are not wanted. Kept, for a page has the same at every look."""
+    match = METRIC.fullmatch(told)
+    if match is None:
+        return None
+    metric, labels = match.groups()
     label = NAME_LABEL.search(labels or "")
     if label is None and labels and LABEL.search(labels):
-        return canonical(metric) + canonical(labels), value
+        return canonical(metric) + canonical(labels)
     base = re.sub(r"_value$", "", metric, flags=re.IGNORECASE)
-    return canonical(base) + canonical(label[1] if label else ""), value
+    return canonical(base) + canonical(label[1] if label else "")
 
 
 def _number(url: str, name: str, text: str) -> float:
