@@ -19,7 +19,7 @@ removal: what is left is told, with the commands that remove it.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,7 +34,7 @@ from activities.node_files import read_mark, write_mark
 from activities.observe import Ports
 from activities.perch import Perch
 from activities.ports.nodes import NodeDriver
-from domain.canaries import LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
+from domain.canaries import LET_PASS, LIFT_QUOTA, STOP_DELETING, WAY_ON, WHAT_TO_DO, Canary, canary_of, is_anything_made
 from domain.cluster import NodeSpec
 from domain.contracts import ActivityName, StepOutcome, StepRequest
 from domain.decisions import NodeStage, StepAction
@@ -45,6 +45,13 @@ from domain.zk_to_kraft.canary_leftovers import told_left
 
 AUTHORIZER = "authorizer.class.name"
 
+
+OF_NO_BROKER: Mapping[Obstacle | None, str] = {
+    Obstacle.QUOTA: LIFT_QUOTA,
+    Obstacle.POLICY: LET_PASS,
+    Obstacle.DELETED: STOP_DELETING,
+}
+"""What to do about what keeps a canary from any broker."""
 
 REMOVAL_TIME = timedelta(minutes=2)
 """At the most, for the last removal of an attempt: the margin of its limit holds it (`workflows.calls`)."""
@@ -197,8 +204,7 @@ async def _attempt(canary: Canary, attempt: Callable[[Perch], Awaitable[None]], 
     try:
         await attempt(perch)
     except (Transient, Permanent) as error:
-        known: dict[Obstacle | None, str] = {Obstacle.QUOTA: LIFT_QUOTA, Obstacle.DELETED: STOP_DELETING}
-        fix = known.get(obstacle_of(error), WHAT_TO_DO[canary])
+        fix = OF_NO_BROKER.get(obstacle_of(error), WHAT_TO_DO[canary])
         why = f"canary {canary} failed at broker {perch.broker} on {perch.name}: {error}. {fix}"
         return Failure(why, isinstance(error, Permanent))
     return None

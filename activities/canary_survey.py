@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from activities.observe import Ports
 from activities.ports.kafka import KafkaClient
-from domain.canaries import CONFIG, CONFIG_VALUE, PREFIX, is_anything_made
-from domain.errors import Absent, Permanent
+from domain.canaries import CONFIG, CONFIG_VALUE, LET_PASS, PREFIX, is_anything_made
+from domain.errors import Absent, Obstacle, Permanent, Transient
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 
@@ -58,4 +58,8 @@ async def _refusal(what: str, asked: Asked) -> str | None:
         return f"{what}: {error}"
     except Absent:
         return None
+    except Transient as error:
+        if error.obstacle is Obstacle.POLICY:
+            return f"{what}: {error}. {LET_PASS}"
+        raise
     return None

@@ -56,6 +56,12 @@ LIFT_QUOTA = (
     "--delete-config controller_mutation_rate."
 )
 
+LET_PASS = (
+    "A plug-in that the files of brokers and controllers name (create.topic.policy.class.name, alter.config.policy.class.name) "
+    f"says no, by rules of its own: have it let pass what is named {PREFIX}…, which has one partition with one replica, and is "
+    "removed again. No broker is to blame, and to restart one does not help, unless the plug-in reads its rules only then."
+)
+
 STOP_DELETING = (
     f"Find who deletes topics: a tool that keeps only those that are declared to it (a topic operator, GitOps, a script that "
     f"cleans up). Have it leave those that begin with {PREFIX} alone, or stop it until the migration has ended. The broker "

@@ -38,6 +38,8 @@ class Obstacle(StrEnum):
     """A connection, and no answer on it in time."""
     QUOTA = "quota"
     """A refusal for now: somebody limits how much is changed."""
+    POLICY = "policy"
+    """A refusal by a plug-in of the cluster's own."""
     DELETED = "deleted"
     """What was made a moment ago is not there any more."""
 

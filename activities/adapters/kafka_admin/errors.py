@@ -13,6 +13,7 @@ from kafka.errors import (
     KafkaProtocolError,
     KafkaTimeoutError,
     NodeNotReadyError,
+    PolicyViolationError,
     RequestTimedOutError,
     SaslAuthenticationFailedError,
     ThrottlingQuotaExceededError,
@@ -26,6 +27,7 @@ from activities.adapters.kafka_admin.transport import NoConnection
 from activities.reaching import no_tls
 from domain.cluster import KafkaClientSpec
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
+from domain.metadata_log import shown as printable
 
 NEVER_WORKS = (
     AuthorizationError,
@@ -64,6 +66,10 @@ def obstacle_at_one(error: KafkaError) -> tuple[Obstacle | None, str]:
 USED_UP = "a quota (controller_mutation_rate) of the user or client that we come as, or of the default one, is used up"
 
 
+SAID = 300
+"""Characters of what a policy says."""
+
+
 @contextmanager
 def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
     where = f"Kafka at {','.join(spec.bootstrap_servers)}"
@@ -78,6 +84,9 @@ def translated_errors(spec: KafkaClientSpec) -> Iterator[None]:
         raise Absent(f"{where}: knows no such topic or partition{about}") from error
     except ThrottlingQuotaExceededError as error:
         raise Transient(f"{where}: {USED_UP}", obstacle=Obstacle.QUOTA) from error
+    except PolicyViolationError as error:
+        said = printable(str(error.args[0]))[:SAID] if error.args else ""
+        raise Transient(f"{where}: a policy of its own refuses it: {said}", obstacle=Obstacle.POLICY) from error
     except KafkaError as error:
         if isinstance(error, NodeNotReadyError) and "throttle" in str(error):  # as long as the answer before has said
             raise Transient(f"{where}: has us wait, for {USED_UP}", obstacle=Obstacle.QUOTA) from error

@@ -1,0 +1,39 @@
+"""Before the start: what Kafka would refuse of canaries."""
+
+from typing import Any, cast
+
+import pytest
+
+from activities.canary_survey import refused_canaries
+from activities.observe import Ports
+from domain.errors import Obstacle, Transient
+from domain.policy import MigrationPolicy
+from playground.fakes.artefacts import FakeArtefacts
+from playground.fakes.clients import FakeClient
+from playground.fakes.cluster import FakeCluster
+
+REFUSED = Transient("Kafka at x:1: a policy of its own refuses it: a: GOV-7: three replicas", obstacle=Obstacle.POLICY)
+
+
+@pytest.mark.parametrize("error", [None, REFUSED, Transient("no answer in time")])
+async def test_a_topic_that_a_policy_of_the_clusters_own_refuses_is_told(
+    error: Transient | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees what is only to be validated, too (CreateTopicPolicy)."""
+    cluster = FakeCluster()
+    ports = Ports(cast("Any", None), cluster, cluster, cluster, cluster, FakeArtefacts())
+
+    async def create_topic(*_: object, is_trial: bool = False) -> None:
+        assert is_trial
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(FakeClient, "create_topic", create_topic)
+    asked = refused_canaries(cluster.record(), MigrationPolicy(canaries=True), ports)
+    if error is None or error.obstacle is Obstacle.POLICY:
+        told = await asked
+        assert [why.partition(". ")[0] for why in told] == ([f"create topics: {error}"] if error is not None else [])
+        assert all("let pass what is named keeperless-canary-" in why for why in told)
+        return
+    with pytest.raises(Transient, match="no answer in time"):
+        await asked
