@@ -17,12 +17,14 @@ from activities.suspects import strays_in_log
 from activities.throttles import connection_limits, throttles
 from activities.unwritten import crowded, unwritten
 from activities.worth_looking import is_write_behind
+from activities.written import written
 from activities.zookeeper_view import assigned_to, missing_paths
 from domain.cluster import host_and_port
 from domain.coordinators import Miscount, counters_seen, miscounts
 from domain.errors import Obstacle
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.bulk_loads import Pace
 from domain.zk_to_kraft.causes import Hints, Serving, Unwritten
 from domain.zk_to_kraft.connection_limits import ConnectionLimit
 from domain.zk_to_kraft.member_trees import Trees
@@ -39,6 +41,7 @@ NO_SUSPECT: tuple[Suspect, ...] = ()
 NO_MISCOUNT: tuple[Miscount, ...] = ()
 NO_TREES: Trees = {}
 NO_BRAKES: Brakes = ((), ())
+NOTHING_WRITTEN: tuple[Pace, ...] = ()
 
 
 class MetadataHints:
@@ -67,17 +70,21 @@ class MetadataHints:
             in_time("the sides of ZooKeeper's members", partial(self._torn, observation, well), silent, NO_TREES, ALL_SECONDS),
             in_time("how many partitions coordinate", partial(self._miscounts, *theirs), silent, NO_MISCOUNT),
         )
-        further = asyncio.gather(
+        of_lag = asyncio.gather(
             in_time("throttles, and limits of connections", partial(self._brakes, cluster, observation), silent, NO_BRAKES),
+            in_time("how fast what lags is written", partial(self._written, cluster, observation), silent, NOTHING_WRITTEN),
+        )
+        further = asyncio.gather(
             in_time("topics in ZooKeeper", partial(self._forgotten, *theirs), silent, NOTHING),
             in_time("what Kafka keeps in ZooKeeper", partial(self._missing, *theirs), silent, NOTHING),
             in_time("what ZooKeeper lacks", partial(self._unwritten, *theirs), silent, None),
             in_time("how large znodes are", partial(self._crowded, cluster, situation), silent, NOTHING),
             in_time("who asks ZooKeeper most", partial(self._busiest, cluster, situation, servers), silent, NOTHING),
         )
-        found, more = await asyncio.gather(asked, further)
+        found, lag, more = await asyncio.gather(asked, of_lag, further)
         assigned, strays, unreadable, differing, torn, miscounted = found
-        (throttled, limits), forgotten, missing, lacking, large, busiest = more
+        (throttled, limits), paces = lag
+        forgotten, missing, lacking, large, busiest = more
         return Hints(
             assigned=assigned,
             strays=strays,
@@ -92,6 +99,7 @@ class MetadataHints:
             crowded=large,
             miscounts=miscounted,
             busiest=busiest,
+            written=paces,
         )
 
     async def _torn(self, observation: Observation, well: list[str]) -> Trees:
@@ -107,6 +115,10 @@ class MetadataHints:
             return NO_BRAKES
         async with session(self._ports.zookeepers, cluster) as tree:
             return await throttles(tree), await connection_limits(tree)
+
+    async def _written(self, cluster: ClusterRecord, observation: Observation) -> tuple[Pace, ...]:
+        kafka = observation.kafka
+        return await written(self._ports.kafka, cluster, kafka.under_replicated) if kafka is not None else ()
 
     async def _unreadable(self, cluster: ClusterRecord, observation: Observation, situation: Situation) -> tuple[Suspect, ...]:
         """What would kill the copy, or be lost in it, as long as it has not begun."""

@@ -97,6 +97,9 @@ class KafkaAdmin(Protocol):
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         """Those of every broker that is alive, with whether the broker has given one up."""
 
+    async def sizes(self, cluster: ClusterRecord, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
+        """Bytes of these partitions, such as `orders-3`, at the brokers that they are given by; none of what is not there."""
+
     async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
         """What each of these brokers runs with of its file. `Permanent` where we may not ask."""
 

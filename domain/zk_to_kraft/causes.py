@@ -18,6 +18,7 @@ from domain.policy import MigrationPolicy
 from domain.records import Waiting
 from domain.start_place import StartPlace
 from domain.vital_signs import PortHolder, VitalSigns
+from domain.zk_to_kraft.bulk_loads import Pace
 from domain.zk_to_kraft.connection_limits import ConnectionLimit, limits_in
 from domain.zk_to_kraft.log_lines import said_by_new
 from domain.zk_to_kraft.log_times import CLOCKS
@@ -116,6 +117,7 @@ class Hints:
     `miscounts`: brokers that count fewer partitions of a topic that coordinates than it has.
     `missing`: znodes without which Kafka does not work. `unwritten`: where dual write is behind. `crowded`: then, znodes
     that are nearly as large as ZooKeeper takes; `busiest`: then, and where a server does not keep up, which clients ask most.
+    `written`: topics that lag, by how fast they grow.
     `signs`: by name, of processes in trouble, what their machines say; `places`: of those that are down, in what they would be
     that are started from there;
     `begun`: nodes that did not run, and did once their output was read;
@@ -151,6 +153,7 @@ class Hints:
     unwritten: Unwritten | None = None
     crowded: tuple[str, ...] = ()
     busiest: tuple[str, ...] = ()
+    written: tuple[Pace, ...] = ()
     signs: Mapping[str, VitalSigns] = field(default_factory=dict)
     places: Mapping[str, StartPlace] = field(default_factory=dict)
     begun: frozenset[int] = frozenset()

@@ -7,6 +7,7 @@ from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.standstill_signs import of_standstill
+from domain.zk_to_kraft import bulk_loads
 from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
@@ -135,7 +136,13 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
     instead = _limited(looked) or of_slow_link(looked, leaders, missing)
     but = VAGUE if instead is not None else frozenset()
     said = _said_by_them(looked, missing, partitions, leaders, but)
-    return said or instead or _unsaid(looked, missing, leaders)
+    return said or instead or _outrun(looked, missing, leaders) or _unsaid(looked, missing, leaders)
+
+
+def _outrun(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:
+    """By what is written, where no log says that anything is wrong with them."""
+    words = bulk_loads.in_words(looked.hints.written)
+    return ("", f"{words}{complaints(looked, *missing, *leaders)}", bulk_loads.SLOW_DOWN) if words else None
 
 
 def _limited(looked: Looked) -> tuple[str, str, str] | None:

@@ -176,6 +176,14 @@ class FakeCluster:
             for path in self.nodes[broker].spec.log_dirs
         )
 
+    async def sizes(self, cluster: ClusterRecord, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
+        self._answer_or_silence(cluster)
+        known = {
+            f"{topic.name}-{number}": (topic.name, number) for topic in self.topics for number in range(len(topic.assignment))
+        }
+        wanted = [name for names in partitions.values() for name in names if name in known]
+        return {name: sum(map(len, self.clients.messages.get(known[name], ()))) for name in wanted}
+
     async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
         self._answer_or_silence(cluster)
         running = {broker: self.nodes[broker].process for broker in brokers}

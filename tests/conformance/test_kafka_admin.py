@@ -324,6 +324,20 @@ async def test_log_directories_of_every_broker_are_online(subject: Subject) -> N
     assert not any(one.is_offline for one in found)
 
 
+async def test_sizes_of_partitions_grow_with_what_is_written(subject: Subject) -> None:
+    asked = {1: ("alone-0", "alone-9"), 2: ("pair-1", "nobody-0", "alone-0")}
+    before = await subject.admin.sizes(subject.record, asked)
+    assert before.keys() == {"alone-0", "pair-1"}
+    client = await subject.admin.open_client(subject.record)
+    try:
+        await client.produce(1, "alone", 0, b"x" * 100_000)
+    finally:
+        await client.close()
+    now = await subject.admin.sizes(subject.record, asked)
+    assert 100_000 <= now["alone-0"] - before["alone-0"] < 200_000
+    assert now["pair-1"] == before["pair-1"]
+
+
 async def test_a_log_directory_that_the_fakes_broker_has_given_up() -> None:
     cluster = FakeCluster()
     cluster.faults.offline_dirs.add(cluster.spec.brokers[0].log_dirs[0])

@@ -23,6 +23,7 @@ from domain.observation import (
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
+from domain.zk_to_kraft.bulk_loads import Pace
 from domain.zk_to_kraft.causes import Hints, Looked, Serving
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
@@ -171,6 +172,20 @@ def test_what_lags_elsewhere_is_a_cause_of_its_own() -> None:
     faults = (PartitionFault(partition="a-0", missing=(2,)), PartitionFault(partition="b-0", missing=(2, 3)))
     seen = with_kafka(dead(DUAL, 2), under_replicated=faults)
     assert keys(found(seen)) == [("node-down", "broker-2"), ("partitions-not-in-sync", "broker-3")]
+
+
+def test_what_lags_because_it_is_written_faster_than_anybody_fetches_is_told_with_its_topic() -> None:
+    """The nightly load, in the middle of which a broker was restarted: nothing is broken."""
+    paces = (Pace("import", 38.2e6), Pace("orders", 2.4e6), Pace("idle", 1e5))
+    seen = with_kafka(DUAL, under_replicated=GAPS)
+    (entry,) = found(seen, hints=Hints(written=paces))
+    assert (entry.code, entry.object) == ("partitions-not-in-sync", "broker-2")
+    assert "written meanwhile, import with 38 MB a second, orders with 2 MB a second: who was away" in entry.observed
+    assert "producer_byte_rate" in entry.fix
+    (slow,) = found(seen, hints=Hints(written=paces[2:]))
+    assert "written" not in slow.observed
+    (throttled,) = found(seen, hints=Hints(written=paces, throttles=("/config/brokers/2",)))
+    assert "throttle" in throttled.fix, "what is to blame in any case comes first"
 
 
 def test_replicas_that_a_throttle_holds_back_do_not_catch_up_by_themselves() -> None:

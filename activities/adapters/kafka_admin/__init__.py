@@ -7,7 +7,7 @@ between two views, and every broker that the answer lists must itself name the s
 import asyncio
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -84,6 +84,9 @@ class BrokerAdmin:
     async def log_dirs(self, cluster: ClusterRecord) -> tuple[BrokerLogDir, ...]:
         return await asyncio.to_thread(self._log_dirs, cluster.spec.kafka)
 
+    async def sizes(self, cluster: ClusterRecord, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
+        return await asyncio.to_thread(self._sizes, cluster.spec.kafka, partitions)
+
     async def started_with(self, cluster: ClusterRecord, brokers: Sequence[int]) -> dict[int, StartedWith]:
         return await asyncio.to_thread(self._started_with, cluster.spec.kafka, brokers)
 
@@ -116,6 +119,10 @@ class BrokerAdmin:
         with self._agreed(spec) as (client, metadata):
             brokers = sorted(broker.node_id for broker in metadata.brokers)
             return tuple(found for broker in brokers for found in client.log_dirs(broker))
+
+    def _sizes(self, spec: KafkaClientSpec, partitions: Mapping[int, Sequence[str]]) -> dict[str, int]:
+        with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:
+            return {name: size for broker, wanted in partitions.items() for name, size in client.sizes(broker, wanted)}
 
     def _started_with(self, spec: KafkaClientSpec, brokers: Sequence[int]) -> dict[int, StartedWith]:
         with translated_errors(spec), connected(spec, settings_of(spec, self._secrets), self._seconds) as client:

@@ -186,6 +186,21 @@ class Client:
                 told(found, f"{found.log_dir} of broker {broker}")
             yield BrokerLogDir(broker_id=broker, path=found.log_dir, is_offline=is_offline)
 
+    def sizes(self, broker: int, partitions: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Bytes of each that the broker has, in whichever directory. A replica that moves to another one is in two."""
+        asked: dict[str, list[int]] = {}
+        for partition in partitions:
+            topic, _, number = partition.rpartition("-")
+            asked.setdefault(topic, []).append(int(number))
+        topic_type = DescribeLogDirsRequest.DescribableLogDirTopic
+        topics = [topic_type(topic=topic, partitions=numbers) for topic, numbers in asked.items()]
+        answer = self._manager.run(self._manager.send, DescribeLogDirsRequest(topics=topics), broker)
+        for found in told(answer, f"sizes of partitions of broker {broker}").results:
+            for topic in found.topics:
+                for one in topic.partitions:
+                    if not one.is_future_key:
+                        yield f"{topic.name}-{one.partition_index}", one.partition_size
+
     def started_with(self, broker: int) -> StartedWith:
         """Each entry tells where its value comes from, what it covers as `synonyms` (KIP-226); of a secret no value."""
         request = DescribeConfigsRequest(resources=[(BROKER_RESOURCE, str(broker), None)], include_synonyms=True)
