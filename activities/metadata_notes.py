@@ -25,6 +25,8 @@ TOPICS_SECONDS = 1.0
 LONG_LIST_BYTES = 400_000
 """A tenth of the packet that a client of ZooKeeper takes (4 MB; jute.maxbuffer). Who asks for a longer list loses its session
 with the answer, and its log has only how long that was."""
+LARGE_TOPIC = 300
+"""Partitions. Others come and go every day; a new one of these every broker of the cluster is to hear of, and to open."""
 HIDDEN = "(not shown)"
 
 
@@ -86,12 +88,11 @@ async def _topics(tree: ZooKeeperTree, paths: list[str]) -> dict[str, dict[str, 
         return {}
     found = zip(paths, await tree.get_many(paths), strict=True)
     told = {path: json_object(znode) or {} for path, znode in found if znode is not None}
-    partitions = {path: topic.get("partitions") for path, topic in told.items()}
+    partitions = {path: len(known) for path, topic in told.items() if isinstance(known := topic.get("partitions"), dict)}
     return {
         "topic id": {f"topic_id in {path}": str(topic["topic_id"]) for path, topic in told.items() if topic.get("topic_id")},
-        "partitions": {
-            f"partitions of {path}": str(len(found)) for path, found in partitions.items() if isinstance(found, dict)
-        },
+        "partitions": {f"partitions of {path}": str(count) for path, count in partitions.items()},
+        "large topic": {path: f"{count} partitions" for path, count in partitions.items() if count >= LARGE_TOPIC},
     }
 
 

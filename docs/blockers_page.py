@@ -111,13 +111,13 @@ rights, size and time of what Kafka is started from, and of every file that its 
 (passwords, key stores, rules of agents), enabled services that run, other programs that go on, crontabs and units, lines of
 `/etc/hosts`. The same of keeperless-activities, and of servers of ZooKeeper that the specification has as `members`, with
 the settings of the file that each was started with, and its `myid`; and of ZooKeeper the dynamic configs, quotas, ACLs,
-orders, and how many partitions topics have. Of a node or server in trouble what differs from its note is told, the
-likeliest first, with what its kernel has said since; of anything else in entries beside that of the trouble; and where
-keeperless-activities does not look, by the API, if it runs on the same machine. Of a node that is down it is said which
-variables of its environment a start by its driver would not give it. It need not be the cause; it is what one would ask
-first. No secret is kept: of the environment and of servers' files only the names, but for what holds none. What could not
-be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or `iptables-save`, `ip` and `tc`. The
-notes of a migration are deleted when it ends.
+orders, new topics of very many partitions, and how many partitions the others have. Of a node or server in trouble what
+differs from its note is told, the likeliest first, with what its kernel has said since; of anything else in entries beside
+that of the trouble; and where keeperless-activities does not look, by the API, if it runs on the same machine. Of a node
+that is down it is said which variables of its environment a start by its driver would not give it. It need not be the
+cause; it is what one would ask first. No secret is kept: of the environment and of servers' files only the names, but for
+what holds none. What could not be looked at counts as unchanged: firewall, routes and queues need root, and `nft` or
+`iptables-save`, `ip` and `tc`. The notes of a migration are deleted when it ends.
 
 `since` is when the cause was first written down: by the wait that it made, or by an alert. Of any other it is the moment of
 this look.

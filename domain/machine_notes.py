@@ -126,6 +126,7 @@ KINDS = {
     "service": "service {}",
     "program": "program {}",
     "list": "long list of names below {}",
+    "large topic": "topic {}",
     "config": "{}",
     "acl": "ACLs of {}",
     "order": "order {}",

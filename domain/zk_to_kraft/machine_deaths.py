@@ -196,11 +196,17 @@ NO_ROOM_BELOW = (
 DISKS = (
     DISK_FULL,
     Told(
+        "file-system-damaged",
+        re.compile(r"Structure needs cleaning"),
+        "a file system that is whole",
+        "The file system there is damaged, and says so (EUCLEAN): the kernel's log (`dmesg`) names the device. Stop what uses "
+        "it, unmount it, and have it checked (`e2fsck -f DEVICE`, `xfs_repair DEVICE`); see that the disk below is well "
+        "(`smartctl -a`), mount it again, and start the node. Format nothing, and delete nothing: what is whole there need not "
+        "come from other replicas, and what it lacks the broker fetches by itself.",
+    ),
+    Told(
         "disk-failed",
-        re.compile(
-            r"Read-only file system|Input/output error|Structure needs cleaning|Stale file handle|"
-            r"Transport endpoint is not connected"
-        ),
+        re.compile(r"Read-only file system|Input/output error|Stale file handle|Transport endpoint is not connected"),
         "a disk that can be written and read",
         "Look at the kernel's log and the mount: mend or replace the disk, then start the node.",
     ),

@@ -37,6 +37,7 @@ DYING = {
     "Ephemeral node on local session for /brokers/ids/1",
     "out-of-memory": "java.lang.OutOfMemoryError: Java heap space",
     "disk-full": "java.io.IOException: No space left on device",
+    "file-system-damaged": "java.nio.file.FileSystemException: /data/1/orders-0: Structure needs cleaning",
     "disk-failed": "java.nio.file.FileSystemException: /data/1/x: Read-only file system",
     "log-dirs-failed": "ERROR Shutdown broker because all log dirs in /data/1 have failed (kafka.log.LogManager)",
     "java-failed": "Error occurred during initialization of VM",

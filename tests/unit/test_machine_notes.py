@@ -1,6 +1,7 @@
 """What people are told of changes on a machine, and when notes are kept."""
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -329,9 +330,13 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     )
     znodes["/kafka-acl/Topic/orders"] = ALLOWED.replace(b"Allow", b"Deny")
     znodes["/admin/reassign_partitions"] = b"{}"
+    everywhere = {str(number): [1, 2, 3] for number in range(1500)}
+    znodes["/brokers/topics/telemetry"] = json.dumps({"version": 3, "partitions": everywhere}).encode()
+    znodes["/brokers/topics/fresh"] = json.dumps({"version": 3, "partitions": {"0": [1]}}).encode()
     changes = await kept.notes.of_metadata("m1", kept.cluster.record())
     assert changes is not None
     assert changes.in_words.partition(" UTC: ")[2] == (
+        "topic /brokers/topics/telemetry is new: 1500 partitions; "
         "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
         "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2; "
         "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w; "
