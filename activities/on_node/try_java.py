@@ -19,6 +19,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,12 @@ KEPT = re.compile(
 )
 """Options by which another java may refuse to start, or an agent; and class data, from which it starts sooner. None that opens
 a log or a port."""
+OF_A_FILE = re.compile(
+    r"-XX:(?![+-]?\w*(?:Heap|RAM|NewSize|PreTouch|LogFile|FlightRec|OnError|OnOutOfMemory|ErrorFile|LargePages))\S+"
+    r"|-X(?!X|m[snx]|log|boot)\S+"
+)
+"""Options that somebody may have changed in a file since (`java @FILE …`), though the same java runs: none that takes memory,
+or opens something."""
 OWN = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-Dlog4j.defaultInitOverride=true")
 AGENT = "-javaagent:"
 IS_EXPORTER, IS_JOLOKIA = re.compile(r"jmx[_-]?(prometheus|exporter)"), re.compile(r"jolokia")
@@ -67,19 +74,26 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
     words = (command_line or "").split("\0")
     if not command_line:
         return answer(untried="the command line of its process may not be read")
+    folder = link(f"{process}/cwd") or "/"
+    try:
+        words, files = expanded(words, folder)
+    except (OSError, ValueError) as error:
+        return answer(words[0], failed=f"its options cannot be read: {error}")
     if MAIN not in words or not os.path.basename(words[0]).startswith("java"):  # noqa: PTH119
         return answer(untried=f"its process is no plain `java … {MAIN}`")
-    folder = link(f"{process}/cwd") or "/"
     java = java_at(words[0], folder)
     if java is None:
         return answer(words[0], failed="there is no such program any more")
     options = words[: words.index(MAIN)]
-    kept = [word for word in options if KEPT.fullmatch(word)]
+    from_files = {word for found in files.values() for word in found if OF_A_FILE.fullmatch(word)}
+    kept = [word for word in options if KEPT.fullmatch(word) or word in from_files]
     agents = agents_of(options, folder) if request["has_agents"] else {}
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
     refused = ended([*command, *READ], folder) if request["has_file"] else None
     failed = ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
+    if failed and files:
+        failed += f"; it has options from {', '.join(files)}"
     may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)
     are_to_blame = may_be_agents and ended([java, *OWN, *kept, *classes, *VERSION], folder) is None
     return answer(
@@ -99,6 +113,22 @@ def answer(
     refused: str | None = None,
 ) -> dict[str, str | None]:
     return {"command": command, "untried": untried, "failed": failed, "agents": agents, "refused": refused}
+
+
+def expanded(words: list[str], folder: str) -> tuple[list[str], dict[str, list[str]]]:
+    """With what files of arguments say by now in their place (java(1)), and what each says. Raises where one is not to be
+    read."""
+    found: list[str] = []
+    files: dict[str, list[str]] = {}
+    for word in words:
+        if word.startswith("@") and len(word) > 1 and not word.startswith("@@") and MAIN not in found:
+            path = os.path.normpath(os.path.join(folder, word[1:]))  # noqa: PTH118
+            with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                files[path] = shlex.split(file.read(), comments=True)
+            found += files[path]
+        else:
+            found.append(word)
+    return found, files
 
 
 def agents_of(options: list[str], folder: str) -> dict[str, str]:

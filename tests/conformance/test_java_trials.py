@@ -107,6 +107,22 @@ async def test_jars_that_a_start_cannot_read(node: NodeSpec, tmp_path: Path) -> 
     assert "kafka.Kafka" in (found.failed or "")
 
 
+@pytest.mark.parametrize(("option", "is_told"), [("-XX:+UseSerialGC", False), ("-XX:+UseConcMarkSweepGC", True)])
+async def test_options_that_somebody_has_put_into_a_file_since(
+    option: str, is_told: bool, node: NodeSpec, tmp_path: Path
+) -> None:
+    options = tmp_path / "jvm.options"
+    options.write_text("-Xmx4g\n", encoding="utf-8")
+    given = ("-cp", f"{node.kafka_home}/libs/*", f"@{options}")
+    with standing_for_broker(str(java_home() / "bin" / "java"), *given) as pid:
+        options.write_text(f"-Xms4g -Xmx4g\n{option}\n", encoding="utf-8")
+        found = await try_java(SpecDrivers().driver(node), node, pid, NodeStage.MIGRATION, text_of(node))
+    assert (found.refused, found.failed is not None) == (None, is_told)
+    if is_told:
+        assert "Unrecognized VM option 'UseConcMarkSweepGC'" in (found.failed or "")
+        assert f"it has options from {options}" in (found.failed or "")
+
+
 @pytest.mark.parametrize(("mode", "is_told"), [(0o600, False), (0o640, True)])
 async def test_remote_jmx_is_tried_with_its_passwords(mode: int, is_told: bool, node: NodeSpec, tmp_path: Path) -> None:
     """Somebody lets monitoring read them: the process that runs has read them, and the next one would end at once."""

@@ -93,9 +93,11 @@ def test_what_looks_like_it_is_not_shown_where_it_may_be_a_secret(words: str) ->
         "Password file read access must be restricted: /tmp/keeperless-ci.nLuXZL/jmx/jmxremote.password",
         "Could not load /srv/Kafka_2.13-3.9.1/libs/Auth-Plugin.jar",
         "Cannot open /data01/KAFKA/logs: gone",
+        "Unrecognized VM option 'UseConcMarkSweepGC'",
+        "Improperly specified VM option 'MaxGCPauseMillis=2x'",
     ],
 )
-def test_paths_are_shown(words: str) -> None:
+def test_paths_and_options_of_a_jvm_are_shown(words: str) -> None:
     assert without_secrets(words) == words
 
 

@@ -50,6 +50,28 @@ def test_it_is_run_with_its_jars_and_without_its_heap_its_logs_and_its_agents(tm
     assert [word for word in words if word in options] == ["-XX:+UseG1GC", "-Djavax.net.ssl.keyStore=/k.p12"]
 
 
+def test_options_of_a_file_are_those_that_it_has_by_now(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    java = a_java(tmp_path / "bin" / "java", f'printf "%s\\n" "$@" >{shlex.quote(str(heard))}')
+    options = tmp_path / "jvm.options"
+    options.write_text("-Xmx6g\n", encoding="utf-8")
+    with standing_for_broker(str(java), "@jvm.options", "-XX:MaxGCPauseMillis=50", cwd=tmp_path) as pid:
+        since = [
+            "-Xms6g",
+            "-XX:+AlwaysPreTouch",
+            "-XX:MaxGCPauseMillis=20",
+            '"-Dmy.name=a b"',
+            "-Xlog:gc:/gc.log",
+            "-Xcheck:jni",
+        ]
+        options.write_text("# by the platform team\n" + "\n".join(since), encoding="utf-8")
+        assert tried(pid, tmp_path) == JavaTrial(command=str(java))
+        words = heard.read_text(encoding="utf-8").splitlines()
+        assert words[len(try_java.OWN) : -4] == ["-XX:MaxGCPauseMillis=20", "-Dmy.name=a b", "-Xcheck:jni"]
+        options.unlink()
+        assert tried(pid, tmp_path).failed == (f"its options cannot be read: [Errno 2] No such file or directory: '{options}'")
+
+
 @pytest.mark.parametrize(
     ("option", "is_given_as", "told"),
     [
