@@ -6,7 +6,7 @@ To be kept when all is well, and held against later, for people only. In dual wr
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from activities.poison import BROKER_CONFIGS, QUOTAS, TOPIC_CONFIGS, USER_CONFIGS
 from activities.ports.zookeeper import Znode, ZooKeeperTree
@@ -27,7 +27,7 @@ LONG_LIST_BYTES = 400_000
 with the answer, and its log has only how long that was."""
 LARGE_TOPIC = 300
 """Partitions. Others come and go every day; a new one of these every broker of the cluster is to hear of, and to open."""
-HIDDEN = "(not shown)"
+HIDDEN = "(hidden)"
 
 
 async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
@@ -41,7 +41,7 @@ async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
     facts = {
         "list": await _long_lists(tree, [*NOTIFICATIONS, TOPICS, TOPIC_CONFIGS, *QUOTAS, *kinds, f"{ORDERS}/{DELETIONS}"]),
         "config": await _configs(tree, entities),
-        "topic": await _configs(tree, await _children(tree, [TOPIC_CONFIGS])),
+        "topic": await _topic_configs(tree, await _children(tree, [TOPIC_CONFIGS])),
         "acl": await _rules(tree, await _children(tree, kinds)),
         "order": {f"{ORDERS}/{name}": "there" for name in await tree.children(ORDERS) or () if name != DELETIONS},
         "deletion": dict.fromkeys(await _names(tree, f"{ORDERS}/{DELETIONS}"), "there"),
@@ -96,13 +96,26 @@ async def _topics(tree: ZooKeeperTree, paths: list[str]) -> dict[str, dict[str, 
     }
 
 
+async def _topic_configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str] | None:
+    """All of a topic's in one: what it had none of before counts, and a topic that is new does not."""
+    if len(paths) > MOST_ZNODES:
+        return None
+    found = zip(paths, await tree.get_many(paths), strict=True)
+    configs = ((path, _entries(znode, _is_credential)) for path, znode in found if znode is not None)
+    return {path: ",".join(f"{key}={value}" for key, value in sorted(config.items())) for path, config in configs}
+
+
 def _config(path: str, znode: Znode) -> dict[str, str]:
-    """Each key with where it is set. What is no JSON of Kafka's is told elsewhere."""
-    config = (json_object(znode) or {}).get("config")
-    if not isinstance(config, dict):
-        return {}
+    """Each key with where it is set."""
     is_secret = is_secret_broker_config if path.startswith(BROKER_CONFIGS) else _is_credential
-    return {f"{key} in {path}": HIDDEN if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in config.items()}
+    return {f"{key} in {path}": value for key, value in _entries(znode, is_secret).items()}
+
+
+def _entries(znode: Znode, is_secret: Callable[[str], bool]) -> dict[str, str]:
+    """What is no JSON of Kafka's is told elsewhere."""
+    config = (json_object(znode) or {}).get("config")
+    told = config.items() if isinstance(config, dict) else ()
+    return {key: HIDDEN if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
 
 
 def _is_credential(name: str) -> bool:

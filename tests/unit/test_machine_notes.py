@@ -320,11 +320,12 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     znodes["/kafka-acl/Topic/orders"] = ALLOWED
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
-    assert facts["topic"]["retention.ms in /config/topics/orders"] == "1"
+    assert facts["topic"]["/config/topics/orders"] == "retention.ms=1,ssl.keystore.password=(hidden)"
     assert facts["acl"]["/kafka-acl/Topic/orders"] == "Allow Read to User:a from *"
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
-    znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2"')
+    znodes["/config/topics/orders"] = CONFIGURED.replace(b'"1"', b'"2","compression.type":"gzip"')
+    znodes["/config/topics/fresh"] = CONFIGURED
     znodes["/brokers/topics/orders"] = NAMED.replace(b"jRlSXXUVQGmuAq3eN5FHnA", b"WUR1tvXZRoWzjjEWbIJC9w").replace(
         b"}", b',"1":[1]}', 1
     )
@@ -338,7 +339,8 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     assert changes.in_words.partition(" UTC: ")[2] == (
         "topic /brokers/topics/telemetry is new: 1500 partitions; "
         "ACLs of /kafka-acl/Topic/orders: Allow Read to User:a from * → Deny Read to User:a from *; "
-        "order /admin/reassign_partitions is new; retention.ms in /config/topics/orders: 1 → 2; "
+        "order /admin/reassign_partitions is new; "
+        "/config/topics/orders: retention.ms=1 → compression.type=gzip,retention.ms=2; "
         "topic_id in /brokers/topics/orders: jRlSXXUVQGmuAq3eN5FHnA → WUR1tvXZRoWzjjEWbIJC9w; "
         "partitions of /brokers/topics/orders: 1 → 2"
     )
@@ -381,7 +383,7 @@ async def test_no_secret_config_is_kept(path: str, key: str) -> None:
     kept = Kept(FakeCluster())
     kept.cluster.znodes[path] = b'{"version":1,"config":{"%s":"tiger"}}' % key.encode()
     await kept.keep()
-    assert kept.ledger.notes[ZOOKEEPER].facts["config"][f"{key} in {path}"] == "(not shown)"
+    assert kept.ledger.notes[ZOOKEEPER].facts["config"][f"{key} in {path}"] == "(hidden)"
 
 
 @pytest.mark.parametrize("error", [ValueError("no JSON"), RuntimeError("can't start new thread"), KeyError("facts")])
