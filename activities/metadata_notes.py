@@ -27,7 +27,7 @@ LONG_LIST_BYTES = 400_000
 with the answer, and its log has only how long that was."""
 LARGE_TOPIC = 300
 """Partitions. Others come and go every day; a new one of these every broker of the cluster is to hear of, and to open."""
-HIDDEN = "(hidden)"
+HIDDEN, IN_A_LIST = "(not shown)", "***"
 
 
 async def metadata_facts(tree: ZooKeeperTree) -> dict[str, dict[str, str]]:
@@ -101,7 +101,7 @@ async def _topic_configs(tree: ZooKeeperTree, paths: list[str]) -> dict[str, str
     if len(paths) > MOST_ZNODES:
         return None
     found = zip(paths, await tree.get_many(paths), strict=True)
-    configs = ((path, _entries(znode, _is_credential)) for path, znode in found if znode is not None)
+    configs = ((path, _entries(znode, _is_credential, IN_A_LIST)) for path, znode in found if znode is not None)
     return {path: ",".join(f"{key}={value}" for key, value in sorted(config.items())) for path, config in configs}
 
 
@@ -111,11 +111,11 @@ def _config(path: str, znode: Znode) -> dict[str, str]:
     return {f"{key} in {path}": value for key, value in _entries(znode, is_secret).items()}
 
 
-def _entries(znode: Znode, is_secret: Callable[[str], bool]) -> dict[str, str]:
+def _entries(znode: Znode, is_secret: Callable[[str], bool], hidden: str = HIDDEN) -> dict[str, str]:
     """What is no JSON of Kafka's is told elsewhere."""
     config = (json_object(znode) or {}).get("config")
     told = config.items() if isinstance(config, dict) else ()
-    return {key: HIDDEN if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
+    return {key: hidden if is_secret(key) else str(value)[:MOST_CHARACTERS] for key, value in told}
 
 
 def _is_credential(name: str) -> bool:

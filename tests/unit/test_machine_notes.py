@@ -320,7 +320,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
     znodes["/kafka-acl/Topic/orders"] = ALLOWED
     await kept.keep()
     facts = kept.ledger.notes[ZOOKEEPER].facts
-    assert facts["topic"]["/config/topics/orders"] == "retention.ms=1,ssl.keystore.password=(hidden)"
+    assert facts["topic"]["/config/topics/orders"] == "retention.ms=1,ssl.keystore.password=***"
     assert facts["acl"]["/kafka-acl/Topic/orders"] == "Allow Read to User:a from *"
     assert "tiger" not in str(facts)
     assert not await kept.notes.of_metadata("m1", kept.cluster.record())
@@ -383,7 +383,7 @@ async def test_no_secret_config_is_kept(path: str, key: str) -> None:
     kept = Kept(FakeCluster())
     kept.cluster.znodes[path] = b'{"version":1,"config":{"%s":"tiger"}}' % key.encode()
     await kept.keep()
-    assert kept.ledger.notes[ZOOKEEPER].facts["config"][f"{key} in {path}"] == "(hidden)"
+    assert kept.ledger.notes[ZOOKEEPER].facts["config"][f"{key} in {path}"] == "(not shown)"
 
 
 @pytest.mark.parametrize("error", [ValueError("no JSON"), RuntimeError("can't start new thread"), KeyError("facts")])
