@@ -95,5 +95,5 @@ async def _one(asked: NodeSettings, properties: bytes, server: str) -> str | Non
 
 
 async def _java(asked: NodeSettings, arguments: Sequence[str], properties: bytes, limit: timedelta) -> Completed:
-    program = [f"{asked.tools}java", *SMALL, "-cp", f"{asked.node.kafka_home}/libs/*", *arguments]
+    program = [f"{asked.tools}java", *SMALL, "-cp", asked.node.class_path, *arguments]
     return await asked.driver.run(program, asked.environment, limit, properties)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -34,7 +33,6 @@ MOST_NAMED = 200
 PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
 """Classes of others that a controller has to load, because it takes these settings over from the brokers."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
-CLASS_PATH_OPTIONS = ("-cp", "-classpath", "--class-path")
 
 
 class CannotLook(Exception):
@@ -82,7 +80,7 @@ async def look_at_node(
         "archive": str(Path(node.properties_file).parent),
         "kafka_home": node.kafka_home,
         "pid": pid,
-        "class_path": class_path_of(node),
+        "class_path": node.further_classes,
         **request,
     }
     answer = json.loads(await run_program(driver, command_of("look_at_node", asked)))
@@ -158,13 +156,6 @@ async def run_program(
     if not ran.output.rstrip().endswith("}"):
         raise Transient("the answer of the look at a node is not whole")
     return ran.output
-
-
-def class_path_of(node: NodeSpec) -> list[str]:
-    """Besides the jars of `kafka_home`: what environment and start command name, as Kafka's scripts take them."""
-    command = node.driver.service.start_command
-    given = [after for option, after in pairwise(command) if option in CLASS_PATH_OPTIONS]
-    return [entry for part in (node.environment.get("CLASSPATH", ""), *given) for entry in part.split(":") if entry]
 
 
 def request_of(

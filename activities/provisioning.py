@@ -207,7 +207,7 @@ class Provisioning:
         arguments = [
             java(controller.environment),
             "-cp",
-            f"{controller.kafka_home}/libs/*",
+            controller.class_path,
             "kafka.tools.StorageTool",
             "format",
             "--ignore-formatted",

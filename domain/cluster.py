@@ -3,9 +3,11 @@
 Paths are paths on the node itself. Credentials are references (`env:NAME`, `file:PATH`), never values.
 """
 
+import posixpath
 import re
 from collections import Counter
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00]*$", description="An abso
 HostPort = Annotated[str, Field(pattern=r"^[A-Za-z0-9._\[\]:-]+:\d{1,5}$", description="host:port")]
 SecretRef = Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$")]
 NodeId = Annotated[int, Field(strict=True, ge=0, le=2_147_483_647)]
+CLASS_PATH_OPTIONS = ("-cp", "-classpath", "--class-path")
 
 
 class SpecModel(BaseModel):
@@ -115,6 +118,19 @@ class NodeSpec(SpecModel):
     properties_file: AbsolutePath
     log_dirs: Annotated[tuple[AbsolutePath, ...], Field(min_length=1)]
     metrics: MetricsEndpoint
+
+    @property
+    def further_classes(self) -> list[str]:
+        """Besides the jars of `kafka_home`: what environment and start command name, as Kafka's scripts take them."""
+        given = [after for option, after in pairwise(self.driver.service.start_command) if option in CLASS_PATH_OPTIONS]
+        return [entry for part in (self.environment.get("CLASSPATH", ""), *given) for entry in part.split(":") if entry]
+
+    @property
+    def class_path(self) -> str:
+        """All of it: whatever reads the node's file may have to load a plug-in."""
+        libs = f"{self.kafka_home}/libs"
+        others = [entry for entry in self.further_classes if posixpath.dirname(entry) != libs]
+        return ":".join([f"{libs}/*", *dict.fromkeys(others)])
 
 
 class BrokerSpec(NodeSpec):

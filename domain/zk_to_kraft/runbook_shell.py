@@ -30,7 +30,7 @@ def java(node: NodeSpec, *words: str) -> str:
     """A Java tool of the node's own Kafka, run by the node's own Java. `words` are shell words already."""
     home = node.environment.get("JAVA_HOME")
     binary = f"{home}/bin/java" if home else "java"
-    return " ".join([quote(binary), "-cp", quote(f"{node.kafka_home}/libs/*"), *words])
+    return " ".join([quote(binary), "-cp", quote(node.class_path), *words])
 
 
 def environment(node: NodeSpec) -> str:

@@ -27,8 +27,8 @@ LEVEL = re.compile(
 TROUBLE = re.compile(
     r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
 )
-OF_FETCHING = re.compile(r"\bPartition \S{1,260} marked as failed")
-"""Every change of a leader leaves some. Where it lasts, that is told of itself (`fetch_lines`)."""
+FOLLOWS = re.compile(r"\bPartition \S{1,260} marked as failed|\bNot sending request \w+ .*, since it is offline")
+"""Every change of a leader leaves some, and every stop of a broker. Where it lasts, that is told of itself (`fetch_lines`)."""
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
@@ -107,7 +107,7 @@ def complaint_in(lines: Sequence[str]) -> str:
 
     What has thrown something, or will be tried again, is a warning, however softly it is said.
     """
-    complaints = [block for block in blocks(list(said_in(current(lines)))) if not OF_FETCHING.search(block[0].text)]
+    complaints = [block for block in blocks(list(said_in(current(lines)))) if not FOLLOWS.search(block[0].text)]
     errors = [block for block in complaints if block[0].level in FAILURES]
     warnings = [block for block in complaints if block[0].level in WARNINGS or len(block) > 1 or RETRIED.search(block[0].text)]
     return in_short((errors or warnings)[-1]) if errors or warnings else ""
@@ -139,7 +139,7 @@ def trouble_with(lines: Sequence[str], *names: str) -> str:
     found = [
         block
         for block in blocks(list(said_in(current(lines))))
-        if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block)
+        if any(about.search(one.text) and TROUBLE.search(block[0].text) for one in block) and not FOLLOWS.search(block[0].text)
     ]
     return in_short(found[-1]) if found else ""
 

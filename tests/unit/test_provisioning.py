@@ -1,8 +1,15 @@
 """A controller is made for whatever cluster id there is: clusters of old ZooKeeper times have ids that begin with a dash."""
 
+from collections.abc import Sequence
+
+import pytest
+
+from activities.ports.nodes import Completed
 from domain.decisions import StepAction
 from playground.fakes.cluster import FakeCluster
+from playground.fakes.machine import FakeMachine
 from playground.fakes.spec import fake_spec
+from playground.fakes.storage_tool import format_storage
 from tests.unit.conftest import Point
 from tests.unit.fake_walk import LedgerInMemory, Walk
 from tests.unit.test_runbook import at, everything
@@ -15,6 +22,23 @@ async def test_an_id_that_begins_with_a_dash_is_no_option() -> None:
     walk = Walk(LedgerInMemory(cluster), cluster)
     await walk.to("step", {"the second": lambda s: s.action is StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
     assert cluster.nodes[3001].process is not None
+
+
+async def test_its_storage_is_formatted_with_the_plug_ins_that_its_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's tool reads the file as a start does, and loads what it names: a policy's class may lie elsewhere."""
+    spec = fake_spec()
+    given = [c.model_copy(update={"environment": {"CLASSPATH": "/opt/policies/*"}}) for c in spec.controllers]
+    cluster = FakeCluster(spec.model_copy(update={"controllers": tuple(given)}), boot_looks=1)
+    class_paths: list[str] = []
+
+    def formatted(machine: FakeMachine, arguments: Sequence[str]) -> Completed:
+        class_paths.append(arguments[arguments.index("-cp") + 1])
+        return format_storage(machine, arguments)
+
+    monkeypatch.setattr("playground.fakes.node.format_storage", formatted)
+    walk = Walk(LedgerInMemory(cluster), cluster)
+    await walk.to("step", {"the second": lambda s: s.action is StepAction.PROVISION_CONTROLLER and s.node_id == 3002})
+    assert set(class_paths) == {f"{given[0].kafka_home}/libs/*:/opt/policies/*"}
 
 
 def test_nor_is_it_in_a_runbook() -> None:

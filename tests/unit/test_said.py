@@ -26,6 +26,9 @@ TRACE = (
 def test_what_every_change_of_a_leader_leaves_is_no_complaint() -> None:
     stopped = "[2026-11-20 03:00:25,000] WARN [ReplicaFetcher replicaId=2, leaderId=1] Partition a-0 marked as failed"
     assert complaint_in([INFO, stopped]) == ""
+    said = "[Controller id=3001] Not sending request UpdateMetadata with *** to broker 2, since it is offline."
+    offline = WARN.replace("Clouds gather", said)
+    assert trouble_with([offline], "broker 2") == "", "said of whom a step of ours has stopped, and long after it is back"
     assert "Clouds gather" in complaint_in([WARN, stopped, INFO])
 
 

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import pytest
 
-from activities.node_survey import class_path_of
 from activities.observe import Ports, observe
 from activities.ports.nodes import Completed, FileContent
 from activities.surveying import with_survey
@@ -235,4 +234,7 @@ def test_a_class_path_is_that_of_environment_and_command() -> None:
     )
     driver = node.driver.model_copy(update={"service": service})
     given = node.model_copy(update={"driver": driver, "environment": {"CLASSPATH": "/c.jar:"}})
-    assert class_path_of(given) == ["/c.jar", "/a/*", "/b.jar"]
+    assert given.further_classes == ["/c.jar", "/a/*", "/b.jar"]
+    assert given.class_path == f"{given.kafka_home}/libs/*:/c.jar:/a/*:/b.jar"
+    ours = given.model_copy(update={"environment": {"CLASSPATH": f"{given.kafka_home}/libs/*:/a/*:"}})
+    assert ours.class_path == f"{given.kafka_home}/libs/*:/a/*:/b.jar"

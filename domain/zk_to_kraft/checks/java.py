@@ -35,7 +35,7 @@ def unstartable(trial: JavaTrial, name: str, node: NodeSpec) -> Finding | None:
             "starts the node: chown, chmod 600); where it is the agent itself, its jar or its options in the node's start "
             "command.",
         )
-    tried = f"{trial.command} -cp '{node.kafka_home}/libs/*' kafka.Kafka --version"
+    tried = f"{trial.command} -cp '{node.class_path}' kafka.Kafka --version"
     return Finding(
         code=CODE,
         object=name,
