@@ -64,7 +64,8 @@ class Machine:
         await self._machine.remove_tree(self._here(path))
 
     async def run(self, arguments: list[str], environment: dict[str, str], timeout: timedelta) -> Completed:
-        ran = await self._machine.run([arguments[0], *map(self._here, arguments[1:])], environment, timeout)
+        words = [self._here(word) if word.startswith("/") else word for word in arguments]
+        ran = await self._machine.run(words, environment, timeout)
         return replace(ran, output=self._change(ran.output))
 
 
