@@ -7,17 +7,24 @@ ledger's own file nothing is written back once that has lost its name (sqlite3Pa
 """
 
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SUFFIXES = ("", "-wal", "-shm")
+LOOKS, SECONDS_BETWEEN = 4, 0.02
+"""At files that seem to be deleted. An unlink and a close are microseconds apart, unless the machine has much to do."""
 DELETED = " (deleted)"
 """What the kernel adds to such a name in /proc (proc(5))."""
 
 
 def deleted_here(path: str) -> tuple[str, ...]:
     """Names of the ledger's files that this process has open and that were deleted. Without /proc none is known."""
-    return _deleted(path, "self")
+    return _lasting(lambda: _deleted(path, "self")) or ()
 
 
 def deleted_elsewhere(path: str) -> dict[int, tuple[str, ...]]:
@@ -25,9 +32,23 @@ def deleted_elsewhere(path: str) -> dict[int, tuple[str, ...]]:
     it has what they have."""
     if os.path.realpath(path) in _opened("self"):
         return {}
+    return _lasting(lambda: _deleted_by_others(path)) or {}
+
+
+def _deleted_by_others(path: str) -> dict[int, tuple[str, ...]]:
     pids = (int(name) for name in _names("/proc") if name.isdigit())
     found = {pid: _deleted(path, str(pid)) for pid in pids if pid != os.getpid() and _has_our_mounts(pid)}
     return {pid: names for pid, names in found.items() if names}
+
+
+def _lasting(look: Callable[[], T]) -> T | None:
+    """What is so at every look: whoever closes them last unlinks -wal and -shm himself, a moment before they are closed."""
+    for number in range(LOOKS):
+        if number:
+            time.sleep(SECONDS_BETWEEN)
+        if not (found := look()):
+            return None
+    return found
 
 
 def _deleted(path: str, process: str) -> tuple[str, ...]:
