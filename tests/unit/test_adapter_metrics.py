@@ -299,6 +299,31 @@ async def test_of_a_page_that_does_not_come_in_time_it_is_told_what_it_is_full_o
     assert "\x1b" not in told[-1]
 
 
+async def test_who_was_late_is_asked_anew_as_soon_as_it_has_answered() -> None:
+    """A look that follows at once is answered, and with what is so by then."""
+    asked, may_answer = 0, asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        await may_answer.wait()
+        page = DEFAULT_RULES.encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(page) + page)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    endpoint = PrometheusEndpoint(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics")
+    async with server:
+        metrics = EndpointMetrics(seconds=3)
+        with pytest.raises(Transient):
+            await metrics.read(endpoint)
+        asyncio.get_running_loop().call_later(0.1, may_answer.set)
+        found = await metrics.read(endpoint)
+    assert (found.migration_gauge, asked) == (EXPECTED.migration_gauge, 2)
+
+
 async def test_nobody_there_is_no_obstacle_of_a_kind() -> None:
     found, told = await obstacle_of(PrometheusEndpoint(url="http://127.0.0.1:1/metrics"))
     assert (found, "Connection refused" in told) == (None, True)

@@ -22,6 +22,8 @@ from domain.errors import Obstacle, Transient
 REFUSALS = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN, httpx.codes.PROXY_AUTHENTICATION_REQUIRED})
 OF_ALL_FOR_THE_NAME = 0.8
 """So that a resolver that does not answer is told as that."""
+OF_ALL_FOR_THE_LAST = 0.6
+"""For who has been asked before to answer that: then there is time to ask anew."""
 CONNECTED = "connection.connect_tcp.complete"
 """What httpcore tells of its own way."""
 PATIENCE = 20.0
@@ -34,19 +36,23 @@ class Exchange:
     def __init__(self, seconds: float = READ_SECONDS) -> None:
         self._seconds = seconds
         self._tls = ssl.create_default_context()
-        self._unanswered: dict[str, float] = {}
-        """By address, since when; by the monotonic clock."""
+        self._unanswered: dict[str, tuple[float, asyncio.Task[httpx.Response]]] = {}
+        """By address, since when, by the monotonic clock, and who waits for it."""
         self._last: dict[str, LastPage] = {}
         self._asking: set[asyncio.Task[httpx.Response]] = set()
 
     async def text(self, method: str, url: str, json: object = None) -> str:
         where, passed = shown(url), list[str]()
         for_name = 0.0
-        if (since := self._unanswered.get(url)) is not None:
-            asked = f"{where}: no answer yet to what was asked {time.monotonic() - since:.0f} s ago{self._told_of(url)}"
-            raise Transient(asked, obstacle=Obstacle.LATE)
+        until = asyncio.get_running_loop().time() + self._seconds
+        if (before := self._unanswered.get(url)) is not None:
+            since, asking = before
+            await asyncio.wait({asking}, timeout=self._seconds * OF_ALL_FOR_THE_LAST)
+            if not asking.done():
+                asked = f"{where}: no answer yet to what was asked {time.monotonic() - since:.0f} s ago{self._told_of(url)}"
+                raise Transient(asked, obstacle=Obstacle.LATE)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout_at(until):
                 for_name = (await resolve(urlsplit(url).hostname or "", self._seconds * OF_ALL_FOR_THE_NAME)).seconds
                 response = await self._asked(method, url, json, passed)
         except Transient as error:
@@ -71,7 +77,7 @@ class Exchange:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
             if CONNECTED in passed and not asking.done():
-                self._unanswered[url] = time.monotonic() - self._seconds
+                self._unanswered[url] = time.monotonic() - self._seconds, asking
                 asking.add_done_callback(lambda ended: self._answered(url, ended))
             else:
                 asking.cancel()
