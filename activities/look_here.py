@@ -13,6 +13,8 @@ from activities.node_survey import CannotLook
 from activities.on_node import command_of
 
 SECONDS = 8.0
+NOWHERE = {"identity": None, "places": (), "files": (), "settings": (), "named": ()}
+"""What `note_machine` is asked where there is neither a process nor a place of a node's."""
 PLACE = "place of the process"
 """A kind of facts: what the files were found by, and nothing to compare."""
 
@@ -25,10 +27,8 @@ async def look_here(noted: Mapping[str, Mapping[str, str]] | None = None) -> dic
     place = dict(noted[PLACE]) if noted is not None and PLACE in noted else _place()
     try:
         request = {
+            **NOWHERE,
             "identity": _identity(),
-            "places": [],
-            "settings": [],
-            "named": [],
             "files": [place[name] for name in ("python", "code", "program") if name in place],
             "data": [place["directory"]],
         }

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from temporalio import activity
 
-from activities.look_here import look_here
+from activities.look_here import NOWHERE, look_here
 from activities.metadata_notes import metadata_facts
 from activities.next_start import environment_of_next_start
 from activities.node_survey import CannotLook, run_program
@@ -43,7 +43,6 @@ from domain.records import ClusterRecord
 Take = Callable[[], Awaitable[MachineNote]]
 
 NOTHING_NOTED: Facts = MappingProxyType({})
-NOWHERE = {"identity": None, "places": (), "files": (), "settings": (), "named": ()}
 NOTE_TIME = timedelta(seconds=10)
 KEEP_SECONDS = 30.0
 """For all notes together."""

@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -252,27 +253,36 @@ async def test_who_takes_the_connection_and_says_nothing_is_late() -> None:
     assert (found, "no answer in 0.3 s" in told) == (Obstacle.LATE, True)
 
 
+class LateAgent:
+    """Gives its page when it may."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page.encode()
+        self.asked, self.may_answer = 0, asyncio.Event()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[PrometheusEndpoint]:
+        async with await asyncio.start_server(self._answer, "127.0.0.1", 0) as server:
+            yield PrometheusEndpoint(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics")
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.asked += 1
+        await self.may_answer.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(self._page) + self._page)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+
 async def test_of_a_page_that_does_not_come_in_time_it_is_told_what_it_is_full_of_and_nobody_asks_for_another() -> None:
     """An application makes a client id for each connection: the page grows until it does not come in time. An agent would go on
     with each that nobody waits for any more."""
     lines = [f'kafka_server_Fetch_byte_rate{{client_id="lambda-{number:06}\x1b",}} 0.0' for number in range(12_000)]
     page = "\n".join([DEFAULT_RULES.rstrip(), *lines]) + "\n"
-    asked, may_answer = 0, asyncio.Event()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        await reader.readuntil(b"\r\n\r\n")
-        asked += 1
-        await may_answer.wait()
-        writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(page.encode())}\r\n\r\n{page}".encode())
-        await writer.drain()
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    endpoint = PrometheusEndpoint(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics")
+    late = LateAgent(page)
     told: list[str] = []
-    async with server:
+    async with late.serving() as endpoint:
         metrics = EndpointMetrics(seconds=0.5)
 
         async def is_late() -> bool:
@@ -286,42 +296,29 @@ async def test_of_a_page_that_does_not_come_in_time_it_is_told_what_it_is_full_o
 
         assert await is_late()
         assert await is_late()
-        assert ("late: " in told[0], "no answer yet to what was asked" in told[1], asked) == (True, True, 1)
-        may_answer.set()
+        assert ("late: " in told[0], "no answer yet to what was asked" in told[1], late.asked) == (True, True, 1)
+        late.may_answer.set()
         async with asyncio.timeout(60):
             while await is_late():
                 pass
-            may_answer.clear()
+            late.may_answer.clear()
             while not await is_late():
                 pass
-        may_answer.set()
+        late.may_answer.set()
     assert re.search(r"0\.\d MB, 120\d\d lines, 9\d % of them with client_id, of which there are most \(lambda-0\d+", told[-1])
     assert "\x1b" not in told[-1]
 
 
 async def test_who_was_late_is_asked_anew_as_soon_as_it_has_answered() -> None:
     """A look that follows at once is answered, and with what is so by then."""
-    asked, may_answer = 0, asyncio.Event()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        await reader.readuntil(b"\r\n\r\n")
-        asked += 1
-        await may_answer.wait()
-        page = DEFAULT_RULES.encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(page) + page)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    endpoint = PrometheusEndpoint(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/metrics")
-    async with server:
+    late = LateAgent(DEFAULT_RULES)
+    async with late.serving() as endpoint:
         metrics = EndpointMetrics(seconds=3)
         with pytest.raises(Transient):
             await metrics.read(endpoint)
-        asyncio.get_running_loop().call_later(0.1, may_answer.set)
+        asyncio.get_running_loop().call_later(0.1, late.may_answer.set)
         found = await metrics.read(endpoint)
-    assert (found.migration_gauge, asked) == (EXPECTED.migration_gauge, 2)
+    assert (found.migration_gauge, late.asked) == (EXPECTED.migration_gauge, 2)
 
 
 async def test_nobody_there_is_no_obstacle_of_a_kind() -> None:

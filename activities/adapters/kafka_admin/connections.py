@@ -62,6 +62,14 @@ MAX_ANSWER_BYTES = 100_000_000
 ANYBODY_THERE_SECONDS = 1.0
 
 
+def by_topic(partitions: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
+    """As requests have them."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
+
+
 class Client:
     """Connections to one cluster, driven by a thread of kafka-python's own. Its errors pass through."""
 
@@ -142,11 +150,14 @@ class Client:
 
     def offsets(self, leader: int, partitions: Sequence[tuple[str, int]], when: int) -> dict[tuple[str, int], int]:
         """From the partitions' leader; nothing of topics that do not exist."""
-        asked: dict[str, list[object]] = {}
         topic_type = ListOffsetsRequest.ListOffsetsTopic
-        for topic, number in partitions:
-            asked.setdefault(topic, []).append(topic_type.ListOffsetsPartition(partition_index=number, timestamp=when))
-        topics = [topic_type(name=name, partitions=found) for name, found in asked.items()]
+        topics = [
+            topic_type(
+                name=name,
+                partitions=[topic_type.ListOffsetsPartition(partition_index=number, timestamp=when) for number in numbers],
+            )
+            for name, numbers in by_topic(partitions).items()
+        ]
         request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
         answer = self._manager.run(self._manager.send, request, leader)
         return {
@@ -158,13 +169,11 @@ class Client:
 
     def elect_preferred(self, controller: int, partitions: Sequence[tuple[str, int]]) -> int:
         """How many have got their preferred leader. One that led already, or cannot lead any more, is no error."""
-        asked: dict[str, list[int]] = {}
-        for topic, number in partitions:
-            asked.setdefault(topic, []).append(number)
         request = ElectLeadersRequest(
             election_type=ElectionType.PREFERRED,
             topic_partitions=[
-                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in asked.items()
+                ElectLeadersRequest.TopicPartitions(topic=topic, partitions=numbers)
+                for topic, numbers in by_topic(partitions).items()
             ],
             timeout_ms=self._limit,
         )
@@ -188,10 +197,7 @@ class Client:
 
     def sizes(self, broker: int, partitions: Sequence[str]) -> Iterator[tuple[str, int]]:
         """Bytes of each that the broker has, in whichever directory. A replica that moves to another one is in two."""
-        asked: dict[str, list[int]] = {}
-        for partition in partitions:
-            topic, _, number = partition.rpartition("-")
-            asked.setdefault(topic, []).append(int(number))
+        asked = by_topic([(topic, int(number)) for topic, _, number in (name.rpartition("-") for name in partitions)])
         topic_type = DescribeLogDirsRequest.DescribableLogDirTopic
         topics = [topic_type(topic=topic, partitions=numbers) for topic, numbers in asked.items()]
         answer = self._manager.run(self._manager.send, DescribeLogDirsRequest(topics=topics), broker)
