@@ -94,7 +94,8 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
     asked = standing.of_commands(commands, now, wiring.courier.unsent) if run.is_led else ()
-    known = [*_known(record, seen, run, events, commands, now, looker.ahead), *asked, *([unled] if unled is not None else [])]
+    written = _known(record, seen, run, events, commands, now, looker.ahead, is_mute=unwritable is not None)
+    known = [*written, *asked, *([unled] if unled is not None else [])]
     own = [entry for entry in (untold, unasked, unwritable, looked) if isinstance(entry, Blocker)]
     own += [_with_another_ledger(one, wiring, now) for one in apart]
     found = [*(seen.blockers if seen is not None else ()), *own, *known]
@@ -167,10 +168,12 @@ def _known(
     commands: Sequence[Command],
     now: datetime,
     ahead: timedelta,
+    *,
+    is_mute: bool,
 ) -> Iterator[Blocker]:
     if run.is_running is not False:  # else nobody is left to take an answer
         explained = frozenset(seen.explained) if seen is not None else None
-        yield from standing.of_waiting(record, explained, events, now, commands)
+        yield from standing.of_waiting(record, explained, events, now, commands, is_mute=is_mute)
     yield from (alert for alert in record.progress.alerts if alert.code == "GF15")
     yield from standing.of_run(run.is_running, standing.set_back(events) or run.ended, record, now)
     troubled = seen.troubled if seen is not None else ()

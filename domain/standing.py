@@ -88,9 +88,11 @@ def of_waiting(
     blocked: Sequence[Event],
     now: datetime,
     commands: Sequence[Command] = (),
+    *,
+    is_mute: bool = False,
 ) -> Iterator[Blocker]:
     """The wait that the migration itself tells. `explained`: what a look has found already; `None` where there was no look.
-    `commands`: what people have asked for, which it may not have told yet.
+    `commands`: what people have asked for, which it may not have told yet. `is_mute`: whether it cannot tell anything.
     """
     waiting = record.progress.waiting
     if waiting is None:
@@ -100,7 +102,7 @@ def of_waiting(
     if waiting.reason == APPROVAL:
         yield _approval(record, waiting, commands, now)
     elif waiting.reason == WaitReason.HELD:
-        yield _held(waiting, blocked, _lifting(commands, waiting.since, now))
+        yield _held(waiting, blocked, _lifting(commands, waiting.since, now, is_mute=is_mute))
     elif not is_known:
         yield blocker(
             waiting.reason,
@@ -147,14 +149,14 @@ def _is_on_its_way(command: Command, now: datetime) -> bool:
     return command.refused_because is None and not is_spent
 
 
-def _lifting(commands: Sequence[Command], since: datetime, now: datetime) -> Command | None:
+def _lifting(commands: Sequence[Command], since: datetime, now: datetime, *, is_mute: bool) -> Command | None:
     """The order that ends a hold of then, if it is the newest. One that was delivered a while ago has done what it does: the
-    clocks of the API and of Temporal differ, and the hold may be a newer one.
+    clocks of the API and of Temporal differ, and the hold may be a newer one. Where nothing can be told, it counts still.
     """
     orders = [c for c in commands if c.kind in {*HOLDING, *LIFTING} and c.refused_because is None and c.at > since]
     if not orders or orders[-1].kind not in LIFTING:
         return None
-    return orders[-1] if _is_on_its_way(orders[-1], now) else None
+    return orders[-1] if is_mute or _is_on_its_way(orders[-1], now) else None
 
 
 def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) -> Blocker:

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from domain.bad_signs import signed
+from domain.cluster import Role
 from domain.decisions import WaitReason
 from domain.observation import NodeView, is_started_by_us
 from domain.zk_to_kraft.causes import (
@@ -28,7 +29,7 @@ from domain.zk_to_kraft.deaths import (
 from domain.zk_to_kraft.lacks import before_more_heap
 from domain.zk_to_kraft.log_lines import THEN_START, before_this_process
 from domain.zk_to_kraft.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
-from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, is_startable
 from domain.zk_to_kraft.unreached import OF_THE_ENSEMBLE, word_of_servers
 from domain.zk_to_kraft.unready_causes import (
     EXPLAINED_BY,
@@ -64,7 +65,10 @@ def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
     if view.id in looked.hints.begun:
         return _begun(looked, view)
     name = looked.name(view.id)
-    ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
+    if _is_unformatted(looked, view):
+        ending = UNFORMATTED
+    else:
+        ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
     process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
     death = death_in(looked.hints.logs.get(view.id) or view.last_output)
     words, fix = word_of_servers(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
@@ -100,6 +104,21 @@ MEND_THE_STEP = (
     "Mend what the step failed at, which the migration's hold or its last event tells: it is started as the migration goes on, "
     "or by a rollback."
 )
+
+
+UNFORMATTED = Ending(
+    "Its storage is not formatted: the step of this migration that makes it has not come to start it",
+    "",
+    f"Do not start it by hand: it would refuse. {MEND_THE_STEP}",
+    "unformatted",
+)
+
+
+def _is_unformatted(looked: Looked, view: NodeView) -> bool:
+    """Of a controller whose file is ours, and which never ran."""
+    is_ours = view.mark is not None and looked.spec.role(view.id) is Role.CONTROLLER
+    never_ran = view.process is not None and view.process.last_identity is None
+    return is_ours and never_ran and not is_startable(view.disk)
 
 
 def _by_a_step(ending: Ending) -> Ending:

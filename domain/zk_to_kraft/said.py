@@ -27,7 +27,10 @@ LEVEL = re.compile(
 TROUBLE = re.compile(
     r"\b(?:WARN|ERROR|FATAL)\b|event failed with|can ?not (?:yet )?be granted|already registered|timed out|refus"
 )
-FOLLOWS = re.compile(r"\bPartition \S{1,260} marked as failed|\bNot sending request \w+ .*, since it is offline")
+FOLLOWS = re.compile(
+    r"\bPartition \S{1,260} marked as failed|\bNot sending request \w+ .*, since it is offline|"
+    r"\bNon-monotonic update of high watermark\b"
+)
 """Every change of a leader leaves some, and every stop of a broker. Where it lasts, that is told of itself (`fetch_lines`)."""
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})

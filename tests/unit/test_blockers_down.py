@@ -396,6 +396,18 @@ def test_a_node_that_a_step_has_stopped_and_could_not_start_is_told_as_such() ->
     assert "Correct the named property" in entry.fix, "or it dies again of the same"
 
 
+def test_a_controller_that_a_step_has_not_come_to_start_is_not_to_be_started_by_hand() -> None:
+    """It may have no storage yet."""
+    never = Process(is_running=False, identity=None, last_identity=None, started_at=None)
+    seen = with_part(rolling(observation(Point.CONTROLLERS_UP), 3001, None), 3001, process=never, metrics=None)
+    disk = seen.node(3001).disk
+    assert disk is not None
+    (entry,) = found(with_part(seen, 3001, disk=disk.model_copy(update={"log_dirs": ()})))
+    assert (entry.code, entry.object) == ("node-down", "controller-3001")
+    assert "Its storage is not formatted: the step of this migration that makes it has not come to start it" in entry.observed
+    assert "Mend what the step failed at" in entry.fix
+
+
 def signalled(at: str) -> tuple[str, ...]:
     return (
         f"[2026-11-20 {at},373] INFO Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.X)",

@@ -29,6 +29,8 @@ def test_what_every_change_of_a_leader_leaves_is_no_complaint() -> None:
     said = "[Controller id=3001] Not sending request UpdateMetadata with *** to broker 2, since it is offline."
     offline = WARN.replace("Clouds gather", said)
     assert trouble_with([offline], "broker 2") == "", "said of whom a step of ours has stopped, and long after it is back"
+    back = WARN.replace("Clouds gather", "[UnifiedLog partition=a-0] Non-monotonic update of high watermark from 7 to 5")
+    assert complaint_in([INFO, back]) == "", "said by every follower of whom the leader was restarted"
     assert "Clouds gather" in complaint_in([WARN, stopped, INFO])
 
 

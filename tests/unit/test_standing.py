@@ -150,6 +150,16 @@ def test_a_hold_that_no_resume_has_ended_is_told(commands: tuple[Command, ...]) 
     assert (entry.observed, entry.fix.startswith("Resume it")) == ("held by anna: lunch", True)
 
 
+def test_a_hold_in_a_ledger_that_takes_no_writes_may_be_long_over() -> None:
+    """The migration goes on, and cannot tell it."""
+    resumed = (ordered(CommandKind.RESUME, 8, delivered_at=NOW - timedelta(minutes=8)),)
+    (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, resumed, is_mute=True)
+    assert "anna has asked for resume" in entry.observed
+    assert entry.fix.startswith("Do not ask again")
+    (entry,) = of_waiting(held_since(9), frozenset(), (), NOW, (), is_mute=True)
+    assert entry.fix.startswith("Resume it")
+
+
 def test_an_open_gate_is_told_with_what_it_binds_to() -> None:
     gate = OpenGate(name=GateName.FINALIZE, evidence_hash="e" * 64, since=AN_HOUR_AGO, evidence={})
     record = a_migration(waiting=waiting("approval", objects=("finalize",), for_people=True), gate=gate)
