@@ -244,12 +244,19 @@ class Hinting:
 
     async def _outputs(self, look: Look) -> Outputs:
         async def read(node_id: int) -> NodeOutput:
-            ask = partial(self._ports.drivers.driver(look.spec.node(node_id)).output, LOG_LINES)
+            logs = await self._logs_of(look, node_id) if node_id in look.down else ()
+            ask = partial(self._ports.drivers.driver(look.spec.node(node_id)).output, LOG_LINES, logs)
             output = await in_time(f"log of {look.spec.node_name(node_id)}", ask, look.silent, NodeOutput(()))
             return replace(output, lines=in_kafkas_layout(output.lines))
 
         wanted = list(worth_reading(look.spec, look.observation, look.situation, look.in_hand))
         return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
+
+    async def _logs_of(self, look: Look, node_id: int) -> tuple[str, ...]:
+        """What else it wrote into when it was noted."""
+        name = look.spec.node_name(node_id)
+        note = await in_time(f"logs of {name}", partial(self._ports.ledger.note, look.migration_id, name), look.silent, None)
+        return tuple(note.facts.get("log", {})) if note is not None else ()
 
     async def _server_logs(self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]) -> ServerLogs:
         """Of servers of the ensemble, where somebody has said where their logs are. Where all serve, nobody has to know of one

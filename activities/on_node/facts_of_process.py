@@ -22,6 +22,7 @@ SECRET = re.compile(r"pass|pwd|secret|token|credential|key", re.IGNORECASE)
 OF_KAFKA = re.compile(r"(kafka|org\.apache)\.[\w.]+$|/[\w./-]+\.(properties|cfg|conf)$")
 UNTOLD = frozenset({"", "_", "SHLVL", "PWD", "OLDPWD", "HOME", "LOGNAME"})
 """What a shell adds on its way, and what is of whoever starts it: no setting of Kafka's."""
+LOG, OF_DATA = re.compile(r"^/.*\.(?:log|out)$"), re.compile(r"/\d{20}\.log$|gc[^/]*$")
 LIBRARY = re.compile(r"\.so[\d.]*$")
 SYSTEM_LIBRARIES = ("/lib", "/usr/lib")
 LOADED_AS_NEEDED = re.compile(
@@ -110,6 +111,11 @@ def code(process: str) -> Found:
     found = [path for path in mapped if LIBRARY.search(path) and not (path.startswith(own) or LOADED_AS_NEEDED.search(path))]
     jars = {path.rpartition("/")[0] for path in (*mapped, *opened_by(process)) if path.endswith((".jar", ".war"))}
     return {**dict.fromkeys(found, "there"), **{f"jars in {folder}": "there" for folder in jars}}
+
+
+def logs(process: str) -> Found:
+    """Files that it writes, or has open, and whose names are those of logs: what it says last may be there alone."""
+    return {path: "open" for path in opened_by(process) if LOG.search(path) and not OF_DATA.search(path)}
 
 
 def groups_of(process: str) -> Pairs:

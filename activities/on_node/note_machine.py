@@ -24,7 +24,7 @@ from typing import Any, Callable
 from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, named, rights
 from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
 from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
-from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, traits
+from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, logs, traits
 from activities.on_node.facts_of_zookeeper import server_settings
 from activities.on_node.kernel import UNIT, Found, link, listener, names, text
 
@@ -84,6 +84,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         kinds["environment"] = lambda: environment(process)
         kinds["argument"] = lambda: arguments(process)
         kinds["code"] = lambda: code(process)
+        kinds["log"] = lambda: logs(process)
         kinds["group"] = lambda: group_limits(process)
         kinds["packet program"] = lambda: packet_programs(process)
     found, kernel = in_time(kinds)

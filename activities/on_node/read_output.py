@@ -1,13 +1,15 @@
 """Runs on a node's machine: reads what its process prints, wherever it prints it. Writes nothing.
 
-    python3 -c PROGRAM '{"id": 1, "pid": 4711, "output_file": "/var/log/b.out", "lines": 2000, "lasting": […], "places": […]}'
+    python3 -c PROGRAM '{"id": 1, "pid": 4711, "output_file": "/var/log/b.out", "lines": 2000, "lasting": […], \
+"logs": […], "places": […]}'
 
 Of a process that runs the files count that it has open (proc(5)), also those that were renamed or deleted since: its standard
-output, and logs such as Kafka's controller.log, whose lines are nowhere else. Of one that does not, the output file, with what
-was rotated away from it. The answer is one JSON object on standard output: `lines`, in the order of their times, the last that
-were asked for, and before these what has one of the words `lasting` in it and stands further up; `changed_at`, when the process
-printed last, null where these files are not known to be its own; `elsewhere`, where it prints to in place of the output file;
-`full`, the places on whose volumes is no room. Python 3.7 or later, one file.
+output, and logs such as Kafka's controller.log, whose lines are nowhere else; of logs that are loud the warnings and errors. Of
+one that does not, the output file, with what was rotated away from it, and the `logs` that it had open. The answer is one JSON
+object on standard output: `lines`, in the order of their times, the last that were asked for, and before these what has one of
+the words `lasting` in it and stands further up; `changed_at`, when the process printed last, null where these files are not
+known to be its own; `elsewhere`, where it prints to in place of the output file; `full`, the places on whose volumes is no
+room. Python 3.7 or later, one file.
 """
 
 from __future__ import annotations
@@ -35,14 +37,20 @@ MOST_BEFORE, MOST_OF_A_WORD, MOST_OF_A_BLOCK = 32 * 1024 * 1024, 20, 16 * 1024
 A controller that traces the migration, as Kafka's documentation advises, fills the end of its log in two minutes."""
 MOST_FURTHER, SECONDS_FOR_OTHERS = 4, 0.5
 LOG = re.compile(r"\.(?:log|out)(?:[.-]\d[\d.:T_-]*)?(?: \(deleted\))?$")
-NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|state-change|cleaner|authorizer|audit|access)[^/]*$")
+NO_LOG = re.compile(r"/\d{20}\.log|gc[^/]*$|(?:request|authorizer|audit|access)[^/]*$")
 """Partitions' data, a JVM's own, and what is loud and tells of no trouble."""
+LOUD_LOG = re.compile(r"(?:state-change|cleaner)[^/]*$")
+"""What is loud, and tells of trouble, too, which is said nowhere else."""
+TROUBLES = ["] WARN ", "] ERROR ", "] FATAL "]
+TROUBLE = re.compile(r"\[[^\]]+\] (?:WARN|ERROR|FATAL) ")
 ROTATED = re.compile(r"\.\d{1,3}|[.-]\d{4}-?\d\d-?\d\d[\d.:T_-]*")
 """What stands behind the name of a file that was put aside, and not compressed."""
 STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]")
 HEAD = re.compile(b"^" + STAMP.pattern.encode(), re.MULTILINE)
 STAMP_BYTES = 25
 LOUD = re.compile(STAMP.pattern + r" (?:TRACE|DEBUG)\b")
+WHOSE = re.compile(STAMP.pattern + r" [A-Z]+ \[(?:[^\]]*?\b(?:id|[a-z]+Id|broker)=|\w+Coordinator |KafkaApi-)(?P<id>\d+)\b")
+"""A node speaks as [Controller id=1, targetBrokerId=2], [RequestSendThread controllerId=1], [ReplicaFetcher replicaId=1, …]."""
 BOOT_CLOCK, TICKS_PER_SECOND = 7, 100.0
 """CLOCK_BOOTTIME, in which start times are counted; USER_HZ."""
 LITTLE_ROOM = 64 * 1024
@@ -53,7 +61,8 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     pid, path = asked["pid"], Path(asked["output_file"])
     opened = opened_by(pid, path) if pid else None
     if opened is None:
-        sources: list[Source] = [(path, str(path))]
+        logs = [] if pid else [log for log in asked["logs"] if log != str(path) and inode_of(Path(log)) is not None]
+        sources: list[Source] = [(Path(one), one) for one in (str(path), *logs[:MOST_FURTHER])]
         elsewhere = ""
     else:
         sources, elsewhere = sources_of(pid, path, opened)
@@ -61,7 +70,7 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
     said = read(sources[0][0], with_rotated(*sources[0]), words) if sources else []
     shared = opened_by_others(pid, {name for opened, name in sources[1:] if opened.name not in {"1", "2"}})
     for further, name in sources[1:]:
-        found = read(further, tail(further), words)
+        found = troubles_in(further) if LOUD_LOG.search(name) else read(further, tail(further), words)
         said = merged(said, said_by(asked["id"], found) if name in shared else found)
     lines = last_of(said, words, asked["lines"]) if asked["lines"] else []
     changed_at = max((further.stat().st_mtime for further, _ in sources), default=None) if opened is not None else None
@@ -122,7 +131,7 @@ def sources_of(pid: int, path: Path, opened: dict[Inode, Source]) -> tuple[list[
     elif own not in opened:
         elsewhere = output[1] if output else target_of(pid, 1)
     others = [source for source in opened.values() if source is not first]
-    others.sort(key=lambda source: -source[0].stat().st_mtime)
+    others.sort(key=lambda source: (LOUD_LOG.search(source[1]) is not None, -source[0].stat().st_mtime))
     return [*([first] if first else []), *others[:MOST_FURTHER]], elsewhere
 
 
@@ -201,6 +210,11 @@ def read(path: Path, text: str, words: list[str]) -> list[Block]:
     return [*(blocks(part)[0] for part in parts), *blocks(text)]
 
 
+def troubles_in(path: Path) -> list[Block]:
+    """Of a log that is loud."""
+    return [one for one in read(path, tail(path), TROUBLES) if TROUBLE.match(one[1][0])]
+
+
 def lines_with(words: list[str], text: bytes) -> list[int]:
     """Where what was said with one of these words begins, the last few of each."""
     found: set[int] = set()
@@ -243,8 +257,8 @@ def blocks(text: str) -> list[Block]:
 
 def said_by(node_id: int, found: list[Block]) -> list[Block]:
     """Of a log of several nodes the lines that begin with whose they are."""
-    own = re.compile(rf"{STAMP.pattern} [A-Z]+ \[[^\]]*\bid={node_id}\b")
-    return [one for one in found if own.match(one[1][0])]
+    whose = ((WHOSE.match(one[1][0]), one) for one in found)
+    return [one for speaker, one in whose if speaker and speaker.group("id") == str(node_id)]
 
 
 def merged(said: list[Block], further: list[Block]) -> list[Block]:

@@ -88,8 +88,10 @@ class NodeDriver(Protocol):
         `Transient` after the deadline.
         """
 
-    async def output(self, lines: int) -> NodeOutput:
-        """The last lines that the process printed, wherever it prints them."""
+    async def output(self, lines: int, logs: Sequence[str] = ()) -> NodeOutput:
+        """The last lines that the process printed, wherever it prints them. `logs`: files that one which runs no more had open
+        besides its output.
+        """
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         """Those alone; empty when there are none."""

@@ -286,6 +286,16 @@ class Looked:
         agreed: set[str | None] = set().union(*said)
         return agreed.pop() if len(views) > 1 and len(agreed) == 1 and self.spec.cluster_id not in agreed else None
 
+    @property
+    def lasts(self) -> timedelta:
+        """For how long the migration has waited for something else than people, or been at the step in hand, and a moment
+        more."""
+        waiting = self.waiting
+        is_ill = waiting is not None and not waiting.for_people and waiting.reason != WaitReason.SOAK_NOT_OVER
+        waits = [waiting.since] if waiting is not None and is_ill else []
+        begun = min([*waits, *([self.step_since] if self.step_since is not None else [])], default=self.observation.ended_at)
+        return self.observation.ended_at - begun + STOPPED_BY
+
     def since(self, code: str, about: str, explains: frozenset[WaitReason]) -> datetime:
         """When it was first known: by what has been written down, or this look."""
         known = [alert.since for alert in self.alerts if (alert.code, alert.object) == (code, about)]
@@ -378,8 +388,8 @@ def complaints(looked: Looked, *node_ids: int) -> str:
 
     It may have nothing to do with it; a person sees that at once, and is spared the search where it has.
     """
-    known = {node.id for node in looked.spec.nodes}
-    told = {i: complaint_in(_of_its_process(looked, i)) for i in node_ids if i in known}
+    known, since = {node.id for node in looked.spec.nodes}, looked.lasts
+    told = {i: complaint_in(_of_its_process(looked, i), since) for i in node_ids if i in known}
     quotes = [f". The last complaint in the log of {looked.name(i)}: {quote}" for i, quote in told.items() if quote]
     return "".join(quotes[:MOST_COMPLAINTS])
 

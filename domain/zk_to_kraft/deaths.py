@@ -77,11 +77,13 @@ STOPPED = Ending(
     "stopped",
 )
 KILLED = Ending(
-    "Its output ends amid ordinary lines, with no error and no shutdown: it was killed",
+    "Its output ends amid ordinary lines, with no error and no shutdown: it was killed, or something in it has ended it "
+    "without a word",
     "nobody kills it, and its host has memory for it",
     "Look whether the kernel or systemd-oomd has killed it for memory (`dmesg -T`, `journalctl -k`, `journalctl -u "
     "systemd-oomd`, the limit of its container or unit): then lower -Xmx or give it more; or whether the host went down; else "
-    "somebody has sent kill -9. Then start it: it recovers its logs first.",
+    "somebody has sent kill -9, or a plug-in or an agent has called System.exit or halt, which only its own log may tell. Then "
+    "start it: it recovers its logs first.",
     "killed",
 )
 CURT = Ending(

@@ -85,9 +85,9 @@ def before_this_process(lines: Sequence[str]) -> Sequence[str]:
     return lines[: len(lines) - len(of_this_process(lines))]
 
 
-def current(lines: Sequence[str]) -> tuple[str, ...]:
-    """The same without those that are stale."""
-    return _newer_than(STALE, of_this_process(lines))
+def current(lines: Sequence[str], age: timedelta = STALE) -> tuple[str, ...]:
+    """The same without those that are stale, or older than that."""
+    return _newer_than(age, of_this_process(lines))
 
 
 def lately(lines: Sequence[str]) -> tuple[str, ...]:

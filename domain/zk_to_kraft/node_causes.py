@@ -26,6 +26,7 @@ from domain.zk_to_kraft.registration_causes import left_behind, not_in_zookeeper
 from domain.zk_to_kraft.registration_lines import (
     CLUSTER_REFUSED,
     LOGIN_FAILED,
+    PROTOCOL_DIFFERS,
     TLS_FAILED,
 )
 from domain.zk_to_kraft.running_lines import METADATA_FAULT
@@ -117,7 +118,8 @@ def _not_caught_up(looked: Looked, node: ControllerSituation) -> Iterator[Cause]
     follows = metrics.raft_leader if metrics is not None else None
     lines = looked.hints.logs.get(node.id, ())
     unreached = cut_off(lines)
-    said = refusals_in(lines, (CLUSTER_REFUSED, TLS_FAILED, LOGIN_FAILED)) or ((unreached,) if unreached is not None else ())
+    known = (CLUSTER_REFUSED, PROTOCOL_DIFFERS, TLS_FAILED, LOGIN_FAILED)
+    said = refusals_in(lines, known) or ((unreached,) if unreached is not None else ())
     yield cause(
         looked,
         WaitReason.CONTROLLERS_NOT_READY,

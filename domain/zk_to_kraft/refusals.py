@@ -23,8 +23,14 @@ KEPT_LOADED = (
 BY_ITSELF = "It tries again by itself."
 
 
+OF_WHO_COMES = re.compile(r"\b(?:WARN|INFO|ERROR) \[SocketServer\b")
+"""What a node says of those that connect to it: a health check, a scanner, a client without the right certificate."""
+
+
 def refusals_in(lines: Sequence[str], kinds: Sequence[Told] = REFUSALS) -> tuple[Found, ...]:
-    return tuple(exactly(found) for found in found_in(lines, kinds))
+    """Of what it is told by those to whom it connects."""
+    own = [line for line in lines if not OF_WHO_COMES.search(line)]
+    return tuple(exactly(found) for found in found_in(own, kinds))
 
 
 def exactly(found: Found) -> Found:

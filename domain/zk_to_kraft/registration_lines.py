@@ -70,6 +70,19 @@ CLUSTER_REFUSED = Told(
     "Compare cluster.id in meta.properties of this node and of the controllers that controller.quorum.voters names: one "
     "was formatted for another cluster. Correct the address, or the directory.",
 )
+PROTOCOL_DIFFERS = Told(
+    "protocol-differs",
+    re.compile(
+        r"Connection to node -?\d+ \([^)]{1,80}\) terminated during authentication|"
+        r"Unsupported or unrecognized SSL message|Unexpected Kafka request of type [A-Z_]{1,40} during SASL handshake"
+    ),
+    "one security protocol at both ends of a connection",
+    "This node speaks TLS or SASL to that listener, and who answers there does not, or the other way round: compare in both "
+    "files listener.security.protocol.map for the listener's name (of controllers: controller.listener.names; between brokers: "
+    "inter.broker.listener.name or security.inter.broker.protocol), and sasl.mechanism.*. Where they agree, look who listens "
+    "there (`ss -ltnp`): another program, or a firewall that lets only HTTPS through. Correct what differs, and restart that "
+    "node.",
+)
 TLS_FAILED = Told(
     "tls-handshake-failed",
     re.compile(r"SSL handshake failed|SSLHandshakeException"),
@@ -164,6 +177,7 @@ REFUSALS = (
     REGISTRATION_MISUNDERSTOOD,
     REGISTRATION_REFUSED,
     CLUSTER_REFUSED,
+    PROTOCOL_DIFFERS,
     TLS_FAILED,
     LOGIN_FAILED,
     ANSWER_TOO_LARGE,

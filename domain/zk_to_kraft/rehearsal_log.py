@@ -33,7 +33,7 @@ OUT_OF_MEMORY = "OutOfMemoryError"
 
 REFUSAL = re.compile(r": KeeperErrorCode = [\w ]+ for /\S+")
 """What ZooKeeper says, with a znode's path, and nothing of its content."""
-QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|\{[^{}]*\}|\[[^\[\]]*\]")
+QUOTED = re.compile(r"\"[^\"]*\"|(?<!\w)'[^']*'|\{[^{}]*\}|\[[^\[\]]*\]")
 VALUED = re.compile(r"([\w.-]+)\s*([=:])\s*(?!:)(\S+)")
 SECRETIVE = re.compile(
     r"(?i)pass|phrase|secret|token|key|credential|salt|jaas|auth|login|private|user|pwd|cookie|session|digest|\b(?:pw|pin)\b"

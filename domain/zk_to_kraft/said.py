@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
-from domain.zk_to_kraft.log_lines import FRAME, MAX_QUOTE, OF_A_TRACE, Found, current
+from domain.zk_to_kraft.log_lines import FRAME, MAX_QUOTE, OF_A_TRACE, STALE, Found, current
 from domain.zk_to_kraft.log_times import times_of
-from domain.zk_to_kraft.rehearsal_log import stripped
+from domain.zk_to_kraft.rehearsal_log import SECRETIVE, stripped
 
 CHARACTERS_JUDGED = 800
 """Of a line: short enough for any layout."""
@@ -32,6 +32,10 @@ FOLLOWS = re.compile(
     r"\bNon-monotonic update of high watermark\b"
 )
 """Every change of a leader leaves some, and every stop of a broker. Where it lasts, that is told of itself (`fetch_lines`)."""
+PAST_ITS_LOG = re.compile(
+    r"Exception in thread \"|.{0,40}\bVM warning: (?:CodeCache|CodeHeap|INFO: os::|Attempt|Failed|[Uu]nable|There is ins)"
+)
+"""What a JVM that runs prints itself, with no time: a thread that has died, a cache that is full."""
 RETRIED = re.compile(r"\b[Ww]ill retry\b")
 FAILURES, WARNINGS = frozenset({"ERROR", "FATAL"}), frozenset({"WARN"})
 LIVING = frozenset({"TRACE", "DEBUG", "INFO", "WARN"})
@@ -64,6 +68,8 @@ PLAIN = re.compile(
     f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, OF_A_JVM, ADDRESS, CLOCK))})"
 )
 """Words that hold no secret."""
+SUBJECT = re.compile(r" \[[\w .,=/:-]{1,200}\]")
+"""What a line begins with, below Kafka's loggers: who speaks, and of which partition or directory."""
 PROGRAM = r"(?:[\w.+-]{0,60}/[\w./+-]{1,60}|[\w.+-]{1,60}\.sh|java|jsvc|python3?|numactl|taskset|ionice|chrt|gosu|su-exec)"
 SPEAKER = re.compile(
     r"(?:/[\w./-]+/)?-?(?:su|sudo|runuser|setpriv|env|chroot|nice|start|exec|\w{0,2}sh): (?:(?:line )?\d+: )?"
@@ -104,21 +110,37 @@ def without_frames(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line for line in lines if not FRAME.match(line))
 
 
-def complaint_in(lines: Sequence[str]) -> str:
+def complaint_in(lines: Sequence[str], since: timedelta = STALE) -> str:
     """The last error that a process which runs has told of, else its last warning, with what that was caused by; empty where it
-    complains of nothing. Nothing that is long over: `current`.
+    complains of nothing. Nothing that is long over (`current`), but for errors since what they may explain has begun, `since`
+    ago.
 
     What has thrown something, or will be tried again, is a warning, however softly it is said.
     """
-    complaints = [block for block in blocks(list(said_in(current(lines)))) if not FOLLOWS.search(block[0].text)]
+    complaints = _complaints(current(lines))
     errors = [block for block in complaints if block[0].level in FAILURES]
-    warnings = [block for block in complaints if block[0].level in WARNINGS or len(block) > 1 or RETRIED.search(block[0].text)]
+    warnings = [block for block in complaints if _is_warning(block)]
+    if not errors and since > STALE:
+        errors = [block for block in _complaints(current(lines, since)) if block[0].level in FAILURES]
     return in_short((errors or warnings)[-1]) if errors or warnings else ""
+
+
+def _complaints(lines: Sequence[str]) -> list[list[Said]]:
+    return [block for block in blocks(list(said_in(lines))) if not FOLLOWS.search(block[0].text)]
+
+
+def _is_warning(block: Sequence[Said]) -> bool:
+    head = block[0]
+    return head.level in WARNINGS or len(block) > 1 or RETRIED.search(head.text) is not None or _is_past_its_log(head)
+
+
+def _is_past_its_log(one: Said) -> bool:
+    return PAST_ITS_LOG.match(one.text) is not None
 
 
 def blocks(said: Sequence[Said]) -> Iterator[list[Said]]:
     """Each line with what was thrown below it."""
-    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text)]
+    heads = [number for number, one in enumerate(said) if LEVEL.match(one.text) or _is_past_its_log(one)]
     for head, until in pairwise([*heads, len(said)]):
         below = takewhile(lambda one: one.level, said[head + 1 : until])
         yield [said[head], *(one for one in below if THROWN.match(one.text))]
@@ -172,6 +194,8 @@ def without_secrets(text: str) -> str:
     """Times, kinds of errors, paths and what ZooKeeper answers stay: they say where to look."""
     found = LEVEL.match(text) or THROWN.match(text) or SPEAKER.match(text)
     begun = found.end() if found is not None else 0
+    subject = SUBJECT.match(text, begun) if LEVEL.match(text) else None
+    begun = subject.end() if subject is not None and not SECRETIVE.search(subject[0]) else begun
     parts = PLAIN.split(REFUSED.sub(r"Invalid value …\1", text[begun:]))
     told = "".join(part if number % 2 else stripped(part, is_prose=True) for number, part in enumerate(parts))
     return (text[:begun] + told).strip()

@@ -71,7 +71,7 @@ def silent(looked: Looked, view: NodeView) -> Cause:
             "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
         )
     else:
-        complaint = complaint_in(own)
+        complaint = complaint_in(own, looked.lasts)
         words = f". The last complaint in the log of {name}: {complaint}" if complaint else _last_word(looked, view.id)
         is_late = obstacle is Obstacle.LATE
         verb = "takes our connection, and gives no answer in time" if is_late else "gives no answer"

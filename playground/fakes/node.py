@@ -100,6 +100,8 @@ class FakeNode:
         self.last_identity: str | None = None
         self.starts = 0
         self.output: list[str] = []
+        self.logs: dict[str, list[str]] = {}
+        """What it has printed into files besides, by their paths."""
         self.is_configuration_paused = False
         self.metadata_dir = f"{spec.log_dirs[0]}/{METADATA_LOG}"
         """Where its copy of the quorum's log is, by the file that it last started with."""
@@ -253,8 +255,9 @@ class FakeDriver:
             raise Transient(f"process {identity}: has not ended after SIGKILL; it is left alone")
         self._node.die()
 
-    async def output(self, lines: int) -> NodeOutput:
-        return NodeOutput(tuple(self._node.output[-lines:]) if lines > 0 else ())
+    async def output(self, lines: int, logs: Sequence[str] = ()) -> NodeOutput:
+        further = [line for log in logs if self._node.process is None for line in self._node.logs.get(log, ())]
+        return NodeOutput(tuple([*self._node.output, *further][-lines:]) if lines > 0 else ())
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         return (await self.output(lines)).lines

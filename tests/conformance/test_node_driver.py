@@ -436,6 +436,16 @@ async def test_what_an_outsider_prints_is_read_where_it_prints_it(local: LocalNo
     assert await driver.output_tail(3) == ("stopped",)
 
 
+async def test_of_one_that_runs_no_more_the_logs_are_read_that_are_named(local: LocalNodes) -> None:
+    output = local.directory / "logs" / "node.out"
+    output.parent.mkdir()
+    output.write_text("[2026-11-20 03:00:00,000] INFO begun\n")
+    log = local.directory / "server.log"
+    log.write_text("[2026-11-20 03:00:01,000] ERROR the end\n")
+    said = (await local.serving().output(9, [str(log)])).lines
+    assert said == ("[2026-11-20 03:00:00,000] INFO begun", "[2026-11-20 03:00:01,000] ERROR the end")
+
+
 async def test_without_python_the_output_file_is_read(local: LocalNodes, monkeypatch: pytest.MonkeyPatch) -> None:
     run = LocalMachine.run
 

@@ -390,6 +390,19 @@ async def test_what_has_changed_on_the_machine_of_a_node_in_trouble_is_told() ->
     assert seen.blockers[0].fix.endswith("what nobody meant is to be put back as it was.")
 
 
+async def test_of_a_dead_node_the_logs_are_read_that_it_wrote_into_when_it_was_noted() -> None:
+    cluster = await in_dual_write()
+    node, log = cluster.nodes[2], "/var/log/kafka/server.log"
+    node.machine.facts["log"] = {log: "open"}
+    ledger = await noted(cluster)
+    node.die()
+    node.output, node.logs = [], {log: ["[2026-03-01 12:00:00,000] ERROR Exiting Kafka due to fatal exception (kafka.Kafka$)"]}
+    seen = await found(cluster, ledger=ledger)
+    assert keys(seen) == [("node-down", "broker-2")]
+    assert "Exiting Kafka due to fatal exception" in seen.blockers[0].observed
+    assert "Changed on its machine" not in seen.blockers[0].observed, "logs come and go"
+
+
 async def test_where_nobody_may_read_what_a_kernel_says_that_is_told() -> None:
     """And what it has killed for memory is counted for everybody."""
     cluster = await in_dual_write()
@@ -589,10 +602,10 @@ async def test_of_a_node_in_hand_it_is_told_that_no_program_comes_back_on_its_ma
             await asyncio.Event().wait()
         return await run_there(driver, arguments, *others)
 
-    async def read(driver: FakeDriver, lines: int) -> Any:
+    async def read(driver: FakeDriver, *asked: Any) -> Any:
         if driver._simulated is broker:
             await asyncio.Event().wait()
-        return await read_there(driver, lines)
+        return await read_there(driver, *asked)
 
     monkeypatch.setattr(FakeDriver, "run", run)
     monkeypatch.setattr(hints, "HINTS_SECONDS", 1.5)
@@ -638,7 +651,7 @@ async def test_a_log_that_does_not_answer_is_named_and_the_rest_is_told(monkeypa
         def __getattr__(self, name: str) -> Any:
             return getattr(self._driver, name)
 
-        async def output(self, _lines: int) -> None:
+        async def output(self, _lines: int, _logs: object) -> None:
             await asyncio.sleep(60)
 
     class Drivers:

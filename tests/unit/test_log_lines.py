@@ -51,6 +51,9 @@ LIVING = {
     "claim-refused": "ERROR Cannot register KRaft controller 3002 with epoch 7 as the current controller register in ZK has "
     "the same or newer epoch",
     "migration-without-claim": "ERROR KRaft controller indicates an active migration, but the ZK state does not.",
+    "protocol-differs": "WARN [NodeToControllerChannelManager id=1 name=registration] Connection to node 3001 "
+    "(127.0.0.1/127.0.0.1:9093) terminated during authentication. This may happen due to any of the following reasons: (1) "
+    "Authentication failed due to invalid credentials with brokers older than 1.0.0",
     "tls-handshake-failed": "ERROR [SocketServer] Failed authentication (SSL handshake failed)",
     "login-failed": "INFO Failed authentication with /127.0.0.1 (channelId=1) (Unexpected Kafka request)",
     "zookeeper-answer-too-large": "java.io.IOException: Packet len4194310 is out of range!",

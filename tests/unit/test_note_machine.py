@@ -257,6 +257,18 @@ def test_what_of_a_program_is_told(words: list[str], group: str, told: str | Non
     assert note_machine.programs() == ({f"{told} of user 0": "runs"} if told else {})
 
 
+def test_the_logs_that_a_process_has_open_are_noted_and_no_data(tmp_path: Path) -> None:
+    wanted = [tmp_path / name for name in ("server.log", "state-change.log", "kafka.out")]
+    others = [tmp_path / name for name in ("00000000000000000000.log", "kafkaServer-gc.log", "notes.txt")]
+    files = [path.open("a") for path in (*wanted, *others)]
+    with subprocess.Popen(["/bin/sleep", "60"], pass_fds=[file.fileno() for file in files]) as process:
+        found = noted(identity=identity_of(process.pid))["log"]
+        process.kill()
+    for file in files:
+        file.close()
+    assert found == {str(path): "open" for path in wanted}
+
+
 def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
     identity = identity_of(sleeper.pid)
     before = noted(identity=identity)

@@ -20,9 +20,10 @@ FENCED = "[2026-11-20 03:00:02,000] INFO Fencing broker 2 because its session ha
 LAST = "[2026-11-20 03:00:03,000] WARN last (x)"
 
 
-def ask(path: Path, pid: int | None, lines: int = 100, **environment: str) -> dict[str, Any]:
+def ask(path: Path, pid: int | None, lines: int = 100, logs: tuple[Path, ...] = (), **environment: str) -> dict[str, Any]:
     words = ["Fencing broker", "Registered"]
     asked = {"id": 3001, "pid": pid, "output_file": str(path), "lines": lines, "lasting": words, "places": [str(path)]}
+    asked["logs"] = [str(log) for log in logs]
     command = command_of("read_output", asked, sys.executable)
     done = subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment})
     told: dict[str, Any] = json.loads(done.stdout)
@@ -110,20 +111,43 @@ def test_logs_that_a_process_has_open_are_read_in_the_order_of_their_times(tmp_p
 
 def test_of_a_log_that_another_node_writes_too_its_own_lines_are_read(tmp_path: Path) -> None:
     """Controllers of one installation all have its controller.log."""
-    own = FENCED.replace("Fencing", "[QuorumController id=3001] Fencing")
-    others = [FENCED.replace("Fencing", f"[{whose}] Fencing") for whose in ("QuorumController id=3002", "Topic valid=3001")]
-    output, shared = written(tmp_path / "broker.out", NEW), written(tmp_path / "controller.log", FENCED, own, *others)
+    speakers = ("QuorumController id=3001", "RequestSendThread controllerId=3001", "ReplicaFetcher replicaId=3001, leaderId=2")
+    speakers += ("SocketServer listenerType=BROKER, nodeId=3001", "Partition a-0 broker=3001", "GroupCoordinator 3001")
+    own = [FENCED.replace("Fencing", f"[{whose}] Fencing") for whose in speakers]
+    foreign = ("QuorumController id=3002", "Topic valid=3001", "Controller id=3002, targetBrokerId=3001", "GroupCoordinator 1")
+    others = [FENCED.replace("Fencing", f"[{whose}] Fencing") for whose in foreign]
+    output, shared = written(tmp_path / "broker.out", NEW), written(tmp_path / "controller.log", FENCED, *own, *others)
     java = tmp_path / "java"
     java.symlink_to("/bin/sleep")
     with process(shared, stdout=output) as pid:
-        assert ask(output, pid)["lines"] == [NEW, FENCED, own, *others]
+        assert ask(output, pid)["lines"] == [NEW, FENCED, *own, *others]
         with shared.open("a") as file:
             other = subprocess.Popen([java, "60"], pass_fds=[file.fileno()])
         try:
-            assert ask(output, pid)["lines"] == [NEW, own]
+            assert ask(output, pid)["lines"] == [NEW, *own]
         finally:
             other.kill()
             other.wait()
+
+
+def test_of_a_log_that_is_loud_its_troubles_are_read_however_far_up(tmp_path: Path) -> None:
+    """Kafka's own log4j.properties have it that nothing of this is said anywhere else."""
+    traced = "[2026-11-20 03:00:02,500] TRACE [Broker id=3001] Cached leader info (state.change.logger)"
+    refused = "[2026-11-20 03:00:01,500] WARN [Broker id=3001] Ignoring LeaderAndIsr request (state.change.logger)"
+    output = written(tmp_path / "broker.out", NEW)
+    for times in (3, 2 * read_output.MOST_BYTES // len(traced)):
+        states = written(tmp_path / "state-change.log", refused, *[traced] * times)
+        with process(states, stdout=output) as pid:
+            assert ask(output, pid)["lines"] == [NEW, refused]
+
+
+def test_of_a_dead_process_the_logs_are_read_that_it_had_open(tmp_path: Path) -> None:
+    output, died = tmp_path / "broker.out", LAST.replace("WARN last", "ERROR Exiting Kafka due to fatal exception")
+    server = written(tmp_path / "server.log", NEW, died)
+    assert ask(output, None, logs=(server, tmp_path / "gone.log", tmp_path))["lines"] == [NEW, died]
+    assert ask(written(output, OLD), None, logs=(server, output))["lines"] == [OLD, NEW, died]
+    with process(stdout=output) as pid:
+        assert ask(output, pid, logs=(server,))["lines"] == [OLD], "one that runs is asked what it has open"
 
 
 def test_of_a_dead_process_what_was_rotated_away_is_read_too(tmp_path: Path) -> None:

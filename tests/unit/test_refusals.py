@@ -7,7 +7,7 @@ import pytest
 from domain.zk_to_kraft.kafka_deaths import KEYS
 from domain.zk_to_kraft.log_lines import Found, Told
 from domain.zk_to_kraft.refusals import TICKET, refusals_in
-from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, REGISTRATION_REFUSED, TLS_FAILED
+from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, PEER_UNREACHABLE, REGISTRATION_REFUSED, TLS_FAILED
 from domain.zk_to_kraft.unconnected import KINDS, fix_of_the_living
 
 HANDSHAKE = (
@@ -51,6 +51,19 @@ def test_a_refusal_is_told_with_its_reason(lines: tuple[str, ...], name: str, wo
     assert words in found.quote
     assert fix in found.told.fix
     assert "start it" not in found.told.fix, "it runs"
+
+
+def test_who_comes_and_is_turned_away_says_nothing_of_where_this_node_goes() -> None:
+    scanned = (
+        "[2026-11-20 03:00:06,000] INFO [SocketServer listenerType=BROKER, nodeId=1] Failed authentication with /10.9.9.9 "
+        "(channelId=10.0.0.1:9092-10.9.9.9:5000-1) (SSL handshake failed) (org.apache.kafka.common.network.Selector)"
+    )
+    unreached = (
+        "[2026-11-20 03:00:05,000] WARN [NodeToControllerChannelManager id=1 name=registration] Connection to node 3001 "
+        "(c1/10.0.0.1:9093) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)"
+    )
+    (found,) = refusals_in((unreached, scanned))
+    assert found.told is PEER_UNREACHABLE
 
 
 @pytest.mark.parametrize("kind", [*KEYS, TICKET, *KINDS], ids=lambda kind: kind.name)

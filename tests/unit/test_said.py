@@ -1,5 +1,7 @@
 """What a running process complains of: the last error, else the last warning, for people's eyes, and nothing that is over."""
 
+from datetime import timedelta
+
 import pytest
 
 from activities.worth_looking import worth_reading
@@ -32,6 +34,43 @@ def test_what_every_change_of_a_leader_leaves_is_no_complaint() -> None:
     back = WARN.replace("Clouds gather", "[UnifiedLog partition=a-0] Non-monotonic update of high watermark from 7 to 5")
     assert complaint_in([INFO, back]) == "", "said by every follower of whom the leader was restarted"
     assert "Clouds gather" in complaint_in([WARN, stopped, INFO])
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("[LocalLog partition=a-3, dir=/data/Kafka1] Error while reading", "[LocalLog partition=a-3, dir=/data/Kafka1] Error"),
+        (
+            "[Producer clientId=Audit-9, id=T1] Abort",
+            "[Producer clientId=Audit-9, id=T1] Abort",
+        ),
+        ("[kafka-log-cleaner-thread-0]: Error due to", "[kafka-log-cleaner-thread-0]: Error due to"),
+        ("[Login user=a, password=Hunter2000x] Failed", "*** Failed"),
+        ("Broker can't be reached, and it's over: [S3cretValue12] and 'S3cretValue12'", "can't be reached, and it's over"),
+    ],
+)
+def test_who_speaks_and_of_what_is_shown_and_no_secret(said: str, told: str) -> None:
+    shown = complaint_in([WARN.replace("Clouds gather", said)])
+    assert told in shown
+    assert "Hunter2000x" not in shown
+    assert "S3cretValue12" not in shown
+
+
+def test_what_a_jvm_that_runs_says_past_its_log_is_a_complaint() -> None:
+    for said in (
+        'Exception in thread "audit-shipper" java.lang.IllegalStateException: no route',
+        "OpenJDK 64-Bit Server VM warning: CodeCache is full. Compiler has been disabled.",
+    ):
+        assert said[:40] in complaint_in([INFO, said, INFO])
+    known = "OpenJDK 64-Bit Server VM warning: Option UseConcMarkSweepGC was deprecated in version 9.0"
+    assert complaint_in([INFO, known, INFO]) == ""
+
+
+def test_an_error_counts_since_what_it_may_explain_has_begun_and_a_warning_for_minutes() -> None:
+    late = INFO.replace("03:00:30", "03:10:00")
+    assert complaint_in([ERROR, WARN, late]) == ""
+    assert "wrong house" in complaint_in([ERROR, WARN, late], timedelta(minutes=10))
+    assert complaint_in([WARN, late], timedelta(minutes=10)) == ""
 
 
 def test_an_error_is_told_before_a_later_warning_and_with_its_cause() -> None:

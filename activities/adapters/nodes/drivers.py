@@ -60,8 +60,8 @@ class ComposedDriver:
     async def kill(self, identity: str, deadline: timedelta) -> None:
         await self._service.kill(identity, deadline)
 
-    async def output(self, lines: int) -> NodeOutput:
-        return await self._service.output(lines)
+    async def output(self, lines: int, logs: Sequence[str] = ()) -> NodeOutput:
+        return await self._service.output(lines, logs)
 
     async def output_tail(self, lines: int) -> tuple[str, ...]:
         return (await self.output(lines)).lines

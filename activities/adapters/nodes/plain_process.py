@@ -19,6 +19,7 @@ that runs under systemd needs `KillMode=process`: a session of its own does not 
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -131,7 +132,7 @@ class PidFileProcess:
         await self._send(signal, running)
         await self._await_end(signal, running, deadline)
 
-    async def output(self, lines: int) -> NodeOutput:
+    async def output(self, lines: int, logs: Sequence[str] = ()) -> NodeOutput:
         running = await self._running(await self._pid())
         asked = {
             "id": self._node.id,
@@ -139,6 +140,7 @@ class PidFileProcess:
             "output_file": self._service.output_file,
             "lines": lines,
             "lasting": LASTING_WORDS,
+            "logs": list(logs),
             "places": [self._service.output_file, self._service.pid_file, *self._node.log_dirs],
         }
         language = {name: value for name, value in self._node.environment.items() if name.startswith(LANGUAGE)}
