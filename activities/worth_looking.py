@@ -59,7 +59,7 @@ class Look:
     @cached_property
     def questioned(self) -> list[int]:
         """Whose threads are asked."""
-        return worth_asking(self.spec, self.situation, self.in_hand)
+        return worth_asking(self.spec, self.observation, self.situation, self.in_hand)
 
 
 def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str] = ()) -> list[int]:
@@ -92,10 +92,22 @@ def is_awaited(spec: ClusterSpec, situation: Situation, in_hand: Container[str])
     return any(spec.node_name(broker.id) not in in_hand for broker in down)
 
 
-def worth_asking(spec: ClusterSpec, situation: Situation, in_hand: Container[str]) -> list[int]:
-    """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer."""
+def worth_asking(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str]) -> list[int]:
+    """Whose threads may say what they wait for: who runs, and starts, ends, or gives no answer; and who leads the quorum, where
+    that does not get on."""
     waiting = {*UNKNOWN_MODES, BrokerMode.IN_TRANSITION, ControllerMode.IN_TRANSITION}
-    return [node.id for node in situation.nodes if node.mode in waiting or spec.node_name(node.id) in in_hand]
+    wanted = [node.id for node in situation.nodes if node.mode in waiting or spec.node_name(node.id) in in_hand]
+    leader = quorum_leader(observation, spec)
+    return list(dict.fromkeys([*wanted, *([leader.id] if leader is not None and _is_stuck(observation, situation) else [])]))
+
+
+def _is_stuck(observation: Observation, situation: Situation) -> bool:
+    """The copy though all brokers are there for it, dual write, a registration, or replicas that lag."""
+    brokers, kafka = situation.brokers, observation.kafka
+    copies = situation.quorum is QuorumState.PRE_MIGRATION and all(broker.mode is BrokerMode.HYBRID for broker in brokers)
+    is_behind = situation.quorum is QuorumState.MIGRATION and situation.dual_write is not DualWrite.CURRENT
+    lags = kafka is not None and bool(kafka.under_replicated)
+    return copies or is_behind or situation.registration is Registration.DIFFERS or lags
 
 
 def in_hand_ids(spec: ClusterSpec, in_hand: Container[str]) -> list[int]:

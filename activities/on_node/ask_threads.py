@@ -30,8 +30,12 @@ MOST_PLACES = 60
 THREAD = re.compile(r'^"([^"]{1,120})"')
 STATE = re.compile(r"^\s+java\.lang\.Thread\.State: (\w+)")
 PLACE = re.compile(r"^\s+at (?:[\w.@-]*/+)*([\w.$<>]+)\(")
-OF_INTEREST = re.compile(r"main$|kafka-shutdown-hook$|SIGTERM handler$|SIGINT handler$|data-plane-kafka-")
-"""Who starts a node, and who ends it; of a broker those that read requests, write answers, and work on what was asked."""
+OF_INTEREST = re.compile(
+    r"main$|kafka-shutdown-hook$|SIGTERM handler$|SIGINT handler$|data-plane-kafka-|controller-event-thread$|"
+    r"[\w-]{1,60}-event-handler$"
+)
+"""Who starts a node, and who ends it; of a broker those that read requests, write answers, and work on what was asked; of a
+controller those that decide, and copy."""
 STOPPED = "TtDZX"
 MOST_DIGITS = 20
 REFUSES = b"+DisableAttachMechanism"

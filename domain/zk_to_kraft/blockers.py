@@ -12,7 +12,7 @@ from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, Wait
 from domain.machine_notes import ZOOKEEPER
 from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, some
+from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_threads, some
 from domain.zk_to_kraft.claim_causes import claim_causes
 from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
@@ -126,7 +126,7 @@ def _of_wait(looked: Looked, wait: Wait | Revert) -> list[Cause]:
     observed = (wait.detail or (f"{some(list(wait.objects))}: {what}" if wait.objects else what))[:1000]
     fix = WAIT_MEANS[wait.reason]
     if wait.reason in OF_NODES:
-        observed += complaints(looked, *looked.hints.logs)
+        observed += complaints(looked, *looked.hints.logs) + leaders_threads(looked)
     if wait.reason is WaitReason.PARTITIONS_WOULD_STOP and (raised := _raised_for_all(looked)):
         observed += f". Set for brokers, and so for each topic that sets none of its own: {some(raised)}"
         fix = TAKE_BACK

@@ -409,6 +409,14 @@ def leaders_word(looked: Looked, broker_id: int) -> str:
     return f". The log of {looked.name(leader.id)}, which leads, says: {quote}" if quote else ""
 
 
+def leaders_threads(looked: Looked) -> str:
+    """What the threads of who leads the quorum stand in, as a further sentence; where they are at their work, nothing."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    name = looked.name(leader.id) if leader is not None else ""
+    standing = looked.hints.threads.get(name)
+    return f". Of {name}, which leads: {standing.words}" if standing is not None else ""
+
+
 def some(names: tuple[str, ...] | list[str]) -> str:
     """The first few of many, and how many more."""
     more = len(names) - MAX_NAMED

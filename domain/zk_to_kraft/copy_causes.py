@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
-from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, some
+from domain.zk_to_kraft.causes import Cause, Looked, Unwritten, cause, complaints, leaders_threads, some
 from domain.zk_to_kraft.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
 from domain.zk_to_kraft.log_lines import Found, found_in
 from domain.zk_to_kraft.migration_lines import (
@@ -181,7 +181,7 @@ def dual_write_causes(looked: Looked) -> Iterator[Cause]:
     if looked.hints.crowded:
         said += f". Nearly as large as ZooKeeper takes: {some(looked.hints.crowded)}"
     elif not quotes and not is_flooded:
-        said += complaints(looked, leader.id)
+        said += complaints(looked, leader.id) + leaders_threads(looked)
     is_dead = situation.dual_write is DualWrite.DEAD
     lag = leader.metrics.write_behind_lag
     state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name

@@ -8,7 +8,7 @@ from domain.decisions import WaitReason
 from domain.observation import PartitionFault
 from domain.standstill_signs import of_standstill
 from domain.zk_to_kraft import bulk_loads
-from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_word, some
+from domain.zk_to_kraft.causes import UNKNOWN_MODES, Cause, Looked, cause, complaints, leaders_threads, leaders_word, some
 from domain.zk_to_kraft.connection_limits import how_to_lift
 from domain.zk_to_kraft.failed_writes import in_words, lost_by
 from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader, said_by_zookeepers_controller
@@ -49,6 +49,12 @@ MEND_WHAT_THEY_SAY = "Where one of the complaints explains it, mend that. Else: 
 NEEDS_START = frozenset({LOG_DIR_FAILED, FETCHER_DIED, FETCH_STOPPED, SEGMENT_TOO_SMALL})
 """What a follower does not get over by itself."""
 
+UNTOLD = (
+    "It tells brokers whom to follow, and does not reach that one: look at the way there from {name}, to the listener that "
+    "brokers use among each other: a firewall in one direction, a name that {name} has resolved before it was changed, a "
+    "certificate or a login that {name} is not let in with. Mended, it goes on by itself. A restart of the follower mends "
+    "nothing; one of {name}, once all partitions can spare it, gives /controller to another broker, and may."
+)
 VAGUE = frozenset({PEER_CUT, PEER_SILENT, PEER_UNREACHABLE})
 """What follows from a link, or from a limit, where one is seen."""
 OF_LEADER = frozenset({FETCH_REFUSED, FETCH_INVALID})
@@ -167,13 +173,12 @@ def _said_by_them(
         if (told := _said_by_leader(looked, broker_id, partitions, but)) is not None:
             return looked.broker_name(broker_id), *told
     for broker_id in _zookeepers_controller(looked):
-        said = said_by_zookeepers_controller(looked.hints.logs.get(broker_id, ()), partitions)
+        lines, name = looked.hints.logs.get(broker_id, ()), looked.broker_name(broker_id)
+        said = said_by_zookeepers_controller(lines, partitions)
         if said is not None:
-            return (
-                "",
-                f"{looked.broker_name(broker_id)} is the controller, and cannot write down their in-sync sets: {said.quote}",
-                said.told.fix,
-            )
+            return "", f"{name} is the controller, and cannot write down their in-sync sets: {said.quote}", said.told.fix
+        for said in filter(None, (said_by_controller(lines, other) for other in (*missing, *leaders) if other != broker_id)):
+            return name, f"{name} is the controller, and its log says: {said.quote}", UNTOLD.format(name=name)
     for leader in filter(None, [quorum_leader(looked.observation, looked.spec)]):
         lines, name = looked.hints.logs.get(leader.id, ()), looked.name(leader.id)
         for said in filter(None, (said_by_controller(lines, broker_id) for broker_id in (*missing, *leaders))):
@@ -203,6 +208,7 @@ def _asked_at(looked: Looked, broker_id: int) -> str:
 def _unsaid(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str]:
     """Where no log names these partitions: what those logs complain of, and what Kafka was not told."""
     words = "".join(leaders_word(looked, broker_id) for broker_id in missing[:1]) + complaints(looked, *missing, *leaders)
+    words += leaders_threads(looked)
     fix = _by_itself(looked, missing)
     if (lost := lost_by(looked) if _is_hybrid_among(looked, (*missing, *leaders)) else None) is not None:
         name, found = lost

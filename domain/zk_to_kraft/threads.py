@@ -36,6 +36,10 @@ class Standing:
     fix: str = ""
 
 
+DECIDES = re.compile(r"controller-event-thread$|[\w-]+-event-handler$")
+"""The one thread that does what a controller decides, that copies and writes to ZooKeeper, or that registers a broker."""
+AWAITS_EVENTS = re.compile(r"\$EventHandler\.handleEvents$|\$ControllerEventThread\.doWork$|\.ShutdownableThread\.run$")
+ASKS_ZOOKEEPER = re.compile(r"kafka\.zookeeper\.ZooKeeperClient\.")
 OF_REQUESTS = re.compile(r"data-plane-kafka-(network-thread|request-handler)-")
 """As Kafka names them (SocketServer, KafkaRequestHandlerPool)."""
 CONVERTS = re.compile(r"LazyDownConversionRecords|[.$]downConvert|RecordsUtil\.convert")
@@ -91,6 +95,11 @@ def _is_foreign(thread: Thread) -> bool:
 
 
 def _is_at_rest(name: str, thread: Thread, threads: Mapping[str, Thread]) -> bool:
+    """Of who decides all that is no plug-in's, and no question to ZooKeeper: it has its own work."""
+    if DECIDES.match(name):
+        first = next((place for place in thread.places if not OF_JAVA.match(place)), "")
+        asks = any(map(ASKS_ZOOKEEPER.match, thread.places))
+        return AWAITS_EVENTS.search(first) is not None or not (asks or _is_foreign(thread))
     if any(place.endswith(".awaitShutdown") for place in thread.places):
         return True
     return name != HOOK and HOOK in threads

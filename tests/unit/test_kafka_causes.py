@@ -74,6 +74,28 @@ REWRITTEN = (
 )
 
 
+def test_a_broker_that_zookeepers_controller_does_not_reach_is_not_to_be_restarted_for_it() -> None:
+    assert BEFORE.zookeeper is not None
+    owner = BEFORE.zookeeper.controller
+    assert owner is not None
+    name, other = SPEC.node_name(owner.broker_id), next(b.id for b in SPEC.brokers if b.id != owner.broker_id)
+    said = (
+        f"[2026-11-20 03:00:00,000] WARN [RequestSendThread controllerId={owner.broker_id}] Controller {owner.broker_id}'s "
+        f"connection to broker h:9092 (id: {other} rack: null) was unsuccessful (kafka.controller.RequestSendThread)"
+    )
+    seen = lagging(BEFORE, ("orders-1", (other,), owner.broker_id))
+    (entry,) = entries(seen, logs={owner.broker_id: (said,)})
+    assert entry.object == name
+    assert f"{name} is the controller, and its log says: " in entry.observed
+    assert entry.fix.startswith("It tells brokers whom to follow, and does not reach that one")
+    connected = (
+        f"[2026-11-20 03:00:01,000] INFO [RequestSendThread controllerId={owner.broker_id}] Controller {owner.broker_id} "
+        f"connected to h:9092 (id: {other} rack: null) for sending state change requests (kafka.controller.RequestSendThread)"
+    )
+    (entry,) = entries(seen, logs={owner.broker_id: (said, connected)})
+    assert "does not reach that one" not in entry.fix
+
+
 def test_a_state_that_somebody_has_written_past_the_controller_is_told_with_the_cure() -> None:
     """By the log of whoever is the controller: the followers are well, and their restart is not the first to try."""
     assert BEFORE.zookeeper is not None

@@ -111,7 +111,8 @@ def test_logs_that_a_process_has_open_are_read_in_the_order_of_their_times(tmp_p
 
 def test_of_a_log_that_another_node_writes_too_its_own_lines_are_read(tmp_path: Path) -> None:
     """Controllers of one installation all have its controller.log."""
-    speakers = ("QuorumController id=3001", "RequestSendThread controllerId=3001", "ReplicaFetcher replicaId=3001, leaderId=2")
+    speakers: tuple[str, ...] = ("QuorumController id=3001", "RequestSendThread controllerId=3001")
+    speakers += ("ReplicaFetcher replicaId=3001, leaderId=2",)
     speakers += ("SocketServer listenerType=BROKER, nodeId=3001", "Partition a-0 broker=3001", "GroupCoordinator 3001")
     own = [FENCED.replace("Fencing", f"[{whose}] Fencing") for whose in speakers]
     foreign = ("QuorumController id=3002", "Topic valid=3001", "Controller id=3002, targetBrokerId=3001", "GroupCoordinator 1")

@@ -84,6 +84,39 @@ def test_where_it_stands(threads: dict[str, tuple[str, tuple[str, ...]]], told: 
     assert where_it_stands(given, is_deadlocked=False) == Standing(told, is_of_plugin)
 
 
+EVENTS = ("jdk.internal.misc.Unsafe.park", "org.apache.kafka.queue.KafkaEventQueue$EventHandler.handleEvents")
+DECIDING = ("java.util.HashMap.get", "org.apache.kafka.controller.ReplicationControlManager.alterPartition", *EVENTS[1:])
+IN_POLICY = ("java.net.Socket.connect", "com.example.OwnPolicy.validate", "org.apache.kafka.controller.QuorumController.x")
+WRITING = (
+    "jdk.internal.misc.Unsafe.park",
+    "java.util.concurrent.CountDownLatch.await",
+    "kafka.zookeeper.ZooKeeperClient.handleRequests",
+    "org.apache.kafka.metadata.migration.KRaftMigrationDriver.x",
+)
+
+
+ZOOKEEPERS = ("jdk.internal.misc.Unsafe.park", "kafka.controller.ControllerEventManager$ControllerEventThread.doWork")
+QUORUM, DRIVER = "quorum-controller-3001-event-handler", "controller-3001-migration-driver-event-handler"
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "places", "told"),
+    [
+        (QUORUM, WAITS, EVENTS, ""),
+        (QUORUM, RUNS, DECIDING, ""),
+        (QUORUM, WAITS, DECIDING, ""),
+        (QUORUM, RUNS, IN_POLICY, "is in java.net.Socket.connect, called from com.example.OwnPolicy.validate"),
+        (DRIVER, WAITS, WRITING, "called from kafka.zookeeper.ZooKeeperClient.handleRequests"),
+        (DRIVER, WAITS, EVENTS, ""),
+        ("controller-event-thread", WAITS, ZOOKEEPERS, ""),
+    ],
+)
+def test_where_who_decides_stands(name: str, state: str, places: tuple[str, ...], told: str) -> None:
+    found = where_it_stands({name: Thread(state, places)}, is_deadlocked=False)
+    assert told in found.words
+    assert bool(told) is bool(found.words)
+
+
 def test_a_deadlock_is_told_first() -> None:
     told = where_it_stands({"main": Thread(WAITS, AWAITS)}, is_deadlocked=True)
     assert told.words.startswith("its JVM has found a deadlock")
