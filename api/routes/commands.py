@@ -11,11 +11,12 @@ from api.answers import CommandAnswer, CommandList
 from api.audit import PRINCIPAL, call_of
 from api.commands import CommandStatus, status_of
 from api.links import migration_url
-from api.problems import Problem, ProblemKind
+from api.problems import FieldError, Problem, ProblemKind, invalid_request
 from api.requests import ApprovalRequest, HoldRequest, NamedMigration, RollbackRequest
 from api.routes.migrations import VIA, existing
-from api.wiring import UsableWiring
+from api.wiring import UsableWiring, Wiring
 from domain.records import Command, CommandKind, MigrationRecord, MigrationState
+from domain.zk_to_kraft.losses import OF_A_NODE, OF_THE_CLUSTER, names_in
 from ledger.errors import MigrationHasEnded
 
 WHAT_LEADS_BACK_FROM = {
@@ -62,8 +63,21 @@ async def rollback(
 ) -> CommandAnswer:
     """Lead the cluster back to ZooKeeper. The migration looks at the cluster before it agrees, which may take longer than
     this call: then the command is `pending`, and `GET /migrations/{id}/commands` tells the answer when it is there."""
+    await _ensure_named(asked, migration_id, wiring)
     bound_to = {"preview_hash": asked.preview_hash, "accept_loss": tuple(asked.accept_loss)}
     return await _submit(_command(migration_id, CommandKind.ROLLBACK, asked.reason, **bound_to), request, wiring)
+
+
+async def _ensure_named(asked: RollbackRequest, migration_id: UUID, wiring: Wiring) -> None:
+    """Who accepts what no preview could name has mistyped it, or not looked."""
+    record = await existing(wiring, str(migration_id))
+    cluster = await wiring.ledger.cluster(record.cluster) if asked.accept_loss else None
+    known = names_in(cluster.spec) if cluster is not None else frozenset(asked.accept_loss)
+    wrong = [number for number, name in enumerate(asked.accept_loss) if name not in known]
+    if wrong:
+        kinds = ", ".join([*OF_THE_CLUSTER, *(f"{kind}-NODE" for kind in OF_A_NODE)])
+        message = f"No loss of this cluster has this name. GET /migrations/{{id}}/rollback-preview names them, out of {kinds}"
+        raise invalid_request([FieldError(where="body", field=f"accept_loss.{n}", message=message) for n in wrong])
 
 
 @router.get("/commands")

@@ -16,6 +16,16 @@ DRIFT = "drift"
 NEVER_WRITTEN = "never-written"
 
 
+OF_THE_CLUSTER = (DRIFT, NEVER_WRITTEN, METADATA_CHANGES)
+OF_A_NODE = ("edits-of", "original-of", "storage-of")
+
+
+def names_in(spec: ClusterSpec) -> frozenset[str]:
+    """Of all losses that a way back of this cluster could ever have."""
+    of_nodes = (f"{kind}-{spec.node_name(node.id)}" for kind in OF_A_NODE for node in spec.nodes)
+    return frozenset({*OF_THE_CLUSTER, *of_nodes})
+
+
 def losses_of(
     observation: Observation,
     situation: Situation,

@@ -168,6 +168,16 @@ async def test_a_wrong_rollback_names_its_field(api: Any, expect_problem: Expect
         assert "accept_loss" in problem["errors"][0]["message"]
 
 
+async def test_a_loss_that_there_cannot_be_is_refused_before_anything_is_written_down(api: Any, expect_problem: Expect) -> None:
+    migration_id = await api.started()
+    body = {"reason": "r", "accept_loss": ["metadata-changes", "everything", "edits-of-broker-99"]}
+    answer = await api.http.post(f"/migrations/{migration_id}/rollback", json=body)
+    problem = expect_problem(answer, 422, "invalid-request")
+    assert [error["field"] for error in problem["errors"]] == ["accept_loss.1", "accept_loss.2"]
+    assert "rollback-preview" in problem["errors"][0]["message"]
+    assert (await api.http.get(f"/migrations/{migration_id}/commands")).json()["items"] == []
+
+
 @pytest.mark.parametrize(
     ("state", "advice"),
     [
