@@ -220,7 +220,7 @@ async def _run(wiring: Wiring, record: MigrationRecord, now: datetime, until: fl
     run = await run_seen(wiring.temporal, record)
     if run.is_led:
         tasks = await asyncio.gather(*(_with_signs(wiring, task, now, until) for task in run.tasks))
-        return run.model_copy(update={"tasks": tuple(tasks)}), None
+        return replace(run, tasks=tuple(tasks)), None
     unled = "nobody answers a question to the migration's workflow"
     return run, await missing(wiring, TaskQueue.MIGRATIONS, unled, now, until)
 

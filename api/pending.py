@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.common.v1 import Payloads, WorkflowExecution
@@ -29,7 +29,6 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
-from api.answers import Outgoing
 from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release, unforeseen
 from api.runs import described, run_of
 from api.stumbles import WHERE, why_failed
@@ -103,7 +102,8 @@ BEATEN = (
 )
 
 
-class RunSeen(Outgoing):
+@dataclass(frozen=True)
+class RunSeen:
     """What Temporal says of a migration's run. `is_running` is `None` where it does not answer.
 
     `ended`: how it has ended, in Temporal's words, where it is there still. `is_led`: a worker answers for the run. One that
@@ -159,20 +159,17 @@ async def in_work(temporal: Temporal, records: Sequence[MigrationRecord], queue:
     return []
 
 
-async def untaken(temporal: Temporal, record: MigrationRecord, now: datetime, limit: timedelta) -> PendingTask | None:
-    """The task of its run that nobody has taken for the longest time, too long for a worker that is busy; `None` where there is
-    none. Raises `TemporalUnavailable`, `TemporalRefused`.
-    """
+async def tasks_of(temporal: Temporal, record: MigrationRecord, limit: timedelta) -> list[PendingTask]:
+    """Those of its run that nobody has paused, as Temporal tells them. Raises `TemporalUnavailable`, `TemporalRefused`."""
     async with temporal.answering(limit) as client:
         description = await described(client, record.workflow_id)
     if run_of(description).migration_id != record.id or description.workflow_extended_info.HasField("pause_info"):
-        return None
+        return []
     tasks = [_task(activity, record.workflow_id) for activity in description.pending_activities]
     if description.HasField("pending_workflow_task"):
         again = ("", "") if description.pending_workflow_task.attempt > 1 else None
         tasks.append(_workflow_task(description.pending_workflow_task, again))
-    lying = (task for task in tasks if not task.paused and pending_tasks.is_untaken(task, now))
-    return min(lying, key=lambda task: task.due_at, default=None)
+    return [task for task in tasks if not task.paused]
 
 
 async def _how_ended(temporal: Temporal, execution: WorkflowExecution) -> str:

@@ -14,6 +14,7 @@ from api.findings import Findings
 from api.settings import ApiSettings
 from api.starting import Starter
 from api.temporal import Temporal
+from api.unattended import Unattended
 from ledger.database import Database, Timeouts
 from ledger.ledger import SqlLedger
 
@@ -32,6 +33,7 @@ class Wiring:
     schema: Schema
     ledger: SqlLedger
     temporal: Temporal
+    unattended: Unattended
     audit: Audit
     starter: Starter
     courier: Courier
@@ -52,6 +54,7 @@ class Wiring:
             schema=Schema(settings.ledger_url, SCHEMA_PAUSE),
             ledger=ledger,
             temporal=temporal,
+            unattended=Unattended(temporal),
             audit=audit,
             starter=starter,
             courier=courier,

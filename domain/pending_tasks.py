@@ -82,7 +82,7 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             yield kept
         elif is_untaken(task, now):
             missing.setdefault(PROGRAM_OF.get(task.queue, task.queue), task)
-        elif task.heard_at is not None and now - task.heard_at > SILENT:
+        elif task.heard_at is not None and is_silent(task, now):
             yield _silent(task, now - task.heard_at)
         elif task.taken_at is not None and any(not sign.is_slight for sign in task.signs):
             yield _kept(task)
@@ -109,10 +109,15 @@ def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:
     return replace(task, signs=tuple(kept))
 
 
-def is_untaken(task: PendingTask, now: datetime) -> bool:
+def is_untaken(task: PendingTask, now: datetime, patience: timedelta | None = None) -> bool:
     """Whether it lies there for too long. An attempt after another may be due later: Temporal pauses before it."""
     is_due = task.attempt == 1 or task.due_at <= now
-    return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN)
+    return task.taken_at is None and is_due and is_over(task.due_at, now, UNTAKEN if patience is None else patience)
+
+
+def is_silent(task: PendingTask, now: datetime) -> bool:
+    """Whether who is at it has not said so for too long."""
+    return task.heard_at is not None and now - task.heard_at > SILENT
 
 
 def _kept_by_temporal(task: PendingTask, now: datetime) -> Blocker | None:

@@ -50,6 +50,9 @@ class Messages:
         if gate is None or gate.name != message.gate:
             doing = waiting.reason if waiting is not None else "nothing"
             named = message.gate or "(none named)"
+            if message.gate in FINAL_GATES and message.gate in self._orders.approvals:
+                why = f"gate {named} is approved already, and the migration goes on by that"
+                raise ApplicationError(why, type="GateNotOpen")
             why = (
                 f"gate {named} is not open: phase {self._board.phase}, waiting for {doing}. GET /migrations/{{id}} says under "
                 "`gates` which one is, with its evidence"

@@ -15,7 +15,6 @@ from api.problems import FieldError, invalid_request
 from api.requests import ClusterName, Limit, MigrationRequest, NamedMigration
 from api.routes.clusters import registered
 from api.routes.plans import existing_plan
-from api.unattended import waiting_of
 from api.wiring import UsableWiring, Wiring
 from domain.contracts import workflow_id
 from domain.plans import Plan
@@ -73,7 +72,7 @@ async def list_migrations(
 async def get_migration(migration_id: NamedMigration, wiring: UsableWiring) -> MigrationAnswer:
     """Where a migration stands, what it waits for, and what has to be decided."""
     record = await existing(wiring, migration_id)
-    progress = record.progress.model_copy(update={"waiting": await waiting_of(wiring.temporal, record)})
+    progress = record.progress.model_copy(update={"waiting": await wiring.unattended.waiting_of(record)})
     return await _answer(record.model_copy(update={"progress": progress}), wiring)
 
 

@@ -35,7 +35,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.look_here import look_here
 from api import blockers as looked_up
-from api import observing, pending, pollers
+from api import observing, pending, pollers, unattended
 from api.app import create_app
 from api.commands import Answer, CommandStatus, send
 from api.pending import RunSeen
@@ -468,11 +468,18 @@ async def test_a_migration_that_tells_no_wait_waits_for_who_takes_none_of_its_ta
     found = await waiting(api, migration_id)
     assert found is not None
     assert (found["reason"], found["for"], found["objects"]) == ("no-worker", "people", ["keeperless-workflows"])
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(minutes=1))
+    monkeypatch.setattr(unattended, "AGAIN", timedelta(0))
+    again = await waiting(api, migration_id)
+    assert again is not None, "as if it had just come: Temporal hands out anew what nobody has taken"
+    assert again["since"] == found["since"]
     await shown(api, migration_id, MigrationState.HELD, HELD)
     found = await waiting(api, migration_id)
     assert found is not None
     assert found["reason"] == "held", "what the migration itself has written down"
     await shown(api, migration_id, MigrationState.RUNNING)
+    assert await waiting(api, migration_id) is None, "what was told before that is over"
+    monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(0))
     async with start_worker():
         deadline = time.monotonic() + 60
         while await waiting(api, migration_id) is not None:

@@ -60,7 +60,7 @@ async def test_a_second_approval_finds_the_gate_closed(gated: Any) -> None:
     evidence_hash = (await gated.until_gate()).evidence_hash
     assert await gated.approve(evidence_hash) == "approved"
     await pause.is_reached.wait()
-    assert "is not open" in await refusal_of(gated.approve(evidence_hash))
+    assert "gate finalize is approved already" in await refusal_of(gated.approve(evidence_hash))
     gated.drivers.of[3001].release("stop")
     assert await gated.result() == "succeeded"
 
