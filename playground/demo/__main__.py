@@ -4,7 +4,6 @@ Exit code: 0 when nothing acknowledged was lost and the cluster is in KRaft mode
 nothing was started; 130 after an interruption.
 """
 
-import fcntl
 import os
 import signal
 import sys
@@ -47,23 +46,26 @@ def run(options: Options, directory: DemoDirectory) -> int:
 
         return perform(options, directory)
 
-    count = stop_all(directory.path)
+    with directory.undisturbed():
+        count = stop_all(directory.path)
+        directory.clean()
     if count:
         say(f"Stopped what an earlier demo left running: {count} processes.")
-    directory.clean()
     say(f"The demo lives in {directory.path}. Preparing …")
     return Guardian(directory, act).run()
 
 
 def start(directory: DemoDirectory) -> int:
     """What was killed of a demo that is running, or that was kept, runs again. Raises Permanent where there is none."""
-    cast = kept_cast(directory)
-    if not directory.kept.exists() and not directory.is_held():
-        raise Permanent(f"{directory.path}: that demo has ended, and its cluster with it. Start another with: make demo")
+    kept_cast(directory)
     say("Looking who has ended, and starting it again …")
-    with directory.cast.open("rb") as one_at_a_time:
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        started = cast.start_missing()
+    with directory.undisturbed():
+        is_held = directory.is_held()
+        if is_held and not directory.cast.exists():
+            raise Permanent(f"{directory.path}: another demo has just begun there, and starts what it needs by itself")
+        if not directory.kept.exists() and not is_held:
+            raise Permanent(f"{directory.path}: that demo has ended, and its cluster with it. Start another with: make demo")
+        started = kept_cast(directory).start_missing()
     say(f"Started again: {', '.join(started)}." if started else "Temporal and all four programs run: nothing to start.")
     return 0
 

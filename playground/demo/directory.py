@@ -6,6 +6,8 @@ A run throws away what an earlier one left in it. A directory that holds anythin
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -82,6 +84,16 @@ class DemoDirectory:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         return lock
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Nobody else starts what is missing, or throws it away, meanwhile. What was read before may be gone since."""
+        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     def is_held(self) -> bool:
         """Whether another run holds it. Raises as `hold` does."""

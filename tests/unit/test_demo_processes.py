@@ -1,5 +1,6 @@
 """No process is left behind, and no stranger's is touched: real processes, real signals."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,8 @@ import pytest
 
 from domain.errors import Permanent
 from playground import processes
+from playground.demo.__main__ import start
+from playground.demo.cast import Cast
 from playground.demo.census import Census, node_of
 from playground.demo.directory import Busy, DemoDirectory
 from playground.demo.leftovers import PYTHON_MODULES, QUIET_SECONDS, is_ours, processes_of, stop_all
@@ -164,6 +168,23 @@ def test_cleaning_leaves_nothing_but_the_lock(directory: DemoDirectory) -> None:
         (directory.path / "link").symlink_to("/")
         directory.clean()
         assert [entry.name for entry in directory.path.iterdir()] == ["demo.lock"]
+
+
+def test_what_belongs_to_a_demo_of_before_is_not_started_into_the_next_one(
+    directory: DemoDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for it while the next one throws that away waits, and finds another demo then."""
+    kept = {"temporal": "/no/temporal", "temporal_ports": {"frontend": 1, "ui": 2, "http": 3, "metrics": 4}, "api_port": 5}
+    monkeypatch.setattr(Cast, "start_missing", lambda _cast: pytest.fail("it started the programs of before"))
+    with directory.hold(), ThreadPoolExecutor(1) as pool:
+        directory.cast.write_text(json.dumps(kept))
+        with directory.undisturbed():
+            asked = pool.submit(start, directory)
+            with pytest.raises(TimeoutError):
+                asked.result(timeout=0.5)
+            directory.clean()
+        with pytest.raises(Permanent, match="another demo has just begun there"):
+            asked.result(timeout=30)
 
 
 def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
