@@ -23,6 +23,10 @@ MODES = {
 }
 SHORT_MODES = {"in-transition": "transition", "interrupted": "stopped"}
 """Where a whole word would push the restarts out of the picture."""
+NOT_YET = frozenset({"in-transition", "interrupted"})
+"""Modes of a node that is being made, or restarted."""
+LEADING_BACK = "leading back"
+"""In place of what the demo does, while its migration goes back to ZooKeeper."""
 STAGES = {"zookeeper": "yellow", "migration": "magenta", "kraft": "green"}
 
 WIDE_ENOUGH_FOR_PHASES = 100
@@ -57,7 +61,7 @@ def view(state: DemoState, width: int = 100, height: int = 30) -> RenderableType
     """All of it, at most `height` rows high and made for `width` columns."""
     width = min(width, WIDEST)
     room = max(FEWEST_LINES, height - HEADER_ROWS - BODY_ROWS - NOW_ROWS - 2)
-    parts = Group(_header(state), _body(state, width), _now(state), _story(state.lines[-room:], room))
+    parts = Group(_header(state, width), _body(state, width), _now(state), _story(state.lines[-room:], room))
     return Constrain(parts, width)
 
 
@@ -66,15 +70,18 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def _header(state: DemoState) -> RenderableType:
+def _header(state: DemoState, width: int) -> RenderableType:
     grid = Table.grid(expand=True, padding=(0, 2, 0, 0), pad_edge=False)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)
     title = Text.assemble(("Keeperless", "bold"), f"  {state.title}")
-    grid.add_row(title, Text.assemble((state.doing, "bold cyan"), f"  {clock(state.seconds)}"))
-    links = [("Temporal UI", state.addresses.temporal_ui), ("API", state.addresses.api_docs)]
+    doing = LEADING_BACK if state.is_going_back and state.state not in ENDED_WELL else state.doing
+    grid.add_row(title, Text.assemble((doing, "bold cyan"), f"  {clock(state.seconds)}"))
+    is_wide = width >= WIDE_ENOUGH_FOR_PHASES  # else an address would lose its end
+    links = [("Temporal UI" if is_wide else "UI", state.addresses.temporal_ui), ("API", state.addresses.api_docs)]
     shown = Text("   ").join(Text.assemble((f"{name} ", "dim"), (url, f"link {url}")) for name, url in links if url)
-    grid.add_row(shown, Text(f"{state.peak_mib / 1024:.1f} GiB at most" if state.peak_mib else "", "dim"))
+    most = f"{state.peak_mib / 1024:.1f} GiB{' at most' if is_wide else ''}"
+    grid.add_row(shown, Text(most if state.peak_mib else "", "dim"))
     return grid
 
 
@@ -145,7 +152,7 @@ def _nodes(state: DemoState, is_wide: bool) -> RenderableType:
 
 def _node(node: NodeStatus, is_wide: bool) -> tuple[Text, ...]:
     is_there = node.mode != "absent"
-    words = ("yes", "no") if is_wide else ("✔", "✘")
+    words = ("yes", "no") if is_wide else ("✔", "◌" if node.mode in NOT_YET else "✘")
     ready = Text(words[0], "green") if node.is_ready else Text(words[1] if is_there else "", "yellow")
     restarts = Text(str(node.restarts) if node.restarts else "·", "default" if node.restarts else "dim")
     mode = node.mode if is_wide else SHORT_MODES.get(node.mode, node.mode)

@@ -67,7 +67,8 @@ def test_the_widest_words_leave_readiness_and_restarts_their_room(width: int, mo
     node = NodeStatus(name="controller-3002", role="controller", mode=mode, stage="zookeeper", is_ready=False, restarts=7)
     (row,) = (row for row in rendered(changed(nodes=(node,)), width).split("\n") if "controller-3002" in row)
     cells = row.split("controller-3002")[1].split("│")[0].split()
-    assert cells[1:] == ["zookeeper", "no" if width == 120 else "✘", "7"]
+    not_ready = "◌" if mode in {"in-transition", "interrupted"} else "✘"
+    assert cells[1:] == ["zookeeper", "no" if width == 120 else not_ready, "7"]
     assert "…" not in row
 
 
@@ -96,7 +97,11 @@ def test_addresses_clock_and_memory_are_in_the_header() -> None:
     assert "migrating  1:23" in first
     assert "http://127.0.0.1:28055" in second
     assert "http://127.0.0.1:30735/docs" in second
-    assert "2.0 GiB" in second
+    assert "2.0 GiB at most" in second
+    narrow = rendered(STATE, 80).split("\n")[1]
+    assert "http://127.0.0.1:30735/docs" in narrow
+    assert "2.0 GiB" in narrow
+    assert "leading back  1:23" in rendered(changed(is_going_back=True)).split("\n")[0]
 
 
 def test_phases_passed_present_and_to_come_differ() -> None:
