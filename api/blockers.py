@@ -231,7 +231,8 @@ async def _with_signs(wiring: Wiring, task: PendingTask, now: datetime, until: f
         return task
     if pending_tasks.is_untaken(task, now) and not task.paused:
         absence = await absence_of(wiring, TaskQueue(task.queue), now, until, task.due_at)
-        return replace(task, signs=absence.signs, asked_by=absence.asked_since(task.due_at))
+        asked = absence.asked_since(task.due_at)
+        return replace(task, signs=absence.signs, asked_by=asked, last_asked=". ".join(absence.words))
     if task.taken_at is None or not is_over(task.taken_at, now, pending_tasks.UNTAKEN):
         return task
     signs: tuple[Sign, ...] = ()

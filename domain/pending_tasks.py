@@ -43,7 +43,8 @@ class PendingTask:
     said last that it is at, and `at_since` since when; empty and `None` where it does not say. `error`: of the last attempt;
     empty where that was the loss of a worker. `paused`: by whom and why; empty where it is not. `fix`: where there is a better
     one than that of all such tasks. `named`: an activity, as Temporal's command line wants it. `asked_by`: who asks for tasks
-    there since it could be taken, and is not given it; empty where nobody does.
+    there since it could be taken, and is not given it; empty where nobody does. `last_asked`: who has asked there last, as a
+    sentence without a stop; empty where that is not known.
     """
 
     what: str
@@ -62,6 +63,7 @@ class PendingTask:
     fix: str = ""
     named: str = ""
     asked_by: str = ""
+    last_asked: str = ""
 
 
 def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
@@ -99,7 +101,8 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
             )
     for task in missing.values():
         said = f". The attempt before failed: {task.error}" if task.error else ""
-        entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}", task.due_at)
+        heard = f". {task.last_asked}" if task.last_asked else ""
+        entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}{heard}", task.due_at)
         yield signed(entry, task.signs, MOST_OBSERVED)
 
 

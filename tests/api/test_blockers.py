@@ -662,6 +662,7 @@ async def test_an_activity_between_two_attempts_is_told_with_its_error_and_misse
 async def test_of_a_worker_elsewhere_nothing_is_looked_for_here(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told = await with_a_worker_elsewhere(api, monkeypatch, an_activity())
     assert "No process of" not in told["no-worker"]["observed"]
+    assert "Temporal has heard last of 7@elsewhere" in told["no-worker"]["observed"], "who is to be looked for"
 
 
 @pytest.mark.usefixtures("watcher", "worker")
