@@ -20,6 +20,7 @@ from activities.queues import Manner, Queue, serve
 from activities.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings
 from activities.workplace import sweep
+from console.inherited import take_signals_as_they_are
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
@@ -68,6 +69,7 @@ async def run(settings: ActivitySettings, checks: CheckSettings) -> None:
 
 
 def main() -> None:
+    take_signals_as_they_are()
     configure_logs("keeperless-checks")
     asyncio.run(run(ActivitySettings(), CheckSettings()))
     exit_cleanly()

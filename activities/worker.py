@@ -26,6 +26,7 @@ from activities.rolling import Rolling
 from activities.settings import ActivitySettings
 from activities.starting import Starting
 from activities.wiping import Wiping
+from console.inherited import take_signals_as_they_are
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
@@ -81,6 +82,7 @@ async def run(settings: ActivitySettings) -> None:
 
 
 def main() -> None:
+    take_signals_as_they_are()
     configure_logs("keeperless-activities")
     asyncio.run(run(ActivitySettings()))
     exit_cleanly()

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from api.app import create_app
 from api.audit import PRINCIPAL
 from api.settings import ApiSettings
+from console.inherited import take_signals_as_they_are
 from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from ledger.errors import LedgerMisuse
@@ -25,6 +26,7 @@ log = structlog.get_logger()
 
 def main() -> NoReturn:
     """Serve until SIGINT or SIGTERM."""
+    take_signals_as_they_are()
     configure_logs("keeperless-api")
     try:
         code = serve()

@@ -10,6 +10,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from console.inherited import take_signals_as_they_are
 from console.leaving import exit_cleanly, until_told
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
@@ -56,6 +57,7 @@ async def run() -> None:
 
 
 def main() -> None:
+    take_signals_as_they_are()
     configure_logs("keeperless-workflows")
     asyncio.run(run())
     exit_cleanly()
