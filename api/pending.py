@@ -83,6 +83,9 @@ LOST_FIX = (
     "exit status where it is restarted; give it more. It is tried again by itself."
 )
 
+STOPPED_IN_ORDER = "WorkerShutdown"
+"""Temporal's type for: whoever was at it has ended, and could not finish it."""
+
 FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX, LOST: LOST_FIX}
 """By error, where there is a better one than that of all."""
 
@@ -367,7 +370,7 @@ def _error_of(failure: Failure) -> str:
     """
     if failure.HasField("server_failure_info") and failure.HasField("cause"):
         return _error_of(failure.cause)
-    if failure.HasField("timeout_failure_info"):
+    if failure.HasField("timeout_failure_info") or failure.application_failure_info.type == STOPPED_IN_ORDER:
         return ""
     if failure.application_failure_info.type in OWN_ERRORS:
         return failure.message

@@ -7,6 +7,7 @@ from datetime import timedelta
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
 from domain.errors import Obstacle
+from domain.machine_notes import ZOOKEEPER
 from domain.observation import NodeView
 from domain.standstill_signs import is_stopped_by_turns
 from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
@@ -162,16 +163,33 @@ def not_shown(looked: Looked, view: NodeView) -> str:
     return missing[0] if missing and looked.observation.ended_at - process.started_at > STARTING else ""
 
 
+LEFT_OUT_BY_KAFKA = (
+    "Kafka itself shows fewer gauges since: somebody has set that for brokers while they run. Take it back, which works at "
+    "once and restarts nothing: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
+    "--delete-config metrics.jmx.include,metrics.jmx.exclude (the one that is set). Agents and their files are not to blame."
+)
+
+
+def _left_out_by_kafka(looked: Looked) -> list[str]:
+    """What somebody has set since of which MBeans its reporter shows (KIP-544)."""
+    changes = looked.hints.changes.get(ZOOKEEPER)
+    return [line for line in (changes.changes if changes is not None else ()) if line.startswith("metrics.jmx.")]
+
+
 def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = WaitReason.NODE_NOT_READY) -> Cause:
     name, url = looked.name(view.id), shown(looked.spec.node(view.id).metrics.url)
+    set_since = _left_out_by_kafka(looked) if looked.spec.role(view.id) is Role.BROKER else []
+    lacks = f"{url} lacks {missing}" + (f". Set in ZooKeeper since: {some(set_since)}" if set_since else "")
     return cause(
         looked,
         code,
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {url} lacks {missing}",
+        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {lacks}",
         expected="Kafka's own gauges at the endpoint",
-        fix="What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
+        fix=LEFT_OUT_BY_KAFKA
+        if set_since
+        else "What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
         "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
         "shows them. The JMX exporter reads its file anew by itself. Or it is "
         f"another program's. {CORRECT_ENDPOINT}",

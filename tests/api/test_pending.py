@@ -435,6 +435,14 @@ def test_a_worker_that_is_lost_again_and_again_is_no_accident(attempt: int, is_t
     assert all("oom" in entry.fix for entry in entries)
 
 
+def test_a_worker_that_has_ended_in_order_amid_something_is_no_failure_of_that() -> None:
+    found = PendingActivityInfo(attempt=2, state=PendingActivityState.PENDING_ACTIVITY_STATE_STARTED)
+    found.activity_type.name = ActivityName.WATCH
+    found.last_started_time.FromDatetime(NOW)
+    found.last_failure.application_failure_info.type = "WorkerShutdown"
+    assert list(pending_tasks.of_tasks([pending_of(found)], NOW)) == []
+
+
 async def test_a_search_attribute_that_is_gone_is_told_in_the_servers_words(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Attributed):
         record = await migrating(api)

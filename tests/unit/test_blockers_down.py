@@ -7,6 +7,7 @@ import pytest
 from activities.worth_looking import worth_reading
 from domain.decisions import NodeStage
 from domain.errors import Obstacle
+from domain.machine_notes import ZOOKEEPER, MachineChanges
 from domain.node_output import NodeOutput
 from domain.observation import (
     Observation,
@@ -406,6 +407,17 @@ def test_a_controller_that_a_step_has_not_come_to_start_is_not_to_be_started_by_
     assert (entry.code, entry.object) == ("node-down", "controller-3001")
     assert "Its storage is not formatted: the step of this migration that makes it has not come to start it" in entry.observed
     assert "Mend what the step failed at" in entry.fix
+
+
+def test_gauges_that_kafka_was_told_to_leave_out_are_no_fault_of_an_agent() -> None:
+    line = "metrics.jmx.include in /config/brokers/<default> is new: (not shown)"
+    changes = {ZOOKEEPER: MachineChanges(since=NOW - timedelta(hours=1), where="there", changes=(line,))}
+    entry, *_ = found(without_gauges(DUAL, 2, 600), hints=Hints(changes=changes))
+    assert entry.object == "broker-2"
+    assert f"Set in ZooKeeper since: {line}" in entry.observed
+    assert "--delete-config metrics.jmx.include" in entry.fix
+    entry, *_ = found(without_gauges(DUAL, 3001, 600), hints=Hints(changes=changes))
+    assert "--delete-config" not in entry.fix, "controllers are not told of brokers' settings"
 
 
 def signalled(at: str) -> tuple[str, ...]:
