@@ -31,6 +31,8 @@ from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.comparison import claim_in
 
+NOBODY_LEADS = "no controller says that it is active: the quorum's log cannot be read up to a known offset"
+
 
 @dataclass(frozen=True)
 class ActiveController:
@@ -124,18 +126,24 @@ async def active_controller(cluster: ClusterRecord, ports: Ports) -> ActiveContr
     leading = [
         (gauges.raft_epoch or 0, ActiveController(node, gauges.raft_high_watermark, gauges.raft_log_end))
         for node, gauges in zip(controllers, answers, strict=True)
-        if gauges is not None
+        if isinstance(gauges, NodeMetrics)
         and (gauges.active_controller_count, gauges.raft_leader) == (1, node.id)
         and gauges.raft_high_watermark is not None
         and gauges.raft_log_end is not None
     ]
     if not leading:
-        raise Transient("no controller says that it is active: the quorum's log cannot be read up to a known offset")
+        silent = [
+            f"; {cluster.spec.node_name(node.id)} gives no metrics to who asks here: {why}"
+            for node, why in zip(controllers, answers, strict=True)
+            if not isinstance(why, NodeMetrics)
+        ]
+        raise Transient(f"{NOBODY_LEADS}{''.join(silent)}")
     return max(leading, key=lambda found: found[0])[1]
 
 
-async def _gauges(ports: Ports, node: ControllerSpec) -> NodeMetrics | None:
+async def _gauges(ports: Ports, node: ControllerSpec) -> NodeMetrics | str:
+    """Or why there are none."""
     try:
         return await ports.metrics.read(node.metrics)
-    except Transient:
-        return None
+    except Transient as error:
+        return str(error)

@@ -147,7 +147,8 @@ WAIT_MEANS: dict[WaitReason, str] = {
     "explains it: the report names each place. Finalize cannot be approved. It is compared again every recheck_interval; where "
     "it is meant, tolerate it by name in the policy of a migration that takes over.",
     WaitReason.CHECK_INCONCLUSIVE: "Whether both sides say the same could not be told, and unknown is never healthy. "
-    "The report says what was not read; it is looked at again every recheck_interval.",
+    "The report says what was not read; it is looked at again every recheck_interval. What answers keeperless-activities, and "
+    "not keeperless-checks, lies with that one: its machine, its network, its environment (proxies), its rights.",
     WaitReason.CHECKS_WORKER_MISSING: "Nobody looks at what has to be compared: no worker takes what is asked on the task "
     "queue checks. Start keeperless-checks; it goes on once that has looked.",
     WaitReason.STATE_NOT_UNDERSTOOD: "What is seen fits no state of this migration. Nothing is touched.",

@@ -229,8 +229,8 @@ def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:
 def objects_of(report: DriftReport) -> tuple[str, ...]:
     """What a wait names: the first findings, or what was not read, each once."""
     is_found = report.verdict is Verdict.DRIFT and (report.check is not CheckName.MESSAGES or _blocks(report))
-    named = [_object(finding) for finding in report.first] if is_found else list(report.not_read)
-    return tuple(dict.fromkeys(named))
+    unread = (what.partition("; ")[0] for what in report.not_read)
+    return tuple(dict.fromkeys(map(_object, report.first) if is_found else unread))
 
 
 def _object(finding: DriftFinding) -> str:
