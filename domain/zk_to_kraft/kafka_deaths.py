@@ -105,6 +105,21 @@ ZOOKEEPER = (
         "Look at the ensemble first; if it is well, at zookeeper.connect and the network between.",
         is_vague=True,
     ),
+    Told(
+        "zookeeper-refused",
+        re.compile(
+            r"KeeperErrorCode = (?:NoNode|InvalidACL|NotReadOnly|NotEmpty|BadVersion|BadArguments|NoChildrenForEphemerals|"
+            r"SessionClosedRequireSaslAuth|Unimplemented|RequestTimeout)\b(?: for /\S{1,160})?|"
+            r"Session closed because client failed to authenticate"
+        ),
+        "a ZooKeeper that does what a broker asks as it starts",
+        "What it has asked of that znode was refused. NoNode: somebody has deleted it, or zookeeper.connect leads to another "
+        "chroot or ensemble. InvalidACL: zookeeper.set.acl=true, and ZooKeeper does not know who it is (its login, or the "
+        "members' authProvider). NotReadOnly: the member that it has come to has no quorum, and serves reads alone "
+        "(readonlymode.enabled). SessionClosedRequireSaslAuth: the members ask everybody for a login now. RequestTimeout: "
+        "the leader does not keep up. Compare with a broker that runs, and mend that. Then start it.",
+        is_vague=True,
+    ),
 )
 
 KEYS = (
@@ -134,6 +149,29 @@ KEYS = (
         "certificates that are valid today",
         "Renew it in the store that the node's properties name, on all nodes that have it; look at the host's clock, too. "
         "Then start it.",
+    ),
+    Told(
+        "certificate-revoked",
+        re.compile(
+            r"Certificate has been revoked|CertificateRevokedException|[Uu]nable to determine revocation status|"
+            r"Could not determine revocation status|certificate_revoked|OCSP response error"
+        ),
+        "certificates that are not revoked, and somebody who says so",
+        "Its Java asks whether certificates are revoked (com.sun.net.ssl.checkRevocation, ocsp.enable). Where one is: renew "
+        "it. Where nobody says so: bring back the way from its host to the OCSP responder, or to where the list (CRL) lies, "
+        "which the certificate names (`openssl x509 -noout -ext authorityInfoAccess,crlDistributionPoints -in FILE`). Trust "
+        "stores are not to blame. Then start it.",
+    ),
+    Told(
+        "certificate-refused-by-peer",
+        re.compile(
+            r"Received fatal alert: (?:certificate_\w{1,20}|bad_certificate|unknown_ca|unsupported_certificate|access_denied)"
+        ),
+        "a certificate of its own that the other end takes",
+        "The other end has refused this node's own certificate. certificate_expired: renew it, or set that host's clock. "
+        "unknown_ca, certificate_unknown: its authority is not in the trust store there. bad_certificate, "
+        "certificate_required: it shows none, or one that does not fit its key (ssl.keystore.location). The log at the other "
+        "end, of the same second, says more. Then start it.",
     ),
     Told(
         "certificate-not-for-this",

@@ -134,6 +134,9 @@ DYING = {
     "key-store-password": "Caused by: IOException: keystore password was incorrect",
     "key-store-broken": "Caused by: IOException: Invalid keystore format",
     "certificate-out-of-date": "Caused by: CertificateExpiredException: NotAfter: Sun Nov 01 18:18:05 UTC 2026",
+    "zookeeper-refused": "org.apache.zookeeper.KeeperException$InvalidACLException: KeeperErrorCode = InvalidACL for /brokers",
+    "certificate-revoked": "Caused by: java.security.cert.CertPathValidatorException: Could not determine revocation status",
+    "certificate-refused-by-peer": "Caused by: javax.net.ssl.SSLHandshakeException: Received fatal alert: certificate_expired",
     "certificate-not-trusted": "Caused by: ValidatorException: PKIX path building failed",
     "key-store-not-loaded": "KafkaException: Failed to load SSL keystore /etc/kafka/ks.p12 of type PKCS12",
     "listener-without-protocol": "Caused by: java.lang.IllegalArgumentException: No security protocol defined for listener "
