@@ -159,9 +159,7 @@ class Hinting:
         )
 
     async def _said(self, look: Look) -> Said:
-        outputs, server_logs = await asyncio.gather(
-            self._outputs(look), self._server_logs(look.cluster, look.servers, look.silent)
-        )
+        outputs, server_logs = await asyncio.gather(self._outputs(look), self._server_logs(look))
         logs = {node_id: output.lines for node_id, output in outputs.items()}
         unowned = [view.id for view in look.observation.nodes if view.is_unowned]
         spoken = (logs, look.servers, server_logs, look.silent)
@@ -258,17 +256,25 @@ class Hinting:
         note = await in_time(f"logs of {name}", partial(self._ports.ledger.note, look.migration_id, name), look.silent, None)
         return tuple(note.facts.get("log", {})) if note is not None else ()
 
-    async def _server_logs(self, cluster: ClusterRecord, servers: Mapping[str, Serving], silent: list[str]) -> ServerLogs:
-        """Of servers of the ensemble, where somebody has said where their logs are. Where all serve, nobody has to know of one
-        that may not be read."""
-        untold = [] if set(servers.values()) <= {Serving.YES} else silent
-        members = {address: cluster.spec.zookeeper.member(address) for address in servers}
-        told = {a: (member, member.output_file) for a, member in members.items() if member and member.output_file}
+    async def _server_logs(self, look: Look) -> ServerLogs:
+        """Of servers of the ensemble, as far as somebody has said where their logs are, or that was noted. Where all serve,
+        nobody has to know of one that may not be read."""
+        untold = [] if set(look.servers.values()) <= {Serving.YES} else look.silent
+        known = {address: look.spec.zookeeper.member(address) for address in look.servers}
+        members = {address: member for address, member in known.items() if member is not None}
 
-        async def read(address: str, member: ZooKeeperMemberSpec, path: str) -> tuple[str, ...]:
+        async def read(address: str, member: ZooKeeperMemberSpec) -> tuple[str, ...]:
+            path = member.output_file or await self._noted_log(look, address)
+            if path is None:
+                return ()
             ask = partial(self._members.machine(member).read_part, path, -SERVER_LOG_BYTES, SERVER_LOG_BYTES)
             content = await in_time(f"log of zookeeper {address}", ask, untold, None)
             return tuple(content.decode(errors="replace").splitlines()) if content is not None else ()
 
-        found = await asyncio.gather(*(read(address, member, path) for address, (member, path) in told.items()))
-        return dict(zip(told, found, strict=True))
+        found = await asyncio.gather(*(read(address, member) for address, member in members.items()))
+        return {address: lines for address, lines in zip(members, found, strict=True) if lines}
+
+    async def _noted_log(self, look: Look, address: str) -> str | None:
+        about = f"zookeeper {address}"
+        note = await in_time(f"log of {about}", partial(self._ports.ledger.note, look.migration_id, about), look.silent, None)
+        return next(iter(note.facts.get("log", {})), None) if note is not None else None

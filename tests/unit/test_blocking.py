@@ -28,7 +28,7 @@ from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import NotLetIn, OtherLedger
-from domain.machine_notes import Facts
+from domain.machine_notes import Facts, MachineNote
 from domain.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
@@ -484,7 +484,9 @@ async def test_only_members_that_serve_are_asked_how_much_they_have(states: tupl
     assert len(servers.counted) == asked
 
 
-async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path: Path, *, is_told: bool) -> None:
+    """Where its log is, somebody has said, or it was noted while it ran."""
     cluster = await in_dual_write()
     address = cluster.spec.zookeeper.connect.partition("/")[0].split(",")[0]
     host, port = host_and_port(address)
@@ -493,10 +495,14 @@ async def test_a_server_that_does_not_serve_is_told_of_in_its_own_words(tmp_path
         "x" * 300_000 + "\n[2026-11-23 08:26:36,822] ERROR Unable to load database on disk (…QuorumPeer)\n"
         "java.io.IOException: Found null in /data/version-2/currentEpoch\n"
     )
-    members = tuple(ZooKeeperMemberSpec(host=host, port=at, data_dir="/data", output_file=str(log)) for at in (port, port + 1))
+    file = str(log) if is_told else None
+    members = tuple(ZooKeeperMemberSpec(host=host, port=at, data_dir="/data", output_file=file) for at in (port, port + 1))
     zookeeper = cluster.spec.zookeeper.model_copy(update={"members": members})
     cluster.spec = cluster.spec.model_copy(update={"zookeeper": zookeeper})
-    seen = await found(cluster, servers=Servers(Serving.REFUSED, *[Serving.YES] * 9))
+    ledger = Ledger(cluster, Progress(state=MigrationState.WAITING))
+    noted_log = {} if is_told else {"log": {str(log): "open"}}
+    await ledger.put_note("m1", MachineNote(about=f"zookeeper {address}", at=NOW, identity=None, facts=noted_log))
+    seen = await found(cluster, servers=Servers(Serving.REFUSED, *[Serving.YES] * 9), ledger=ledger)
     (entry,) = seen.blockers
     assert "Its log says: Found null in /data/version-2/currentEpoch." in entry.observed
     assert "move currentEpoch and acceptedEpoch away" in entry.fix
