@@ -73,6 +73,8 @@ class MachineChanges(ObservedPart):
         """What to do about them; empty where only the kernel has said something."""
         if not self.changes:
             return ""
+        if any(line.startswith(APART) for line in self.changes):
+            return BRING_BACK
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
     def without(self, known: Container[str]) -> "MachineChanges":
@@ -80,6 +82,15 @@ class MachineChanges(ObservedPart):
         changes, said = (tuple(line for line in lines if line not in known) for lines in (self.changes, self.said))
         return self.model_copy(update={"changes": changes, "said": said})
 
+
+NETWORK = "network namespace"
+"""Among the traits of a process."""
+APART = "network namespace of its process: "
+BRING_BACK = (
+    "First start it anew in the network namespace that it was in: there its listeners are reached by nobody, and it reaches "
+    "nobody. Somebody has started it below `ip netns exec` or `unshare -n`, in a container, or by a unit with "
+    "PrivateNetwork=yes or NetworkNamespacePath=; what else has changed may be because of that."
+)
 
 SERVER_FILE = "configuration file of its process"
 """Among the settings of a server of ZooKeeper: where it is looked for when no process of it runs."""
@@ -192,6 +203,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     comparable = [kind for kind in KINDS if kind in facts and kind in before.facts]
     if not _are_mounts_of_one(before.facts, facts):
         comparable = [kind for kind in comparable if kind != "mount"]
+    if len({found["process"][NETWORK] for found in (before.facts, facts) if NETWORK in found.get("process", {})}) > 1:
+        comparable = [kind for kind in comparable if kind != "sysctl"]  # of another network
     for kind in comparable:
         was, found_now = before.facts[kind], facts[kind]
         if kind in ONLY_NEW:
@@ -263,7 +276,7 @@ def _are_mounts_of_one(before: Facts, now: Facts) -> bool:
 
 
 def _of_kind(before: Mapping[str, str], now: Mapping[str, str], words: str, *, is_in_both: bool) -> Iterator[str]:
-    for name in sorted({*before, *now}, key=lambda name: (name not in now, name)):
+    for name in sorted({*before, *now}, key=lambda name: (name not in now, name != NETWORK, name)):
         was, value = before.get(name), now.get(name)
         is_side = name.endswith(SIDES)
         if was == value or ((is_in_both or is_side) and None in {was, value}):

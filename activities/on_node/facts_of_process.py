@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from activities.on_node.kernel import Found, Pairs, group_paths, names, opened_by, text
+from activities.on_node.kernel import Found, Pairs, group_paths, link, names, opened_by, text
 
 PLAIN = re.compile(r"(PATH|USER|LANG|LC_\w+|TZ|TMPDIR|JAVA_HOME|LD_\w+|MALLOC_\w+|SSL_CERT_\w+|\w+_CA_BUNDLE)$")
 """Variables that hold no secret."""
@@ -42,6 +42,7 @@ TRAITS = {
     "Mems_allowed_list": "memory nodes that it may use",
 }
 """Lines of /proc/PID/status."""
+OURS, ANOTHER = "the one that we look from", "another one"
 NICE, POLICY = 16, 38
 """Fields of /proc/PID/stat, from the third on."""
 SESSION = re.compile(r"session-\w+\.scope")
@@ -58,7 +59,8 @@ def traits(process: str) -> Found:
     fields = (text(f"{process}/stat") or "").rpartition(")")[2].split()
     if not told or len(fields) <= POLICY:
         return None
-    found = {word: " ".join(told[name].split()) for name, word in TRAITS.items() if name in told}
+    found = {"network namespace": OURS if link(f"{process}/ns/net") == link("/proc/self/ns/net") else ANOTHER}
+    found.update({word: " ".join(told[name].split()) for name, word in TRAITS.items() if name in told})
     found.update({"nice value": fields[NICE], "scheduling policy": fields[POLICY]})
     found["OOM score adjustment"] = (text(f"{process}/oom_score_adj") or "").strip()
     for line in (text(f"{process}/cgroup") or "").splitlines():

@@ -89,6 +89,17 @@ def test_nobody_is_told_to_put_a_new_program_back() -> None:
     assert all_between({"program": {}}, {"program": {}}).fix == ""
 
 
+def test_of_a_process_in_another_network_that_is_told_first_and_no_settings_of_that_network() -> None:
+    before = {"process": {"capabilities": "1", "network namespace": "ours"}, "sysctl": {"net.ipv4.ip_forward": "1"}}
+    now = {"process": {"capabilities": "2", "network namespace": "another"}, "sysctl": {"net.ipv4.ip_forward": "0"}}
+    found = all_between(before, now)
+    assert found.changes[0] == "network namespace of its process: ours → another"
+    assert len(found.changes) == 2
+    assert "ip netns exec" in found.fix
+    gone = all_between({"process": {"network namespace": "ours"}, "sysctl": {"a": "1"}}, {"sysctl": {"a": "2"}})
+    assert gone.changes == ("a: 1 → 2",), "of one that does not run nobody knows"
+
+
 def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:
     before, now = {"a": "has begun", "b": "runs"}, {"a": "runs", "b": "has begun", "c": "has begun"}
     assert between({"program": before}, {"program": now}) == ()

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -267,6 +268,18 @@ def test_the_logs_that_a_process_has_open_are_noted_and_no_data(tmp_path: Path) 
     for file in files:
         file.close()
     assert found == {str(path): "open" for path in wanted}
+
+
+def test_a_process_in_another_network_is_told(sleeper: subprocess.Popen[bytes]) -> None:
+    assert noted(identity=identity_of(sleeper.pid))["process"]["network namespace"] == "the one that we look from"
+    with subprocess.Popen(["unshare", "-n", "sleep", "60"]) as process:
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{process.pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        found = noted(identity=identity_of(process.pid))["process"]
+        process.kill()
+    assert found["network namespace"] == "another one"
 
 
 def test_limits_of_a_process(sleeper: subprocess.Popen[bytes]) -> None:
