@@ -36,6 +36,7 @@ from domain.machine_notes import (
     changes_between,
     is_same_place,
     kernel_lines,
+    moved,
 )
 from domain.observation import NodeView, Observation
 from domain.records import ClusterRecord
@@ -168,7 +169,9 @@ class MachineNotes:
         """The same of keeperless-activities, which is this process; nothing where another machine of it was noted."""
         before = await self._ports.ledger.note(migration_id, OURS)
         told = await look_here(before.facts) if before is not None else None
-        return _between(before, told) if before and told and is_same_place(before.facts, told["facts"]) else None
+        if before is None or told is None:
+            return None
+        return _between(before, told) if is_same_place(before.facts, told["facts"]) else moved(before, told["facts"])
 
     async def of_metadata(self, migration_id: str, cluster: ClusterRecord) -> MachineChanges | None:
         """The same of what is set in ZooKeeper."""

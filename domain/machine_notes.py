@@ -256,6 +256,15 @@ def is_same_place(before: Facts, facts: Facts) -> bool:
     return all(name in place and place[name] == now.get(name) for name in (BOOT, "net", "pid", "uid"))
 
 
+def moved(before: MachineNote, facts: Facts) -> MachineChanges | None:
+    """Of who looks now from another network of the same machine, since its start: that alone. Nothing else can be compared."""
+    was, now = (found.get("namespace", {}).get("net") for found in (before.facts, facts))
+    is_one_boot = before.facts.get("machine", {}).get(BOOT) == facts.get("machine", {}).get(BOOT) is not None
+    if not is_one_boot or not was or not now or was == now:
+        return None
+    return MachineChanges(since=before.at, changes=(f"{APART}that of then → another one",))
+
+
 def seen_from_beside(before: MachineNote, facts: Facts) -> Facts:
     """Of what another process has looked at what can be held against the note; nothing, where it runs elsewhere."""
     return {kind: facts[kind] for kind in facts if kind in OF_A_MACHINE} if is_same_place(before.facts, facts) else {}

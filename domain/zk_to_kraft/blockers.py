@@ -12,6 +12,7 @@ from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, Wait
 from domain.machine_notes import ZOOKEEPER
 from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
+from domain.zk_to_kraft.another_network import without_those_of_another_network
 from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_threads, some
 from domain.zk_to_kraft.claim_causes import claim_causes
 from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
@@ -45,7 +46,8 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
 
     While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
     """
-    causes = _without_counts(looked, list(_unique(without_those_of_a_lost_tree(looked, _searches(looked)))))
+    searched = without_those_of_another_network(looked, without_those_of_a_lost_tree(looked, _searches(looked)))
+    causes = _without_counts(looked, list(_unique(searched)))
     for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))
         if wait.reason is WaitReason.PREFLIGHT_BLOCKERS:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.machine_notes import OURS, MachineChanges
 from domain.observation import (
     LogDir,
     StorageState,
@@ -14,8 +15,9 @@ from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints
 from domain.zk_to_kraft.ruling import Ruling
-from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent
+from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent, without
 from tests.unit.conftest import (
+    NOW,
     signs_of,
     with_file,
     with_part,
@@ -139,3 +141,19 @@ def test_a_machine_that_nothing_else_is_told_of_has_an_entry_of_its_own() -> Non
     assert (entry.code, entry.object) == ("machine", "broker-2")
     assert entry.docs.endswith("blockers.md#machine")
     assert "not acknowledged" in entry.observed
+
+
+def test_of_keeperless_activities_in_another_network_that_alone_is_told() -> None:
+    """All that it asks is refused, and nothing is wrong with any of it."""
+    seen = without(without(DUAL, "zookeeper"), "kafka")
+    for node in SPEC.nodes:
+        seen = silent(seen, node.id)
+    changes = MachineChanges(since=NOW, changes=("network namespace of its process: that of then → another one",))
+    (entry,) = found(seen, hints=Hints(changes={OURS: changes}))
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
+    assert "network namespace" in entry.observed
+    assert "Restart no node" in entry.fix
+    assert "ip netns exec" in entry.fix
+    assert len(found(seen)) > 1, "where it is where it was, each is told"
+    (other,) = [one for one in found(silent(DUAL, 2), hints=Hints(changes={OURS: changes})) if one.code == "part-unknown"]
+    assert other.object == "broker-2", "what answers others tells that the way is there"

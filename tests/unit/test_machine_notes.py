@@ -19,7 +19,16 @@ from activities.ports.nodes import FileContent
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
 from domain.errors import Permanent, Transient
-from domain.machine_notes import OURS, ZOOKEEPER, MachineChanges, MachineNote, changes_between, is_same_place, seen_from_beside
+from domain.machine_notes import (
+    OURS,
+    ZOOKEEPER,
+    MachineChanges,
+    MachineNote,
+    changes_between,
+    is_same_place,
+    moved,
+    seen_from_beside,
+)
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory
@@ -98,6 +107,25 @@ def test_of_a_process_in_another_network_that_is_told_first_and_no_settings_of_t
     assert "ip netns exec" in found.fix
     gone = all_between({"process": {"network namespace": "ours"}, "sysctl": {"a": "1"}}, {"sysctl": {"a": "2"}})
     assert gone.changes == ("a: 1 → 2",), "of one that does not run nobody knows"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_moved"),
+    [
+        (("b", "net:[1]"), ("b", "net:[2]"), True),
+        (("b", "net:[1]"), ("b", "net:[1]"), False),
+        (("b", "net:[1]"), ("c", "net:[2]"), False),
+        (("b", "net:[1]"), ("b", ""), False),
+    ],
+    ids=["another network", "the same", "another boot, or machine", "not known"],
+)
+def test_who_looks_from_another_network_of_the_machine_is_told_as_moved(
+    was: tuple[str, str], now: tuple[str, str], is_moved: bool
+) -> None:
+    before, facts = ({"machine": {"boot id": boot}, "namespace": {"net": net}} for boot, net in (was, now))
+    found = moved(MachineNote(about=OURS, at=NOON, identity=None, facts=before), facts)
+    assert (found is not None) is is_moved
+    assert found is None or found.fix.startswith("First start it anew in the network namespace that it was in")
 
 
 def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:
