@@ -77,10 +77,24 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         is_late = obstacle is Obstacle.LATE
         verb = "takes our connection, and gives no answer in time" if is_late else "gives no answer"
         observed = f"its process runs, and its metrics endpoint {verb}. {said}{words}{_threads(looked, name)}"
-        fix = LATE if is_late else NOBODY_THERE
+        fix = LATE if is_late else AGENT_GONE if _has_lost_its_agent(looked, name) else NOBODY_THERE
     explained = EXPLAINED_BY[looked.spec.role(view.id)]
     expected = f"process, files and metrics of {name} answer"
     return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
+AGENT_GONE = (
+    "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
+    "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "
+    "its specification, once all partitions can spare it; or load the agent while it runs (`jcmd PID JVMTI.agent_load`, "
+    "Jolokia's `start PID`). Find what started it so, or its next start is the same. "
+)
+
+
+def _has_lost_its_agent(looked: Looked, name: str) -> bool:
+    changes = looked.hints.changes.get(name)
+    return changes is not None and any(map(OF_AN_AGENT.match, changes.changes))
 
 
 def _unowned(looked: Looked, view: NodeView) -> Cause:

@@ -157,3 +157,12 @@ def test_of_keeperless_activities_in_another_network_that_alone_is_told() -> Non
     assert len(found(seen)) > 1, "where it is where it was, each is told"
     (other,) = [one for one in found(silent(DUAL, 2), hints=Hints(changes={OURS: changes})) if one.code == "part-unknown"]
     assert other.object == "broker-2", "what answers others tells that the way is there"
+
+
+def test_a_node_that_was_started_without_its_agent_is_to_be_started_as_it_is_written() -> None:
+    line = "argument -javaagent:/opt/jolokia.jar of its process is gone (it was (not shown))"
+    changes = {"broker-2": MachineChanges(since=NOW, changes=(line,))}
+    (entry,) = found(silent(DUAL, 2), hints=Hints(changes=changes))
+    assert entry.fix.startswith("It was started without the agent that its metrics come from")
+    (entry,) = found(silent(DUAL, 2))
+    assert "without the agent" not in entry.fix
