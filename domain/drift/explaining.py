@@ -90,6 +90,19 @@ def verdict_in_words(report: DriftReport) -> str:
     return f"Both sides ({sides.left}, {sides.right}) say the same: {equal:,} rows are equal.{tail}"
 
 
+def tally(report: DriftReport) -> str:
+    """How many differences, and of what: `3 differences (2 committed offsets only before, 1 partition differs)`."""
+    sides, parts = SIDES[report.check], []
+    for record, c in sorted(report.counts.items()):
+        words = _ROWS.get(record, (record, record))
+        only = ((c.missing_right, sides.left), (c.missing_left, sides.right))
+        parts += [f"{counted(number, *words)} only {side}" for number, side in only if number]
+        parts += [f"{counted(c.differs, *words)} {'differs' if c.differs == 1 else 'differ'}"] if c.differs else []
+    count = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
+    of = f" ({', '.join(parts)})" if parts else ""
+    return f"{counted(count, 'difference')}{of}"
+
+
 def _kept(report: DriftReport) -> str:
     told = [counted(c.left, *_ROWS.get(record, (record, record))) for record, c in sorted(report.counts.items()) if c.left]
     return f"Kept: {', '.join(told) or 'nothing, as there is nothing'}."

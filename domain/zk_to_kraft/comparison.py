@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeGuard
 
+from domain.drift.explaining import explanation_of, tally
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.messages import rules_fingerprint as message_rules
 from domain.drift.records import Severity
@@ -226,6 +227,10 @@ def evidence_of_report(report: DriftReport | None) -> dict[str, Any] | str:
     }
 
 
+MOST_EXPLAINED = 2
+"""Kinds of findings of which it is told what they mean; the report has all."""
+
+
 def objects_of(report: DriftReport) -> tuple[str, ...]:
     """What a wait names: the first findings, or what was not read, each once."""
     is_found = report.verdict is Verdict.DRIFT and (report.check is not CheckName.MESSAGES or _blocks(report))
@@ -239,11 +244,13 @@ def _object(finding: DriftFinding) -> str:
 
 def told(report: DriftReport) -> str:
     """One line for people: which report, and what it found."""
-    found = sum(c.missing_left + c.missing_right + c.differs for c in report.counts.values())
     when = f"report {report.id} of {report.ended_at:%Y-%m-%d %H:%M:%S} UTC"
     if report.verdict is Verdict.INCONCLUSIVE:
         return f"{when}: {'; '.join(report.not_read) or 'no consistent cut could be had'}"
     if report.verdict is Verdict.CLEAN and not is_of_our_rules(report):
         return f"{when} was made by other rules: is the worker keeperless-checks of the same version as this one?"
     where = "; ".join(f"{_object(f)}: {f.finding}{f' {f.field}' if f.field else ''}" for f in report.first[:5])
-    return f"{when}: {found} differences. {where}"
+    is_of_clients = report.check is CheckName.MESSAGES  # of metadata the wait itself says what to do
+    said = dict.fromkeys(explanation_of(finding, report.check) for finding in report.first if is_of_clients)
+    why = (f"{one.means} {one.advice}" for one in list(said)[:MOST_EXPLAINED])
+    return " ".join(filter(None, [f"{when}: {tally(report)}.", *why, where]))

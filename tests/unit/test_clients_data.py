@@ -7,9 +7,9 @@ import pytest
 
 from domain.contracts import Assessment
 from domain.decisions import Gate, NodeStage, Step, StepAction, Wait, WaitReason
-from domain.drift.messages import rules_fingerprint
+from domain.drift.messages import MessageRule, rules_fingerprint
 from domain.drift.records import Severity
-from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, Verdict
+from domain.drift.report import CheckName, DriftFinding, DriftReport, FindingKind, RecordCounts, Verdict
 from domain.observation import MigrationZnode, Observation
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
@@ -124,6 +124,17 @@ def test_what_is_lost_closes_the_gate_and_is_named() -> None:
     assert reason_of(waiting) is WaitReason.MESSAGES_DIFFER
     assert waiting.decision.objects == ("batch orders-0 broker-1 offset 10",)
     assert judged(SOAK, BASELINE, replace_age(lost, POLICY.recheck_interval)).decision == COMPARES
+
+
+def test_what_is_lost_is_counted_by_kind_and_told_with_what_it_means() -> None:
+    gone = found().model_copy(update={"record": "group-offset", "rule": MessageRule.GROUP_GONE, "key": "billing orders-0"})
+    counts = {"group-offset": RecordCounts(missing_right=240_096, differs=1)}
+    waiting = judged(SOAK, BASELINE, look(CheckName.MESSAGES, Verdict.DRIFT, first=(gone,), counts=counts))
+    assert isinstance(waiting.decision, Wait)
+    told = waiting.decision.detail
+    assert "240,097 differences (240,096 committed offsets only before, 1 committed offset differs). What this group" in told
+    assert "it has expired (`offsets.retention.minutes`), or was deleted" in told
+    assert "ask who has reset or deleted it" in told
 
 
 def replace_age(report: DriftReport, age: timedelta) -> DriftReport:

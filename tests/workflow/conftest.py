@@ -1,6 +1,6 @@
 """A simulated cluster under a real Temporal server, the real workers and a real ledger: `world` is where to start.
 
-Every task is a replay (`max_cached_workflows=0`), in the sandbox that production has.
+At the end of a test each run is replayed from its history, whole, in the sandbox that production has.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
-from temporalio.worker import Worker
+from temporalio.worker import Replayer, Worker
 from uuid_utils import uuid7
 
 from activities.adapters.nodes.drivers import SpecDrivers
@@ -86,7 +86,7 @@ from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 from playground.temporal import SEARCH_ATTRIBUTES, temporal_program
-from workflows.worker import RUNNER
+from workflows.worker import CACHED_WORKFLOWS, RUNNER
 from workflows.zk_to_kraft import ZkToKraftMigration
 
 T = TypeVar("T")
@@ -233,7 +233,8 @@ class World:
             task_queue=TaskQueue.MIGRATIONS,
             workflows=[ZkToKraftMigration],
             workflow_runner=RUNNER,
-            max_cached_workflows=0,
+            max_cached_workflows=CACHED_WORKFLOWS,
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=1),  # a worker that is replaced is not waited for
         )
 
     async def start_activity_workers(self, *, are_signals_trusted: bool = False) -> None:
@@ -270,6 +271,15 @@ class World:
             with suppress(RPCError):  # It has ended.
                 await handle.terminate("the test is over")
         await self.workers.aclose()
+        for handle in self.handles:
+            await self._replay(handle.id)
+
+    async def _replay(self, workflow: str) -> None:
+        """Every run of it comes to the same again. Raises where it does not."""
+        replayer = Replayer(workflows=[ZkToKraftMigration], workflow_runner=RUNNER, data_converter=pydantic_data_converter)
+        async for run in self.client.list_workflows(f"WorkflowId = '{workflow}'"):
+            history = await self.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+            await replayer.replay_workflow(history)
 
     # ---- the migration ----
 

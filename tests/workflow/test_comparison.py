@@ -43,7 +43,7 @@ async def test_a_drift_keeps_the_gate_closed_until_it_is_repaired(soaking: Any) 
     await soaking.begin()
     waiting = (await soaking.until_waiting("drift-found")).waiting
     assert waiting.objects == ("topic-config orders retention.ms",)
-    assert "1 differences" in waiting.detail
+    assert "1 difference (" in waiting.detail
     soaking.checks.verdict = Verdict.CLEAN
     await soaking.until_gate()
     *before, last = [event.data["verdict"] for event in await soaking.events("report-published")]
