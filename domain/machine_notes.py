@@ -203,7 +203,9 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     comparable = [kind for kind in KINDS if kind in facts and kind in before.facts]
     if not _are_mounts_of_one(before.facts, facts):
         comparable = [kind for kind in comparable if kind != "mount"]
-    if len({found["process"][NETWORK] for found in (before.facts, facts) if NETWORK in found.get("process", {})}) > 1:
+    if _has_looker_moved(before.facts, facts):
+        comparable = [kind for kind in comparable if kind not in OF_A_MACHINE]
+    elif len({found["process"][NETWORK] for found in (before.facts, facts) if NETWORK in found.get("process", {})}) > 1:
         comparable = [kind for kind in comparable if kind != "sysctl"]  # of another network
     for kind in comparable:
         was, found_now = before.facts[kind], facts[kind]
@@ -212,6 +214,8 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
             was = {name: found_now[name] for name in was if name in found_now}
         if kind in ONLY_NOTED:
             found_now = {name: found_now[name] for name in was if name in found_now}
+        if kind == "process" and _has_looker_moved(before.facts, facts):
+            was, found_now = ({name: value for name, value in found.items() if name != NETWORK} for found in (was, found_now))
         if kind == "process":
             was, found_now = _in_words(was | _unfiltered(found_now)), _in_words(found_now)
         found = [line for line in _of_kind(was, found_now, KINDS[kind], is_in_both=kind in IN_BOTH) if line not in told]
@@ -276,6 +280,12 @@ def _unfiltered(process: Mapping[str, str]) -> dict[str, str]:
 
 def _in_words(process: Mapping[str, str]) -> dict[str, str]:
     return {FILTERS.get(name, name): value for name, value in process.items()}
+
+
+def _has_looker_moved(before: Facts, now: Facts) -> bool:
+    """Into another network, or other rights: what he sees of a machine is that of his own place."""
+    places = [(before.get("namespace", {}).get(name), now.get("namespace", {}).get(name)) for name in ("net", "user")]
+    return any(was and is_now and was != is_now for was, is_now in places)
 
 
 def _are_mounts_of_one(before: Facts, now: Facts) -> bool:

@@ -136,7 +136,7 @@ def process_of(request: dict[str, Any]) -> int | None:
 
 def namespaces(process: str, is_process: bool) -> Found:
     """In which this program is, and whose mounts are told."""
-    found = {name: link(f"/proc/self/ns/{name}") or "" for name in ("net", "pid")}
+    found = {name: link(f"/proc/self/ns/{name}") or "" for name in ("net", "pid", "user")}
     found.update({"mounts": link(f"{process}/ns/mnt") or "", "whose": "process" if is_process else ""})
     return {**found, "uid": str(os.geteuid())}
 

@@ -128,6 +128,14 @@ def test_who_looks_from_another_network_of_the_machine_is_told_as_moved(
     assert found is None or found.fix.startswith("First start it anew in the network namespace that it was in")
 
 
+@pytest.mark.parametrize("space", ["net", "user"])
+def test_who_looks_from_another_place_says_nothing_of_what_he_sees_there(space: str) -> None:
+    before = {"namespace": {space: "[1]"}, "sysctl": {"a": "1"}, "process": {"network namespace": "ours", "Uid": "0"}}
+    now = {"namespace": {space: "[2]"}, "sysctl": {"a": "2"}, "process": {"network namespace": "another", "Uid": "7"}}
+    assert between(before, now) == ("Uid of its process: 0 → 7",)
+    assert len(between(before, now | {"namespace": {space: "[1]"}})) == 2
+
+
 def test_what_had_just_begun_then_is_not_new_and_what_has_just_begun_now_is_not_told() -> None:
     before, now = {"a": "has begun", "b": "runs"}, {"a": "runs", "b": "has begun", "c": "has begun"}
     assert between({"program": before}, {"program": now}) == ()
