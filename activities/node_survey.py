@@ -95,10 +95,11 @@ def _topic_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition("-")[0]
 
 
-async def start_place(driver: NodeDriver, node: NodeSpec) -> StartPlace:
-    """In what its process would be that is started from there. Raises `CannotLook`, `Transient`."""
+async def start_place(driver: NodeDriver, node: NodeSpec, pid: int | None = None) -> StartPlace:
+    """In what its process would be that is started from there. `pid`: of that which runs. Raises `CannotLook`, `Transient`."""
     service = node.driver.service
-    asked = {"folders": folders_of(node), "files": [service.output_file, f"{service.pid_file}.lock"]}
+    files = [service.output_file, f"{service.pid_file}.lock"]
+    asked = {"folders": folders_of(node), "files": files, "data": node.log_dirs, "pid": pid}
     return StartPlace.model_validate_json(await run_program(driver, command_of("look_at_start", asked)))
 
 

@@ -219,9 +219,12 @@ async def _why_not_outlived(
 ) -> str | None:
     """Where that cannot be told, the preflight has asked people about it."""
     try:
-        place = await start_place(ports.drivers.driver(node), node)
+        pid = int(process.pid) if process.pid.isdecimal() else None
+        place = await start_place(ports.drivers.driver(node), node, pid)
     except CannotLook:
         return None
+    if place.moved:
+        return _why_not_its_data(cluster.spec.node_name(node.id), process, place.moved)
     unit, name = place.unit, cluster.spec.node_name(node.id)
     found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
     found.append(short_lived(place))
@@ -234,6 +237,16 @@ async def _why_not_outlived(
     if not refused:
         return None
     return f"{name}: {refused[0].observed}. Nothing was stopped: {refused[0].fix}"
+
+
+def _why_not_its_data(name: str, process: Process, moved: Sequence[str]) -> str:
+    """It would start on whatever lies there: a copy of a while ago, of which what was written since is missing."""
+    return (
+        f"{name}: {some(moved)} leads elsewhere than when its process {process.pid} opened it, which goes on where it was. "
+        "Nothing was stopped: the node runs, and would start on other data. "
+        f"`ls -l /proc/{process.pid}/fd | grep .lock` says where its data is: let the link, or the mount, lead there again. "
+        "Where its data is to be moved: stop it, copy, and start it, while nothing else is under way."
+    )
 
 
 async def _status(node: NodeSpec, process: Process, ports: Ports) -> str:

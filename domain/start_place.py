@@ -41,7 +41,8 @@ class StartPlace(ObservedPart):
     only be read in the mounts of whatever is started there, though their file systems can be written. `unopened`: of the files
     that a start appends to, those that it could not open, and why. `budgets`: by kind and
     where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
-    (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no.
+    (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no. `moved`: log directories
+    that lead elsewhere now than when the process that runs opened them.
     """
 
     unit: StartUnit | None
@@ -50,3 +51,4 @@ class StartPlace(ObservedPart):
     budgets: tuple[tuple[str, str, int, int], ...] = ()
     is_filtered: bool = False
     gatekeepers: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()

@@ -1,9 +1,10 @@
 """Runs on a node's machine: says in what a process would be that is started from there, and what is used up of all that it may
 have. Writes nothing.
 
-    python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"], "files": ["/var/log/kafka/kafka.out"]}'
+    python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"], "files": ["/var/log/kafka/kafka.out"], …}'
 
-`folders`: into which the process writes; `files`: to which whoever starts it appends.
+`folders`: into which the process writes; `files`: to which whoever starts it appends; `data`: its log directories, and `pid`:
+of the process that runs now, or null.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
 """
@@ -56,10 +57,29 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "unit": unit(),
         "read_only": [path for path in request["folders"] if is_read_only_here(path)],
         "unopened": list(unopened(request["files"])),
+        "moved": moved(request["pid"], request["data"]),
         "budgets": [found for found in budgets() if found[3] > 0],
         "gatekeepers": gatekeepers()[:4],
         "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
     }
+
+
+def moved(pid: int | None, data: list[str]) -> list[str]:
+    """Log directories that lead elsewhere than when the process opened them: a link, or a mount, that was changed under it.
+    Kafka keeps the `.lock` of each open; where it has not as many open as it has directories, nothing is known."""
+    fds = [f"/proc/{pid}/fd/{name}" for name in names(f"/proc/{pid}/fd")] if pid else []
+    held = {inode_of(fd) for fd in fds if (link(fd) or "").endswith("/.lock")}
+    found = {path: inode_of(f"{path}/.lock") for path in data}
+    is_known = len(held) == len(data) and None not in held
+    return [path for path, inode in found.items() if is_known and inode is not None and inode not in held]
+
+
+def inode_of(path: str) -> tuple[int, int] | None:
+    try:
+        about = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
 
 
 def gatekeepers() -> list[str]:

@@ -24,9 +24,28 @@ SANDBOXED = StartUnit(
 MIB = 1024**2
 
 
+def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path: Path) -> None:
+    """As where somebody has switched a link to a copy under a broker that runs."""
+    for name in ("old", "copy", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".lock").touch()
+    data = [str(tmp_path / "data"), str(tmp_path / "second")]
+    (tmp_path / "data").symlink_to(tmp_path / "old")
+    held = [(Path(folder) / ".lock").open() for folder in data]
+    asked: dict[str, Any] = {"folders": [], "files": [], "data": data, "pid": os.getpid()}
+    assert look_at_start.place(asked)["moved"] == []
+    (tmp_path / "data").unlink()
+    (tmp_path / "data").symlink_to(tmp_path / "copy")
+    assert look_at_start.place(asked)["moved"] == data[:1]
+    assert look_at_start.place(asked | {"pid": None})["moved"] == []
+    held.pop().close()
+    assert look_at_start.place(asked)["moved"] == [], "who has not all of them open may have closed one"
+    held.pop().close()
+
+
 def test_what_would_be_started_here() -> None:
     """As a node does: from the command line, without this repository; with a limit that is handed on."""
-    asked = {"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": []}
+    asked = {"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": [], "data": [], "pid": None}
     command = command_of("look_at_start", asked, sys.executable)
     most = 8 * 1024 * MIB
     done = subprocess.run(
@@ -65,7 +84,7 @@ def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(kernel, "text", {"/proc/self/mountinfo": mounts}.get)
     folders = ["/nowhere/kafka", "/var/log/kafka", "/my disk/1", "/failed/1", "/var/logs"]
-    found = look_at_start.place({"folders": folders, "files": []})["read_only"]
+    found = look_at_start.place({"folders": folders, "files": [], "data": [], "pid": None})["read_only"]
     assert found == ["/nowhere/kafka", "/my disk/1", "/var/logs"]
 
 
@@ -86,7 +105,7 @@ def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it
     }
     monkeypatch.setattr(look_at_start, "text", files.get)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert look_at_start.place({"folders": [], "files": []})["budgets"] == [
+    assert look_at_start.place({"folders": [], "files": [], "data": [], "pid": None})["budgets"] == [
         ("tasks", "/system.slice/k.service", 511, 512),
         ("memory", "/system.slice/k.service", 1100, 4000),
         ("machine-tasks", "", 300, 32768),
@@ -306,7 +325,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 @pytest.mark.parametrize("is_filtered", [False, True])
 def test_a_filter_of_system_calls_is_seen_from_below_it(*, is_filtered: bool) -> None:
     """By the kernel's own: one that allows every call."""
-    python, *look = command_of("look_at_start", {"folders": [], "files": []}, sys.executable)
+    python, *look = command_of("look_at_start", {"folders": [], "files": [], "data": [], "pid": None}, sys.executable)
     command = [python, *(["-c", ALLOWS_ALL, *look] if is_filtered else look)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     is_ours = look_at_start.FILTERED.search(Path("/proc/self/status").read_text(encoding="utf-8")) is not None

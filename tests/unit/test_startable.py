@@ -390,6 +390,19 @@ async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
     assert (await rolled(cluster, scene)).blocked is None
 
 
+async def test_a_node_that_would_start_on_other_data_than_it_has_runs_on() -> None:
+    """Somebody has switched a link, or a mount, to a copy of a while ago."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    cluster.nodes[node.id].machine.place = {"moved": [node.log_dirs[0]]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert f"{node.log_dirs[0]} leads elsewhere than when its process" in (outcome.blocked or "")
+    assert "Nothing was stopped" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+
+
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
     scene = await scene_of_a_roll()
     cluster = scene.copy()
