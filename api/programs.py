@@ -29,6 +29,9 @@ YOUNG = timedelta(seconds=10)
 AGAIN = timedelta(seconds=2.5)
 """After which it is looked once more where none runs for long: whether it is started anew all the time."""
 MOST_TOLD = 3
+FRESH = timedelta(seconds=20)
+JUST_STARTED = "It was started a moment ago, and asks for tasks in another: look again before anybody starts one more."
+"""Of who reads its settings and its code still."""
 GO_BY_A_LEDGER = ("keeperless-activities", "keeperless-checks")
 SCANNER = ThreadPoolExecutor(1, "programs")
 LEDGER_BELOW_HOME = STATE.relative_to(Path.home()) / "ledger.db"
@@ -171,7 +174,8 @@ def _signs_of(process: Process, program: str, temporal: Temporal, ledger_url: st
         asks = f"{words}, and asks namespace {theirs.namespace} at {theirs.address}"
         yield Sign(f"{asks}; the API uses namespace {temporal.namespace} at {temporal.address}", OTHER_SETTINGS)
     else:
-        yield Sign(f"{words}, and is to ask the Temporal that the API uses", "", is_slight=True)
+        is_new = datetime.now(UTC) - process.begun_at < FRESH
+        yield Sign(f"{words}, and is to ask the Temporal that the API uses", JUST_STARTED if is_new else "", is_slight=True)
         yield from _other_ledger(given, program, ledger_url)
     complaint = complaint_of(process.pid, datetime.now(UTC))
     if complaint is not None:

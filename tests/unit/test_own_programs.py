@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,15 @@ async def test_a_worker_that_was_given_another_temporal_is_told_with_both(start:
     assert both in observed
     assert "EnvironmentFile" in fix
     assert "hunter2" not in observed + repr(running(PROGRAM))
+
+
+async def test_of_one_that_has_just_been_started_nobody_is_to_start_another(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(TEMPORAL_ADDRESS="127.0.0.1:7233")
+    assert "look again before anybody starts one more" in (await told())[1]
+    monkeypatch.setattr("api.programs.FRESH", timedelta(0))
+    assert "look again before anybody" not in (await told())[1]
 
 
 async def test_settings_of_its_own_file_are_read_as_it_reads_them(start: Start, tmp_path: Path) -> None:
