@@ -28,6 +28,7 @@ from domain.zk_to_kraft.replication_lines import (
     LOG_DIR_FAILED,
     SEGMENT_TOO_SMALL,
 )
+from domain.zk_to_kraft.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.situation import Claim
 from domain.zk_to_kraft.slow_links import of_slow_link
 from domain.zk_to_kraft.sparing import before_a_failover, restart_of
@@ -142,7 +143,13 @@ def _told(looked: Looked, missing: Sequence[int], partitions: Sequence[str], lea
     instead = _limited(looked) or of_slow_link(looked, leaders, missing)
     but = VAGUE if instead is not None else frozenset()
     said = _said_by_them(looked, missing, partitions, leaders, but)
-    return said or instead or _outrun(looked, missing, leaders) or _unsaid(looked, missing, leaders)
+    rolled = _rolled(looked, missing, leaders)
+    return said or instead or rolled or _outrun(looked, missing, leaders) or _unsaid(looked, missing, leaders)
+
+
+def _rolled(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:
+    words = rolled_in(looked.hints.logs.get(broker_id, ()) for broker_id in (*missing, *leaders))
+    return ("", words.removeprefix(". "), ROLL_LESS.strip()) if words else None
 
 
 def _outrun(looked: Looked, missing: Sequence[int], leaders: Sequence[int]) -> tuple[str, str, str] | None:

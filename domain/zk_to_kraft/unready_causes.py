@@ -19,6 +19,7 @@ from domain.zk_to_kraft.machine_deaths import LOCKED, UNLOCK
 from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.reduction import quorum_leader
 from domain.zk_to_kraft.refusals import refusals_in
+from domain.zk_to_kraft.rolled_segments import ROLL_LESS, rolled_in
 from domain.zk_to_kraft.said import complaint_in, last_of, without_frames
 from domain.zk_to_kraft.silence_lines import silence_in
 from domain.zk_to_kraft.start_lines import loading_in, waiting_in
@@ -393,13 +394,15 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
         observed += leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else ""
         observed += ("" if awaited else _last_word(looked, view.id)) + _threads(looked, name)
     hangs = not is_explained and _hangs(looked, name)
+    rolled = rolled_in([looked.hints.logs.get(view.id, ())])
+    fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))
     return cause(
         looked,
         WaitReason.NODE_NOT_READY,
         name,
         *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=observed,
+        observed=f"{observed}{rolled}",
         expected=f"{name} serves",
-        fix=fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING)),
+        fix=f"{ROLL_LESS if rolled else ''}{fix}",
         since=view.process.started_at if view.process is not None else None,
     )
