@@ -111,8 +111,8 @@ async def test_a_command_that_was_refused_stays_refused(world: Any, make_rollbac
     broker.machine.write(path, file)
     assert await refusal_of(world.handle.execute_update("rollback", message, id="second")) == why
     assert (await world.status()).refused_commands == {command.id: why}
-    assert len(await world.events("rollback-refused")) == 1
     await world.until_evidence(lambda evidence_hash: evidence_hash == gate.evidence_hash)
+    assert len(await world.events("rollback-refused")) == 1
     pause = world.drivers.of[3001].pause("stop")
     await world.approve(gate.evidence_hash)
     await world.until_told("step-done", node="controller-3003")
