@@ -239,7 +239,7 @@ async def _why_not_outlived(
     return f"{name}: {refused[0].observed}. Nothing was stopped: {refused[0].fix}"
 
 
-def _why_not_its_data(name: str, process: Process, moved: Sequence[str]) -> str:
+def _why_not_its_data(name: str, process: Process, moved: tuple[str, ...]) -> str:
     """It would start on whatever lies there: a copy of a while ago, of which what was written since is missing."""
     return (
         f"{name}: {some(moved)} leads elsewhere than when its process {process.pid} opened it, which goes on where it was. "
