@@ -23,6 +23,7 @@ from domain.records import (
     NodeStatus,
     OpenGate,
     Progress,
+    StepInHand,
     Waiting,
 )
 
@@ -137,7 +138,9 @@ class MigrationLinks(Outgoing):
 
 
 class MigrationAnswer(Outgoing):
-    """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now."""
+    """A migration, as people see it. `intent`: where it is going. `gates`: those that wait for a person now.
+    `in_hand`: the step that is being carried out.
+    """
 
     id: str
     cluster: str
@@ -148,6 +151,7 @@ class MigrationAnswer(Outgoing):
     phase: str | None
     progress: ProgressAnswer
     waiting: WaitingAnswer | None
+    in_hand: StepInHand | None
     nodes: list[NodeStatus]
     gates: list[GateAnswer]
     findings: list[Finding]
@@ -180,6 +184,7 @@ class MigrationAnswer(Outgoing):
             phase=progress.phase,
             progress=ProgressAnswer.of(progress),
             waiting=None if progress.waiting is None else WaitingAnswer.of(progress.waiting),
+            in_hand=progress.in_hand,
             nodes=list(progress.nodes),
             gates=[] if progress.gate is None else [GateAnswer.of(progress.gate, report)],
             findings=list(progress.findings),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from domain.blocker import Blocker
 from domain.cluster import ClusterSpec
-from domain.decisions import Finding, GateName, Intent
+from domain.decisions import Finding, GateName, Intent, NodeStage, StepAction
 from domain.policy import MigrationPolicy
 
 
@@ -122,6 +122,16 @@ class OpenGate(Record):
     evidence: dict[str, Any]
 
 
+class StepInHand(Record):
+    """The step that is being carried out. `nodes`: by name, all of a wave; `cluster` where it is of no single node."""
+
+    step: int
+    action: StepAction
+    nodes: tuple[str, ...]
+    stage: NodeStage
+    since: datetime
+
+
 class Progress(Record):
     """Where a migration stands: the part of its record that changes while it runs."""
 
@@ -129,6 +139,7 @@ class Progress(Record):
     intent: Intent = Intent.FORWARD
     phase: str | None = None
     waiting: Waiting | None = None
+    in_hand: StepInHand | None = None
     nodes: tuple[NodeStatus, ...] = ()
     gate: OpenGate | None = None
     steps_done: int = 0

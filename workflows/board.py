@@ -15,7 +15,7 @@ from domain.contracts import (
     StepOutcome,
 )
 from domain.decisions import WAIT_MEANS, Done, Gate, GateName, Intent, Refuse, Step, StepAction, Wait, WaitReason
-from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, Waiting
+from domain.records import ACTIVE_STATES, MigrationState, OpenGate, Progress, StepInHand, Waiting
 from domain.zk_to_kraft.phases import Phase
 from workflows.orders import Orders
 from workflows.outbox import Outbox
@@ -137,6 +137,12 @@ class Board:
         """One event for each node, as of its end."""
         for node in nodes:
             self._outbox.tell("step-started", _of_node(step, number, node, nodes))
+        told = StepInHand(step=number, action=step.action, nodes=nodes, stage=step.stage, since=workflow.now())
+        self.in_hand, self._progress = step, self._progress.model_copy(update={"in_hand": told})
+
+    def note_over(self) -> None:
+        """Whatever has become of it, no step is in hand any more."""
+        self.in_hand, self._progress = None, self._progress.model_copy(update={"in_hand": None})
 
     def note_outcome(self, step: Step, number: int, nodes: tuple[str, ...], outcome: StepOutcome) -> None:
         """Each node's part of it. A step that touched nobody tells the same of all of them."""

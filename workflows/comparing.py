@@ -28,7 +28,6 @@ class Comparing:
     async def compare(self, step: Step, number: int) -> StepOutcome | None:
         """Have both sides compared, unless somebody orders something else meanwhile: a hold or a rollback does not wait."""
         is_again, self.last = self.last is step.action, step.action
-        self._board.in_hand = step
         check = self._calls.check(step, number)
         try:
             with self._turn.awaiting(lambda: check.done() or self._is_dropped()) as is_over:
@@ -44,7 +43,7 @@ class Comparing:
             _drop(check)
             raise
         finally:
-            self._board.in_hand = None
+            self._board.note_over()
         return AGAIN if is_again else None
 
     def _is_dropped(self) -> bool:

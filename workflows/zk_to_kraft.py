@@ -182,7 +182,6 @@ class ZkToKraftMigration:
         # A failover is for what lasts: one look can take a burst of changes for dual write that has died.
         is_settled = self._is_settled and step.action is not StepAction.FAIL_OVER
         looks = 1 if is_settled else self._request.policy.stable_samples
-        self._board.in_hand = step
         handle = self._calls.perform(step, self._step_count, ", ".join(nodes), self._orders, looks)
         finishing = asyncio.create_task(self._finish(handle, step, nodes))
         try:
@@ -200,7 +199,7 @@ class ZkToKraftMigration:
             self._stop.after(error, summary_of(step, ", ".join(nodes)))
             return None
         finally:
-            self._board.in_hand = None
+            self._board.note_over()
         self._is_settled = outcome.is_all_done and step.action in PROVEN_BY
         if outcome.is_done:
             self._orders.withdraw(GateName.FAIL_OVER)

@@ -200,6 +200,7 @@ def _terms(
         approval=approval(GateName.FINALIZE),
         without_return=approval(GateName.FINALIZE_WITHOUT_RETURN),
         is_held=ruling.is_held,
+        has_begun=ruling.has_begun,
         is_soak_over=soaked is not None and soaked >= policy.min_soak,
         may_fail_over=policy.cure_dual_write or approval(GateName.FAIL_OVER) is Approval.VALID,
         is_failed_copy_reverted=policy.revert_failed_copy,

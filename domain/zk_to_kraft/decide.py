@@ -6,12 +6,13 @@ The rules are asked in order; the first that has an answer gives it. Forward (`f
      2. the copy kills its controllers                  → Revert    (the cluster has no controller)
      3. a controller has lost its flag                  → Step      give it back (one election makes it final)
      4. a person holds                                  → Wait      (not once the end has begun: half of it is worse)
+                                                        → Step      finish a node that a step of this migration has stopped
      5. ZooKeeper is long silent, all else is ready     → Gate      finalize-without-return
      6. something decisive did not answer               → Wait      (unknown is never healthy)
      7. a way back stands half-done                     → Step/Wait
      8. a file is not as we left it                     → Wait      (final too early: a broker's)
-     9. a controller is missing                         → Step      provision it, while no broker has been touched
-    10. a node that we stopped was not started          → Step      finish its roll
+     9. a node that we stopped was not started          → Step      finish its roll
+    10. a controller is missing                         → Step      provision it, while no broker has been touched
     11. a node is down or not ready                     → Wait
     12. registrations or replicas do not agree          → Wait
     13. the end is there                                → Step/Done remove what canaries left, release what was paused
@@ -25,7 +26,7 @@ Back (`way_back.py`):
 
      1. emergencies of the copy                         → Step      the window
      2. a controller has lost its flag                  → Step      give it back
-     3. a person holds                                  → Wait      (not while the cluster has no controller)
+     3. a person holds                                  → Wait/Step (as forward; not while the cluster has no controller)
      4. something decisive did not answer               → Wait
      5. KRaft brokers without a quorum                  → Step      start the controllers
      6. a file would lose what nobody has accepted      → Wait
@@ -42,18 +43,38 @@ say the same (unless ZooKeeper is lost), and a person has approved; whatever was
 before anything new begins. `tests/unit/test_decide_exhaustive.py` and the model hold it to that.
 """
 
-from domain.decisions import Decision, Intent, WaitReason
+from collections.abc import Callable, Sequence
+
+from domain.decisions import Decision, Intent, Step, WaitReason
 from domain.zk_to_kraft import forward, way_back
 from domain.zk_to_kraft.guards import wait
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.situation import QuorumState, Situation
 from domain.zk_to_kraft.terms import Terms
+
+Rule = Callable[[Situation, Terms], Decision | None]
 
 
 def decide(situation: Situation, terms: Terms) -> Decision:
     """The next thing to do. Total: every situation has an answer, and waiting is the answer to all that is not understood."""
     is_back_open = terms.intent is Intent.REVERT and situation.quorum is not QuorumState.POST_MIGRATION
-    for rule in way_back.RULES if is_back_open else forward.RULES:
+    rules = way_back.RULES if is_back_open else forward.RULES
+    for rule in rules:
         decision = rule(situation, terms)
+        if decision is not None and rule in {forward.held, way_back.held}:
+            return _finishing(situation, terms, rules[rules.index(rule) + 1 :]) or decision
         if decision is not None:
             return decision
     return wait(WaitReason.STATE_NOT_UNDERSTOOD)
+
+
+def _finishing(situation: Situation, terms: Terms, rules: Sequence[Rule]) -> Step | None:
+    """The node in hand, as a hold promises: one that a step of ours has stopped, and an error has left so.
+
+    Who was told to begin held, and has done nothing so far, starts nobody.
+    """
+    stopped = [node.id for node in situation.nodes if node.mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}]
+    if not stopped or not terms.has_begun:
+        return None
+    decision = next((found for rule in rules if (found := rule(situation, terms)) is not None), None)
+    return decision if isinstance(decision, Step) and decision.node_id in stopped else None

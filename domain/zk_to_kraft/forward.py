@@ -43,7 +43,7 @@ def _is_outside_kraft(b: BrokerSituation) -> bool:
     return is_elsewhere or b.mode in {BrokerMode.ZOOKEEPER, BrokerMode.HYBRID}
 
 
-def _held(s: Situation, terms: Terms) -> Decision | None:
+def held(s: Situation, terms: Terms) -> Decision | None:
     """Not in the middle of the end, and somebody's end too early is no better: nobody else leads such a cluster out."""
     return wait(WaitReason.HELD) if terms.is_held and not (terms.has_begun_to_finalize or _is_final_too_early(s)) else None
 
@@ -318,13 +318,13 @@ RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _stale_copy,
     _failed_copy,
     _lost_flag,
-    _held,
+    held,
     _zookeeper_lost,
     _unknown,
     _half_reverted,
     _changed_files,
-    _missing_controllers,
     _interrupted,
+    _missing_controllers,
     guards.not_serving,
     guards.disagreements,
     _done,

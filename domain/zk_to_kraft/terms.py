@@ -46,17 +46,18 @@ class Terms:
     """Orders, approvals and policy. `evidence_hash` is that of the evidence as it is now.
 
     `approval`: of `finalize`. `without_return`: of `finalize-without-return`. `may_fail_over`: the policy or a person says so.
-    `is_silence_long`: ZooKeeper, where it is silent, has been so for as long as the policy asks for.
-    `unaccepted`: nodes whose files would lose something on the way back that nobody has accepted. `is_check_due`: the newest
-    report is too old for what it says. `is_checker_missing`: nobody has taken the comparison that is due. `baseline`,
-    `messages`: the looks at clients' data, before and now; `kept`, `copy`: what ZooKeeper had right before the copy, and the
-    copy's comparison with it. Clean where there is nothing to compare with.
+    `has_begun`: this migration has taken a step, or nobody knows. `is_silence_long`: ZooKeeper, where it is silent, has been so
+    for as long as the policy asks for. `unaccepted`: nodes whose files would lose something on the way back that nobody has
+    accepted. `is_check_due`: the newest report is too old for what it says. `is_checker_missing`: nobody has taken the
+    comparison that is due. `baseline`, `messages`: the looks at clients' data, before and now; `kept`, `copy`: what ZooKeeper
+    had right before the copy, and the copy's comparison with it. Clean where there is nothing to compare with.
     """
 
     intent: Intent = Intent.FORWARD
     approval: Approval = Approval.NONE
     without_return: Approval = Approval.NONE
     is_held: bool = False
+    has_begun: bool = True
     is_soak_over: bool = True
     is_silence_long: bool = True
     may_fail_over: bool = False

@@ -42,7 +42,7 @@ def _lost_flag(s: Situation, terms: Terms) -> Decision | None:
     return guards.lost_flag(s, terms) if is_needed else None
 
 
-def _held(s: Situation, terms: Terms) -> Decision | None:
+def held(s: Situation, terms: Terms) -> Decision | None:
     """Not while the cluster has no controller: that is no place to rest."""
     return wait(WaitReason.HELD) if terms.is_held and (s.claim is Claim.ZOOKEEPER or _is_quorum_alive(s)) else None
 
@@ -211,7 +211,7 @@ def _leave_kraft() -> Step:
 RULES: tuple[Callable[[Situation, Terms], Decision | None], ...] = (
     _emergency,
     _lost_flag,
-    _held,
+    held,
     _unknown,
     _quorum_for_kraft_brokers,
     _files,

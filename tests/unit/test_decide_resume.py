@@ -362,3 +362,24 @@ def test_finalised_early_goes_forward_from_zookeeper_mode_too() -> None:
     put_back = hybrid.with_node(replace(hybrid.node(1), file=NodeStage.ZOOKEEPER, process=NodeStage.ZOOKEEPER))
     worlds = list(led_to_the_end(replace(put_back, log=QuorumState.POST_MIGRATION)))
     assert dict(worlds[-1].starts) == expected_starts(beginning())
+
+
+@pytest.mark.parametrize("start", ENSEMBLES)
+def test_a_hold_leaves_no_node_stopped_and_starts_none_that_ran(start: World) -> None:
+    """Whoever carried a step out has died in the middle of it, and then somebody holds: what was stopped is finished."""
+    stops = [world for world in intermediate(start) if world.approval is Approval.NONE]
+    for stop in stops:
+        stopped = {node.id for node in _made(stop) if node.process is None}
+        world, held = stop, Terms(is_held=True, compared=Compared.CLEAN)
+        while (after := advanced(world, decide(seen(world), held))) is not None:
+            world = after
+        assert all(node.process is not None for node in _made(world))
+        assert {step.node_id for step in world.order[len(stop.order) :]} == stopped
+        assert len(stopped) <= 1
+        begun_held = decide(seen(stop), replace(held, has_begun=False))
+        assert isinstance(begun_held, Wait), "who has done nothing yet starts nobody"
+    assert any(node.process is None for stop in stops for node in _made(stop))
+
+
+def _made(world: World) -> list[Node]:
+    return [node for node in (*world.brokers, *world.controllers) if node.file is not None]

@@ -199,8 +199,10 @@ def check_end(s: Any) -> None:
 
 
 def check_what_people_said(s: Any, terms: Any, step: Step) -> None:
-    if terms.is_held:
-        assert is_without_controller(s) or is_emergency(s), "hold is obeyed"
+    if terms.is_held and not (is_without_controller(s) or is_emergency(s)):
+        stopped = {node.id for node in s.nodes if node.mode in {BrokerMode.INTERRUPTED, ControllerMode.INTERRUPTED}}
+        assert terms.has_begun, "hold is obeyed"
+        assert step.node_id in stopped, "hold is obeyed, but for the node in hand"
     losing = any(b.id in terms.unaccepted and not is_back(b) for b in s.brokers)
     losing = losing or any(c.id in terms.unaccepted and c.mode is not ControllerMode.ABSENT for c in s.controllers)
     if losing and not is_emergency(s) and step.action is not StepAction.START_NODE:

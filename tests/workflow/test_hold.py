@@ -8,6 +8,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 
 from domain.contracts import HoldMessage
+from domain.errors import Permanent
 from domain.records import CommandKind
 from domain.zk_to_kraft.phases import Phase
 from tests.unit.fake_way_back import take_flag
@@ -20,12 +21,45 @@ async def test_a_hold_in_the_middle_of_a_roll_finishes_the_node_and_starts_no_ot
     await pause.is_reached.wait()
     before = small.cluster.restarts
     assert await small.hold() == "held"
+    await small.until(lambda: is_in_hand(small))
     small.drivers.of[1].release("start")
     progress = await small.until_waiting("held")
-    assert progress.state == "held"
+    assert (progress.state, progress.in_hand) == ("held", None)
     assert "held by olga: lunch" in progress.waiting.detail
     assert small.cluster.restarts == before | {"broker-1": before["broker-1"] + 1}
     assert [e.data["node"] for e in await small.events("step-done")] == ["broker-1"]
+    await small.resume()
+    await small.approve_gate()
+    assert await small.result() == "succeeded"
+
+
+async def is_in_hand(small: Any) -> bool:
+    """The record tells of the step while it is carried out."""
+    step = (await small.progress()).in_hand
+    begun = await small.events("step-started")
+    if step is None or not begun:
+        return False
+    return (step.action, step.nodes, step.since) == ("roll-node", ("broker-1",), begun[-1].at)
+
+
+async def test_a_hold_right_after_a_resume_leaves_no_node_stopped_that_a_failed_step_had_stopped(small: Any) -> None:
+    """The step that failed is over: another one finishes the node, though the hold was there before it could begin."""
+    await small.lead_to(Phase.DUAL_WRITE)
+    broker = small.drivers.of[1]
+    broker.faults["start"] = Permanent("no such program")
+    before = small.cluster.restarts
+    await small.begin()
+    assert "no such program" in (await small.until_waiting("held")).waiting.detail
+    broker.faults.clear()
+    pause = small.kafka.pause("view")
+    await small.resume()
+    await pause.is_reached.wait()
+    await small.hold()
+    small.kafka.release("view")
+    await small.until_told("step-done", node="broker-1")
+    assert "held by olga: lunch" in (await small.until_waiting("held")).waiting.detail
+    assert small.cluster.restarts == before | {"broker-1": before["broker-1"] + 1}
+    assert {e.data["node"] for e in await small.events("step-started")} == {"broker-1"}
     await small.resume()
     await small.approve_gate()
     assert await small.result() == "succeeded"
