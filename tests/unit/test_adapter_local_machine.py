@@ -18,6 +18,7 @@ import pytest
 
 from activities.adapters.nodes import local
 from activities.adapters.nodes.local import LocalMachine, _os_errors
+from activities.on_node import BARE
 from domain.errors import KeeperlessError, Permanent, Transient
 
 
@@ -47,6 +48,20 @@ async def test_files_of_proc_are_read_which_have_no_end() -> None:
     maps = await LocalMachine().read_part("/proc/self/maps", 0, 1 << 20)
     assert maps is not None
     assert b"python" in maps
+
+
+async def test_a_small_program_is_run_by_the_python_that_runs_us_whatever_path_finds_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shim starts shells before it, each time."""
+    shim = tmp_path / "python3"
+    shim.write_text("#!/bin/sh\necho shim\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    asked = ("python3", *BARE, "-c", "import sys; print(sys.executable)")
+    assert (await LocalMachine().run(asked, {}, timedelta(seconds=30))).output == f"{local.OUR_PYTHON}\n"
+    monkeypatch.setattr(local, "OUR_PYTHON", tmp_path / "gone")
+    assert (await LocalMachine().run(asked, {}, timedelta(seconds=30))).output == "shim\n"
 
 
 async def test_nobody_waits_for_the_other_side_of_a_fifo(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,11 @@ T = TypeVar("T")
 
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """What programs get of our environment. Not more: `env:` secrets live there, and a broker outlives us."""
+
+PYTHON, OUR_PYTHON = "python3", Path(sys.executable).resolve()
+"""By which name our small programs ask for whatever Python a machine has, and the one that runs this worker. What PATH finds
+first may be a shim (pyenv, asdf) that starts four shells before it, each time, or nothing at all.
+"""
 
 LEASE_SECONDS, LEASE_POLL_SECONDS = 1.0, 0.02
 """For who has a lease on a file to give it back: somebody waits for each file, and several may, one after the other."""
@@ -139,7 +145,8 @@ async def _spawn(
     with _os_errors(Path(arguments[0])):
         try:
             return await asyncio.create_subprocess_exec(
-                *arguments,
+                _program(arguments[0]),
+                *arguments[1:],
                 stdin=given,
                 stdout=output,
                 stderr=errors,
@@ -149,6 +156,11 @@ async def _spawn(
             )
         except FileNotFoundError as error:
             raise Permanent(f"{arguments[0]}: no such program on this machine") from error
+
+
+def _program(name: str) -> str:
+    """Ours may have been removed by an upgrade under a worker that runs."""
+    return str(OUR_PYTHON) if name == PYTHON and os.access(OUR_PYTHON, os.X_OK) else name
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
