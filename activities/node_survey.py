@@ -87,8 +87,8 @@ async def look_at_node(
     on_disk: dict[str, str] = answer.pop("topic_ids")
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
-    place = await start_place(driver, node)
-    return NodeLook.model_validate(answer | {"unit": place.unit, "unopened": place.unopened})
+    place = await start_place(driver, node, pid)
+    return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by"}))
 
 
 def _topic_of(path: str) -> str:

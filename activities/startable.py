@@ -32,6 +32,7 @@ from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.checks.coordinators import miscounted
 from domain.zk_to_kraft.checks.java import unstartable
 from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.own_process import beside
 from domain.zk_to_kraft.own_file import whose_else
 from domain.zk_to_kraft.registration_lines import LIFT_QUOTA
 
@@ -223,9 +224,11 @@ async def _why_not_outlived(
         place = await start_place(ports.drivers.driver(node), node, pid)
     except CannotLook:
         return None
-    if place.moved:
-        return _why_not_its_data(cluster.spec.node_name(node.id), process, place.moved)
     unit, name = place.unit, cluster.spec.node_name(node.id)
+    if place.moved:
+        return _why_not_its_data(name, process, place.moved)
+    if (other := beside(place.held_by, name, node)) is not None:
+        return f"{name}: {other.observed}. Nothing was stopped. {other.fix}"
     found = [] if unit is None else [ending_with(unit) if unit.kill_mode else None, without_code(unit), unwritable(place)]
     found.append(short_lived(place))
     if (inherited := filtered(place)) is not None:

@@ -42,7 +42,8 @@ class StartPlace(ObservedPart):
     that a start appends to, those that it could not open, and why. `budgets`: by kind and
     where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
     (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no. `moved`: log directories
-    that lead elsewhere now than when the process that runs opened them.
+    that lead elsewhere now than when the process that runs opened them. `held_by`: other processes that have them open, where
+    it has none.
     """
 
     unit: StartUnit | None
@@ -52,3 +53,4 @@ class StartPlace(ObservedPart):
     is_filtered: bool = False
     gatekeepers: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
+    held_by: tuple[str, ...] = ()

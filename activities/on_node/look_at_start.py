@@ -58,6 +58,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "read_only": [path for path in request["folders"] if is_read_only_here(path)],
         "unopened": list(unopened(request["files"])),
         "moved": moved(request["pid"], request["data"]),
+        "held_by": held_by(request["pid"], request["data"]),
         "budgets": [found for found in budgets() if found[3] > 0],
         "gatekeepers": gatekeepers()[:4],
         "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
@@ -67,11 +68,22 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
 def moved(pid: int | None, data: list[str]) -> list[str]:
     """Log directories that lead elsewhere than when the process opened them: a link, or a mount, that was changed under it.
     Kafka keeps the `.lock` of each open; where it has not as many open as it has directories, nothing is known."""
-    fds = [f"/proc/{pid}/fd/{name}" for name in names(f"/proc/{pid}/fd")] if pid else []
-    held = {inode_of(fd) for fd in fds if (link(fd) or "").endswith("/.lock")}
-    found = {path: inode_of(f"{path}/.lock") for path in data}
+    held, found = locks_of(pid), {path: inode_of(f"{path}/.lock") for path in data}
     is_known = len(held) == len(data) and None not in held
     return [path for path, inode in found.items() if is_known and inode is not None and inode not in held]
+
+
+def held_by(pid: int | None, data: list[str]) -> list[str]:
+    """Other processes that have the data open, where the one that is taken for the node's has none of it."""
+    found = {inode_of(f"{path}/.lock") for path in data} - {None}
+    if not pid or not found or found & locks_of(pid):
+        return []
+    return [process_named(other) for other in filter(str.isdigit, names("/proc")) if found & locks_of(other)]
+
+
+def locks_of(pid: int | str | None) -> set[tuple[int, int] | None]:
+    fds = [f"/proc/{pid}/fd/{name}" for name in names(f"/proc/{pid}/fd")] if pid else []
+    return {inode_of(fd) for fd in fds if (link(fd) or "").endswith("/.lock")}
 
 
 def inode_of(path: str) -> tuple[int, int] | None:

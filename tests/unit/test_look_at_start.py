@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -41,6 +42,25 @@ def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path
     held.pop().close()
     assert look_at_start.place(asked)["moved"] == [], "who has not all of them open may have closed one"
     held.pop().close()
+
+
+def test_a_wrapper_that_is_named_in_place_of_who_has_the_data_open_is_told(tmp_path: Path) -> None:
+    """As where a script calls java without `exec`, and writes its own pid."""
+    (tmp_path / ".lock").touch()
+    asked: dict[str, Any] = {"folders": [], "files": [], "data": [str(tmp_path)], "pid": None}
+    opens = "import sys, time; held = open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
+    wrapped = ("sh", "-c", '"$@"; echo over', "sh", sys.executable, "-c", opens, str(tmp_path / ".lock"))
+    with subprocess.Popen(wrapped, stdout=subprocess.PIPE, start_new_session=True) as wrapper:
+        try:
+            assert wrapper.stdout is not None
+            assert wrapper.stdout.readline() == b"open\n"
+            (told,) = look_at_start.place(asked | {"pid": wrapper.pid})["held_by"]
+            child = told.partition(" ")[0]
+            assert Path(f"/proc/{child}/stat").read_text().split(") ")[1].split()[1] == str(wrapper.pid)
+            assert look_at_start.place(asked | {"pid": int(child)})["held_by"] == []
+            assert look_at_start.place(asked)["held_by"] == []
+        finally:
+            os.killpg(wrapper.pid, signal.SIGKILL)
 
 
 def test_what_would_be_started_here() -> None:

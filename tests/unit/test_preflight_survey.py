@@ -196,6 +196,7 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         "PF43",
         B,
     ),
+    "a wrapper in a pid file": (with_look(HEALTHY, (2,), held_by=("6708 (java)",)), "PF47", B),
     "a worker of which nobody knows it": (
         with_look(HEALTHY, (3,), unit=StartUnit(name="keeperless-activities.service", kill_mode="")),
         "PF43",
@@ -303,12 +304,12 @@ UNVERIFIABLE: dict[str, tuple[Observation, ClusterSpec, set[str]]] = {
     "no python on a broker": (
         with_node_survey(blind("look at broker-1"), (1,), look=None),
         SPEC,
-        {"PF01", "PF25", "PF26", "PF29", "PF40", "PF43", "PF45"},
+        {"PF01", "PF25", "PF26", "PF29", "PF40", "PF43", "PF45", "PF47"},
     ),
     "no python on a controller": (
         with_node_survey(blind("look at controller-3001"), (3001,), look=None),
         SPEC,
-        {"PF01", "PF07", "PF29", "PF34", "PF40", "PF43", "PF45"},
+        {"PF01", "PF07", "PF29", "PF34", "PF40", "PF43", "PF45", "PF47"},
     ),
     "a tree that may not be read": (
         blind("survey of zookeeper", zookeeper=None),

@@ -403,6 +403,19 @@ async def test_a_node_that_would_start_on_other_data_than_it_has_runs_on() -> No
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
 
 
+async def test_a_node_whose_pid_file_names_another_process_than_has_its_data_open_runs_on() -> None:
+    """A wrapper: it would end, and the node would not."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    cluster.nodes[node.id].machine.place = {"held_by": ["6708 (java)"]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert f"echo 6708 > {node.driver.service.pid_file}" in (outcome.blocked or "")
+    assert "Nothing was stopped" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+
+
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
     scene = await scene_of_a_roll()
     cluster = scene.copy()

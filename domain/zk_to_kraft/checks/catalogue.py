@@ -11,6 +11,7 @@ from domain.zk_to_kraft.checks import (
     java,
     listeners,
     outliving,
+    own_process,
     security,
     unapplied,
     zookeeper_content,
@@ -31,6 +32,7 @@ MODULES = (
     outliving,
     unapplied,
     coordinators,
+    own_process,
 )
 
 CATALOGUE: tuple[Check, ...] = tuple(sorted((c for module in MODULES for c in module.CHECKS), key=lambda check: check.code))

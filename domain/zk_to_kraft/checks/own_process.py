@@ -1,0 +1,58 @@
+"""PF47: the process that a node's pid file names is the one that has its data open."""
+
+from collections.abc import Iterator, Sequence
+
+from domain.cluster import NodeSpec
+from domain.decisions import Finding, Severity
+from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
+
+CODE = "PF47"
+EXPECTED = "its pid file names the process that has its log directories open"
+LOOK_YOURSELF = (
+    "Make python3 available to the driver on the node, or compare its pid file with `fuser` of the `.lock` of its log "
+    "directories yourself, and accept this finding."
+)
+
+
+def beside(held_by: Sequence[str], name: str, node: NodeSpec) -> Finding | None:
+    """`held_by`: other processes that have its log directories open, as `4711 (java)`, where that of the pid file has not."""
+    if not held_by:
+        return None
+    pid_file = node.driver.service.pid_file
+    right = held_by[0].partition(" ")[0]
+    cure = f"Write the node's own process there: echo {right} > {pid_file}" if len(held_by) == 1 else "Find out which it is"
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"{pid_file} names a process that has none of its log directories open: process {', '.join(held_by)} has. A "
+        "stop would end the one that is named, a wrapper most likely, the node might go on, and a second one would be started "
+        "on the same data",
+        expected=EXPECTED,
+        fix=f"{cure}. Whatever has started it so (a script that calls java, or kafka-server-start.sh, without `exec` before "
+        "it) is to be corrected before it starts a node again.",
+    )
+
+
+def _own(seen: Surveyed) -> Iterator[Finding]:
+    for node in seen.spec.nodes:
+        look, name = seen.node(node.id).look, seen.name(node.id)
+        if look is None:
+            yield unverifiable(
+                CODE, name, seen.survey.why_missing(f"look at {name}"), EXPECTED, LOOK_YOURSELF, Severity.BLOCKER
+            )
+        elif (found := beside(look.held_by, name, node)) is not None:
+            yield found
+
+
+CHECKS = (
+    Check(
+        code=CODE,
+        holds="the process that a node's pid file names has that node's data open",
+        because="where a wrapper that has started java as its child is named, SIGTERM ends the wrapper, and java goes on: it "
+        "looks as if the node had stopped, and a second one is started beside it on the same data, which only the lock of the "
+        "log directories keeps off. Asked again right before each stop",
+        source="who has the `.lock` of its log directories open, by /proc/PID/fd. Of other users' processes root alone is told",
+        unverifiable="python3 cannot be run on the node",
+        of_survey=(_own,),
+    ),
+)
