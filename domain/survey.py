@@ -69,8 +69,8 @@ class NodeLook(ObservedPart):
     `absent_classes`: of those that the node would have to load, the ones that no jar in `libs` and no class path has.
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
-    not open, and why. `held_by`: processes that have its log directories open, where that of its pid file has none. `trials`: of
-    its java, where the node runs, with the files that the migration will write.
+    not open, and why. `held_by`: processes that have its log directories open, where that of its pid file has none.
+    `trials`: of its java, where the node runs, with the files that the migration will write.
     """
 
     kafka_versions: tuple[str, ...]
