@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError, TimeoutType
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from api.links import cluster_url, migration_url
+from api.strays import stray_behind
 from api.temporal import Temporal
 from domain.contracts import ActivityName, Payload, TaskQueue
 from domain.errors import KeeperlessError, Permanent, Transient
@@ -46,13 +47,6 @@ SOON = timedelta(seconds=3.5)
 
 TEMPORALS_OWN = timedelta(seconds=1)
 """For Temporal itself to find out that a limit is over."""
-
-
-OTHER_ACTIVITIES = "the worker that took it runs another release's code, and does not know this activity, or what it is given"
-OTHER_ACTIVITIES_FIX = (
-    "Stop that worker, and start keeperless-activities and keeperless-checks of the release that the API and "
-    "keeperless-workflows run. Nothing was begun; it is tried again by itself."
-)
 
 
 class NoWorker(Transient):
@@ -163,19 +157,13 @@ def unforeseen(kind: str | None) -> str:
     return "in a way that nobody foresaw" + (f" ({kind})" if kind is not None and kind.isidentifier() else "")
 
 
-def is_of_another_release(kind: str | None, message: str) -> bool:
-    """Whether an activity failed before it began, because its worker does not know it, or not what it is given. `temporalio`
-    says so (its worker's `_activity.py`), in words that tell no value."""
-    is_unknown = kind == "NotFoundError" and "is not registered on this worker" in message
-    return is_unknown or message == "Failed decoding arguments"
-
-
 def _told(cause: BaseException) -> NoWorker | ObservationFailed:
     if isinstance(cause, ActivityTimeout):
         return NoWorker(was_taken=cause.type is TimeoutType.START_TO_CLOSE)
     if is_worded(cause):
         return ObservationFailed(cause.message)
-    if isinstance(cause, ApplicationError) and is_of_another_release(cause.type, cause.message):
-        return ObservationFailed(f"{OTHER_ACTIVITIES[0].upper()}{OTHER_ACTIVITIES[1:]}. {OTHER_ACTIVITIES_FIX}")
+    stray = stray_behind(cause.message) if isinstance(cause, ApplicationError) else None
+    if stray is not None:
+        return ObservationFailed(f"{stray.what[0].upper()}{stray.what[1:]}. {stray.fix}")
     kind = cause.type if isinstance(cause, ApplicationError) else None
     return ObservationFailed(f"The activity failed {unforeseen(kind)}: the activity worker's log has the cause.")

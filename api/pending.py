@@ -29,8 +29,10 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCStatusCode
 
-from api.observing import OTHER_ACTIVITIES, OTHER_ACTIVITIES_FIX, OWN_ERRORS, is_of_another_release, unforeseen
+from api.observing import OWN_ERRORS, unforeseen
 from api.runs import described, run_of
+from api.strays import FIXES as FIXES_OF_STRAYS
+from api.strays import stray_behind
 from api.stumbles import WHERE, why_failed
 from api.temporal import Temporal, TemporalRefused, TemporalUnavailable
 from domain import pending_tasks
@@ -86,7 +88,7 @@ LOST_FIX = (
 STOPPED_IN_ORDER = "WorkerShutdown"
 """Temporal's type for: whoever was at it has ended, and could not finish it."""
 
-FIXES = {OTHER_ACTIVITIES: OTHER_ACTIVITIES_FIX, LOST: LOST_FIX}
+FIXES = FIXES_OF_STRAYS | {LOST: LOST_FIX}
 """By error, where there is a better one than that of all."""
 
 
@@ -312,7 +314,7 @@ def _task(activity: PendingActivityInfo, workflow_id: str) -> PendingTask:
     is_lost = activity.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
     error = LOST if is_lost and activity.attempt > LOST_ATTEMPTS else error
     fix = FIXES.get(error, "")
-    if error == OTHER_ACTIVITIES and activity.last_worker_identity:
+    if error in FIXES_OF_STRAYS and activity.last_worker_identity and not is_taken:  # else it is who tries again
         error += f" (it is {activity.last_worker_identity})"
     at, at_since = progress_in(activity.heartbeat_details) if is_taken else ("", None)
     named = f"--workflow-id '{workflow_id}' --activity-id '{activity.activity_id}'"
@@ -374,6 +376,6 @@ def _error_of(failure: Failure) -> str:
         return ""
     if failure.application_failure_info.type in OWN_ERRORS:
         return failure.message
-    if is_of_another_release(failure.application_failure_info.type, failure.message):
-        return OTHER_ACTIVITIES
+    if (stray := stray_behind(failure.message)) is not None:
+        return stray.what
     return f"{unforeseen(failure.application_failure_info.type)}: {WHERE}"

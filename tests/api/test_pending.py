@@ -275,14 +275,14 @@ async def something_else() -> None:
     """What an older worker has in place of `watch`."""
 
 
-async def test_activities_of_another_release_are_told_as_such(api: Any, temporal_client: Client) -> None:
+async def test_a_worker_of_another_service_is_told_as_such(api: Any, temporal_client: Client) -> None:
     async with leading(temporal_client, Watching):
         record = await migrating(api)
         async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[something_else], identity="qa@ci-17"):
             (entry,) = await told(api, record, lambda found: ("step-failing", ActivityName.WATCH) in found)
-        assert "another release" in entry.observed
+        assert "a worker of another service" in entry.observed
         assert "qa@ci-17" in entry.observed
-        assert "keeperless-activities" in entry.fix
+        assert "a task queue of its own" in entry.fix
         async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[watch]):
             assert await told(api, record, lambda found: not found) == []
 
@@ -479,8 +479,14 @@ async def test_who_is_at_a_task_is_known_and_when_it_said_so_last(api: Any, temp
 
 def test_a_look_by_another_release_is_told_as_such() -> None:
     assert "another release" in str(_told(ApplicationError("Failed decoding arguments")))
-    unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: observe"
+    unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: assess, watch"
     assert "another release" in str(_told(ApplicationError(unknown, type="NotFoundError")))
+    for others in (
+        "Activity function watch is not registered on this Worker, available activities: ['make_thumbnail']",
+        "unable to find activityType=watch. Supported types: [MakeThumbnail]",
+        'Activity Type "watch" is not registered with a worker. Known types are: MakeThumbnail',
+    ):
+        assert "A worker of another service" in str(_told(ApplicationError(others)))
     assert "nobody foresaw" in str(_told(ApplicationError("secret=hunter2", type="NotFoundError")))
 
 
@@ -512,6 +518,18 @@ def test_of_an_activity_between_two_attempts_only_the_end_of_the_last_has_happen
     assert "--workflow-id 'a workflow' --activity-id '8'" in entry.fix
     found.ClearField("last_attempt_complete_time")
     assert [entry.code for entry in pending_tasks.of_tasks([pending_of(found)], NOW)] == []
+
+
+def test_a_stray_worker_is_named_as_long_as_nobody_else_tries_again() -> None:
+    """Temporal tells who took the task last: once that is the next attempt, it is not who has failed."""
+    found = PendingActivityInfo(attempt=2, state=PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED)
+    found.activity_type.name = ActivityName.ROLL_NODE
+    found.last_worker_identity = "thumbnailer@media-03"
+    found.last_failure.message = "unable to find activityType=roll_node. Supported types: [MakeThumbnail]"
+    assert pending_of(found).error.endswith("of which it knows nothing (it is thumbnailer@media-03)")
+    assert "a task queue of its own" in pending_of(found).fix
+    found.state = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+    assert "thumbnailer" not in pending_of(found).error
 
 
 def test_a_worker_that_gets_no_processor_is_told_as_such() -> None:

@@ -1,0 +1,45 @@
+"""What a failure says of a worker that is none of this installation's: of another release, or of another service altogether."""
+
+import re
+from dataclasses import dataclass
+
+from domain.contracts import ActivityName
+
+UNDECODED = "Failed decoding arguments"
+KNOWN = re.compile(r"(?:available activities|Supported types|Known types are): (.*)", re.DOTALL)
+"""In the words of Temporal's SDKs for Python and TypeScript, Go and Java, which list what a worker knows in place of what it is
+asked for."""
+
+
+@dataclass(frozen=True)
+class Stray:
+    """`what`: what a task failed of. `fix`: what to do about it."""
+
+    what: str
+    fix: str
+
+
+OTHER_RELEASE = Stray(
+    "the worker that took it runs another release's code, and does not know this activity, or what it is given",
+    "Stop that worker, and start keeperless-activities and keeperless-checks of the release that the API and "
+    "keeperless-workflows run. Nothing was begun; it is tried again by itself.",
+)
+OTHER_SERVICE = Stray(
+    "a worker of another service asks this task queue of Keeperless's for work, and took it, of which it knows nothing",
+    "Stop that worker, or have it ask a task queue of its own: in this namespace of Temporal's the queues `cluster`, `watch`, "
+    "`checks` and `migrations` are Keeperless's (or give Keeperless a namespace of its own, TEMPORAL_NAMESPACE). Nothing was "
+    "begun; it is tried again by itself.",
+)
+FIXES = {stray.what: stray.fix for stray in (OTHER_RELEASE, OTHER_SERVICE)}
+
+
+def stray_behind(message: str) -> Stray | None:
+    """Whose worker it was that an activity failed with, before it began: it does not know it, or not what it is given. An SDK
+    says so in words that tell no value."""
+    if message == UNDECODED:
+        return OTHER_RELEASE
+    known = KNOWN.search(message)
+    if known is None:
+        return None
+    is_ours = bool(set(re.findall(r"\w+", known.group(1))) & set(ActivityName))
+    return OTHER_RELEASE if is_ours else OTHER_SERVICE
