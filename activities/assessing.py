@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime
+from socket import gethostname
 from typing import TypeVar
 
 from temporalio import activity
@@ -28,6 +29,7 @@ from domain.set_back import KIND, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
 from domain.zk_to_kraft.comparison import CopyReports
+from domain.zk_to_kraft.elsewhere import SEES_NOTHING, WHERE_IT_BELONGS, is_elsewhere
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 
@@ -109,6 +111,8 @@ async def look_and_decide(
     cluster = await cluster_of(request, ports)
     ruling = await ruling_of(request, ports)
     observation = await observe(cluster, ports, request.policy, poison_seconds)
+    if is_elsewhere(observation, cluster.spec):
+        raise _elsewhere()
     is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
     if is_start:
         observation = await with_survey(observation, cluster, request.policy, ports)
@@ -207,6 +211,31 @@ async def _is_held_in_ledger(request: StepRequest, ports: Ports) -> bool:
         and (command.kind in HOLDING or (command.kind in LIFTING and command.id in request.applied_commands))
     ]
     return bool(orders) and orders[-1]
+
+
+def _elsewhere() -> Transient:
+    """Another worker, which may take the task next, may be where the nodes are."""
+    return Transient(f"keeperless-activities on {gethostname()}: {SEES_NOTHING}. {WHERE_IT_BELONGS}")
+
+
+async def ensure_here(cluster: ClusterRecord, ports: Ports) -> None:
+    """Before anything is done to nodes: whoever sees none would take their files for lost, and controllers for gone. What does
+    not answer is not nothing."""
+    for broker in cluster.spec.brokers:
+        driver = ports.drivers.driver(broker)
+        try:
+            if await driver.read_file(broker.properties_file) is not None or (await driver.process()).is_running:
+                return
+        except KeeperlessError:
+            return
+    raise _elsewhere()
+
+
+async def cluster_to_change(request: StepRequest, ports: Ports) -> ClusterRecord:
+    """The cluster, for an effect on its nodes."""
+    cluster = await cluster_of(request, ports)
+    await ensure_here(cluster, ports)
+    return cluster
 
 
 async def cluster_of(request: AssessRequest | StepRequest, ports: Ports) -> ClusterRecord:

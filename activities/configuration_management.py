@@ -27,7 +27,7 @@ import time
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.configuration_hook import HOOK_TIMEOUT, is_paused, said
 from activities.heartbeat import heartbeating
 from activities.marking import Target
@@ -128,7 +128,7 @@ class ConfigurationManaging:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             targets = [Target(cluster, node, self._ports.drivers.driver(node)) for node in cluster.spec.nodes]
             try:
                 marked = [t for t in targets if await read_pause(t.driver, t.node.properties_file) is not None]

@@ -39,7 +39,7 @@ from typing import TypeVar
 
 from temporalio import activity
 
-from activities.assessing import cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.draining import Drain
 from activities.epochs import Rule
 from activities.fence import Member, each, fence, is_dead, is_fenced, kill, may_start, members_of, revive
@@ -81,7 +81,7 @@ class Leaving:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             blocked: str | None = None
             changes: tuple[str, ...] = ()
             try:

@@ -20,7 +20,7 @@ from datetime import timedelta
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.last_words import last_words, why_failed
@@ -64,7 +64,7 @@ class Provisioning:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             controller = next(c for c in cluster.spec.controllers if c.id == request.step.node_id)
             driver = self._ports.drivers.driver(controller)
             mark, silent = await answer_or_silence(read_mark(driver, controller.properties_file))

@@ -43,7 +43,13 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, ensure_unchanged, why_not_this_step
+from activities.assessing import (
+    answer_or_silence,
+    cluster_to_change,
+    ensure_not_superseded,
+    ensure_unchanged,
+    why_not_this_step,
+)
 from activities.configuration_management import pauses_of, why_not_paused
 from activities.heartbeat import heartbeating
 from activities.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
@@ -83,7 +89,7 @@ class Rolling:
         async with heartbeating(), PauseMeter(request, self._ports) as pause:
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             nodes = [cluster.spec.node(node_id) for node_id in request.step.nodes]
             targets = [Target(cluster, node, self._ports.drivers.driver(node)) for node in nodes]
             marks = await all_of(*(answer_or_silence(read_mark(t.driver, t.node.properties_file)) for t in targets))

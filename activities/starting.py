@@ -25,7 +25,7 @@ import time
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.epochs import rule_of
 from activities.fence import Member, is_fenced, may_start, member_of, revive
 from activities.heartbeat import heartbeating
@@ -65,7 +65,7 @@ class Starting:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             member = _member(cluster, request, self._ports)
             did_start = False
             found, silent = await answer_or_silence(member.driver.process())
@@ -90,7 +90,7 @@ class Starting:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             member = _member(cluster, request, self._ports)
             mark, silent = await answer_or_silence(read_mark(member.driver, member.node.properties_file))
             if silent:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from temporalio import activity
 
-from activities.assessing import answer_or_silence, cluster_of, ensure_not_superseded, why_not_this_step
+from activities.assessing import answer_or_silence, cluster_to_change, ensure_not_superseded, why_not_this_step
 from activities.fence import Member, is_dead, members_of
 from activities.heartbeat import heartbeating
 from activities.node_files import (
@@ -49,7 +49,7 @@ class Wiping:
         async with heartbeating():
             begun = time.monotonic()
             await ensure_not_superseded(request, self._ports)
-            cluster = await cluster_of(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
             found, silent = await answer_or_silence(self._remains(cluster))
             members, brokers = found or ([], [])
             if silent or members or brokers:

@@ -18,6 +18,7 @@ from domain.zk_to_kraft.claim_causes import claim_causes
 from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
 from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
+from domain.zk_to_kraft.elsewhere import without_those_of_elsewhere
 from domain.zk_to_kraft.finding_causes import coordinator_causes, of_finding
 from domain.zk_to_kraft.foreign import foreign
 from domain.zk_to_kraft.kafka_causes import kafka_causes
@@ -47,6 +48,7 @@ def blockers_of(looked: Looked, *decisions: Decision | None) -> tuple[tuple[Bloc
     While a step of ours has a node in its hands, what would be decided of this moment is of no interest.
     """
     searched = without_those_of_another_network(looked, without_those_of_a_lost_tree(looked, _searches(looked)))
+    searched = without_those_of_elsewhere(looked, searched)
     causes = _without_counts(looked, list(_unique(searched)))
     for wait in (d for d in decisions if isinstance(d, Wait | Revert) and not looked.in_hand):
         explained = frozenset().union(*(found.explains for found in causes))

@@ -479,7 +479,7 @@ async def test_who_is_at_a_task_is_known_and_when_it_said_so_last(api: Any, temp
 
 def test_a_look_by_another_release_is_told_as_such() -> None:
     assert "another release" in str(_told(ApplicationError("Failed decoding arguments")))
-    unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: assess, watch"
+    unknown = "Activity function find_blockers for workflow  is not registered on this worker, available activities: watch"
     assert "another release" in str(_told(ApplicationError(unknown, type="NotFoundError")))
     for others in (
         "Activity function watch is not registered on this Worker, available activities: ['make_thumbnail']",

@@ -7,6 +7,8 @@ import pytest
 from domain.machine_notes import OURS, MachineChanges
 from domain.observation import (
     LogDir,
+    NodeDisk,
+    Process,
     StorageState,
     Unanswered,
 )
@@ -157,6 +159,21 @@ def test_of_keeperless_activities_in_another_network_that_alone_is_told() -> Non
     assert len(found(seen)) > 1, "where it is where it was, each is told"
     (other,) = [one for one in found(silent(DUAL, 2), hints=Hints(changes={OURS: changes})) if one.code == "part-unknown"]
     assert other.object == "broker-2", "what answers others tells that the way is there"
+
+
+def test_of_keeperless_activities_where_no_node_is_that_alone_is_told() -> None:
+    """On a standby host, or in a container without the volumes: it would name every file as lost."""
+    seen = DUAL
+    for node in SPEC.nodes:
+        gone = Process(is_running=False, identity=None, last_identity=None, started_at=None)
+        seen = with_part(seen, node.id, disk=NodeDisk(file=None, log_dirs=()), process=gone, metrics=None)
+    seen = with_part(seen, 2, is_unowned=True)
+    (entry,) = found(seen)
+    assert (entry.code, entry.object) == ("machine", "keeperless-activities")
+    assert "broker-2 serve, by their metrics" in entry.observed
+    assert "Restore no file" in entry.fix
+    for part in ({"disk": None}, {"process": None}, {"process": DUAL.node(1).process}, {"disk": DUAL.node(1).disk}):
+        assert all(one.object != "keeperless-activities" for one in found(with_part(seen, 1, **part))), "not nothing"
 
 
 def test_a_node_that_was_started_without_its_agent_is_to_be_started_as_it_is_written() -> None:
