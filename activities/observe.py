@@ -28,6 +28,7 @@ from domain.observation import NodeMetrics, NodeView, Observation, Unanswered, Z
 from domain.observed import no_answer
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord
+from domain.zk_to_kraft.address_causes import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.configuration import part_name
 
 T = TypeVar("T")
@@ -245,7 +246,7 @@ async def _gauges(ports: Ports, node: NodeSpec) -> NodeMetrics:
     """Its own: the address of another's tells nothing of it."""
     metrics = await ports.metrics.read(node.metrics)
     if metrics.node_id not in {None, node.id}:
-        told = f"{shown(node.metrics.url)}: these are the gauges of node {metrics.node_id}"
+        told = f"{shown(node.metrics.url)}: {GAUGES_OF_ANOTHER} {metrics.node_id}"
         raise Transient(told, obstacle=Obstacle.ANOTHERS)
     return metrics
 

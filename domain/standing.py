@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, RUN_GONE, STEP_FAILING
@@ -165,6 +165,7 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
     """
     holds = [event for event in events if event.kind == "held"]
     has_failed = bool(holds) and "error" in holds[-1].data
+    again, stop_it = _held_again(events)
     mend = "Mend what is named, then resume it, or ask for a rollback" if has_failed else "Resume it when ready"
     asked, is_taken = "", lifting is not None and lifting.delivered_at is not None
     if lifting is not None:
@@ -174,10 +175,30 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
     return blocker(
         WaitReason.HELD,
         "the migration",
-        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{asked}",
+        observed=f"{waiting.detail or 'it is held, and nobody has said why'}{again}{asked}",
         expected="nobody holds it",
-        fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{way if lifting is None else ASKED}",
+        fix=f"{UNLIMITED if TOO_LARGE.search(waiting.detail) else ''}{stop_it}{way if lifting is None else ASKED}",
         since=waiting.since,
+    )
+
+
+AGAIN_WITHIN = timedelta(seconds=30)
+"""Of a hold, after somebody has resumed: who has changed his mind about his own takes longer, and a program less."""
+
+
+def _held_again(events: Sequence[Event]) -> tuple[str, str]:
+    """Where people's resumes do not last: how often so far, and what to do first. Empty where they do."""
+    orders = [event for event in events if event.kind in {"held", "resumed"} and event.data.get("by") != "keeperless"]
+    pairs = [(before, after) for before, after in pairwise(orders) if (before.kind, after.kind) == ("resumed", "held")]
+    undone = [(before, after) for before, after in pairs if after.at - before.at <= AGAIN_WITHIN]
+    if not undone or undone[-1][1] is not orders[-1]:
+        return "", ""
+    seconds, times = (undone[-1][1].at - undone[-1][0].at).total_seconds(), len(undone)
+    often = f"; {times} times so far" if times > 1 else ""
+    return (
+        f". It was resumed, and held again {seconds:.0f} s later{often}",
+        "First find who holds it again, by the reason that is given and by the log of keeperless-api (from where each call "
+        "came), and stop that, most likely a program (a change freeze, a chat bot, a script): else no resume lasts. ",
     )
 
 

@@ -10,7 +10,8 @@ AGENT_FAILED = Told(
     "agent-failed",
     re.compile(r"Could not start Jolokia agent: [\w.]{1,80}(?:: [\w ]{1,60})?"),
     "an agent that listens at the node's metrics endpoint",
-    "The node serves without its agent. Find who listens at the endpoint's port (`ss -ltnp`), stop it, and restart the node.",
+    "The node serves without its agent. Find who listens at the endpoint's port (`ss -ltnp`): where that is another node, give "
+    "the agents of both ports of their own; else stop it. Then restart the node.",
 )
 OUT_OF_MEMORY = Told(
     "out-of-memory",

@@ -10,7 +10,7 @@ from domain.errors import Obstacle
 from domain.machine_notes import ZOOKEEPER
 from domain.observation import NodeView
 from domain.standstill_signs import is_stopped_by_turns
-from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, LATE, NOBODY_THERE, cause_of_ours
+from domain.zk_to_kraft.address_causes import CORRECT_ENDPOINT, ENDPOINTS, GAUGES_OF_ANOTHER, LATE, NOBODY_THERE, cause_of_ours
 from domain.zk_to_kraft.causes import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
 from domain.zk_to_kraft.lacks import fix_of_lack
 from domain.zk_to_kraft.log_lines import ENDED, of_this_process
@@ -58,7 +58,7 @@ def silent(looked: Looked, view: NodeView) -> Cause:
         fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
     elif (own_cause := cause_of_ours(looked, obstacle, endpoint)) is not None:
         return own_cause
-    elif (told := silence_in(own)) is not None:
+    elif GAUGES_OF_ANOTHER not in said and (told := silence_in(own)) is not None:
         observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
         fix = fix_of_lack(looked, told)
     elif obstacle in ENDPOINTS:

@@ -60,12 +60,14 @@ def dead(seen: Observation, node_id: int, *lines: str) -> Observation:
     return with_part(seen, node_id, process=stopped(f"pid-{node_id}"), metrics=None, last_output=lines)
 
 
-def silent(seen: Observation, node_id: int, *, is_paused: bool = False, obstacle: Obstacle | None = None) -> Observation:
+def silent(
+    seen: Observation, node_id: int, why: str = "timed out", *, is_paused: bool = False, obstacle: Obstacle | None = None
+) -> Observation:
     name = SPEC.node_name(node_id)
     begun = NOW - timedelta(minutes=2)
     process = Process(is_running=True, identity="77@1", last_identity="77@1", started_at=begun, is_paused=is_paused)
     seen = with_part(seen, node_id, process=process, metrics=None)
-    part = Unanswered(what=f"metrics of {name}", why="timed out", obstacle=obstacle)
+    part = Unanswered(what=f"metrics of {name}", why=why, obstacle=obstacle)
     return seen.model_copy(update={"unanswered": (*seen.unanswered, part)})
 
 

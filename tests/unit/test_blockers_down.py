@@ -14,6 +14,7 @@ from domain.observation import (
     Process,
 )
 from domain.start_place import StartPlace, StartUnit
+from domain.zk_to_kraft.address_causes import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes import Hints
 from domain.zk_to_kraft.reduction import situation_of
@@ -99,6 +100,10 @@ def test_who_has_the_port_in_place_of_the_agent_is_told_by_the_agent() -> None:
     lines = ("Could not start Jolokia agent: java.net.BindException: Address already in use", STARTED)
     (entry,) = found(silent(DUAL, 2, obstacle=Obstacle.ANOTHERS), hints=Hints(logs={2: lines}))
     assert "ss -ltnp" in entry.fix
+    of_another = f"{GAUGES_OF_ANOTHER} 1"
+    (entry,) = found(silent(DUAL, 2, of_another, obstacle=Obstacle.ANOTHERS), hints=Hints(logs={2: lines}))
+    assert of_another in entry.observed
+    assert "ss -ltnp" not in entry.fix, "nobody is to stop a node that is well"
 
 
 @pytest.mark.parametrize(

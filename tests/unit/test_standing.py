@@ -88,6 +88,34 @@ def test_a_hold_is_told_with_who_and_since_when() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kinds", "is_told"),
+    [
+        (("held", "resumed", "held"), "held again 2 s later"),
+        (("resumed", "held", "resumed", "held"), "held again 2 s later; 2 times so far"),
+        (("held",), ""),
+        (("resumed", "held", "resumed"), ""),
+    ],
+)
+def test_a_hold_that_follows_each_resume_is_told_as_such(kinds: tuple[str, ...], is_told: str) -> None:
+    record = a_migration(MigrationState.HELD, waiting=waiting(WaitReason.HELD, detail="held by bot: freeze", for_people=True))
+    events = [event(kind, 1 - number / 30, by="bot", reason="freeze") for number, kind in enumerate(kinds)]
+    (entry,) = of_waiting(record, frozenset(), events, NOW)
+    assert is_told in entry.observed
+    assert entry.fix.startswith("First find who holds it again") is bool(is_told)
+
+
+def test_a_hold_long_after_a_resume_and_one_of_our_own_are_holds_like_any_other() -> None:
+    record = a_migration(MigrationState.HELD, waiting=waiting(WaitReason.HELD, detail="held by anna: lunch", for_people=True))
+    resumed = event("resumed", 20, by="anna", reason="")
+    for held in (
+        event("held", 10, by="anna", reason="lunch"),
+        event("held", 19.9, by="keeperless", reason="roll: no", error="Unsafe"),
+    ):
+        (entry,) = of_waiting(record, frozenset(), (resumed, held), NOW)
+        assert "First find" not in entry.fix
+
+
+@pytest.mark.parametrize(
     ("decided", "is_told"),
     [
         ({}, True),
