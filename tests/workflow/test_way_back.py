@@ -122,6 +122,27 @@ async def test_while_a_broker_is_rolled_forward_that_is_finished_first(small: An
     assert steps[:2] == [("broker-1", "kraft"), ("broker-1", "migration")]
 
 
+async def test_from_an_accepted_rollback_on_nobody_is_told_to_decide_at_a_gate(small: Any, originals: dict[int, Any]) -> None:
+    await small.lead_to(Phase.SOAK)
+    await small.begin()
+    await small.until_gate()
+    asking = asyncio.create_task(small.roll_back())
+    await small.until_told("rollback-accepted")
+    pause = small.kafka.pause("view")
+    await pause.is_reached.wait()
+
+    async def is_shown() -> bool:
+        return (await small.progress()).intent == "revert"
+
+    await small.until(is_shown)
+    progress = await small.progress()
+    assert (progress.gate, progress.state) == (None, "reverting")
+    assert progress.waiting is None or progress.waiting.reason != "approval"
+    small.kafka.release("view")
+    await asking
+    await ensure_back(small, originals)
+
+
 async def test_a_hold_is_lifted(small: Any, originals: dict[int, Any]) -> None:
     await small.lead_to(Phase.BROKERS_TO_KRAFT)
     await small.begin(is_held=True)
