@@ -18,7 +18,7 @@ from api.changes import changed_here
 from api.looking import Looker, looker_of
 from api.observing import NoWorker, ObservationFailed, blockers
 from api.pending import RunSeen, run_seen
-from api.pollers import machines_of, signs_of
+from api.pollers import Poller, ended_here, machines_of, signs_of
 from api.programs import Apart, apart_from
 from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_temporal
@@ -85,11 +85,11 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     (events, untold), (commands, unasked) = await asyncio.gather(
         _read(partial(_events, wiring, record.id), now), _read(partial(wiring.ledger.commands, record.id), now)
     )
-    (looked, looker), (run, unled), unwritable, machines, apart = await asyncio.gather(
+    (looked, looker), (run, unled), unwritable, askers, apart = await asyncio.gather(
         _looked(wiring, record, events, now, until),
         _run(wiring, record, now, until),
         _unwritable(wiring, record, now),
-        _machines(wiring),
+        _askers(wiring),
         _apart(wiring, until),
     )
     seen = looked if isinstance(looked, BlockersSeen) else None
@@ -104,7 +104,9 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
         found = found or await _refused_just_now(wiring, record, events, now, until)
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
-        found = [*standing.of_machines(machines, looker.by, now), *found]
+        machines = [poller.identity for poller in machines_of(askers).values()]
+        ended = await asyncio.to_thread(ended_here, askers, datetime.now(UTC))
+        found = [*standing.of_machines(machines, looker.by, now), *standing.of_restarts(ended, now), *found]
         if seen is not None:
             found += seen.changed
         else:
@@ -254,11 +256,10 @@ async def _looked(
     return looked, looker
 
 
-async def _machines(wiring: Wiring) -> list[str]:
-    """One worker of each machine from which somebody asks for tasks that have to be done on that of the nodes."""
+async def _askers(wiring: Wiring) -> list[Poller]:
+    """Who has asked lately for tasks that have to be done on the machine of the nodes."""
     heard = await asyncio.gather(*(heard_of(wiring, queue) for queue in (TaskQueue.CLUSTER, TaskQueue.WATCH)))
-    found = machines_of(poller for pollers in heard if isinstance(pollers, tuple) for poller in pollers)
-    return [poller.identity for poller in found.values()]
+    return [poller for pollers in heard if isinstance(pollers, tuple) for poller in pollers]
 
 
 async def _look(

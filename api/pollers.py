@@ -23,6 +23,7 @@ from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
 from domain.bad_signs import bad_signs
 from domain.blocker_codes import PROGRAM_OF
+from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.standstill_signs import of_standstill
 from domain.vital_signs import Sign, VitalSigns, vital_signs_in
@@ -85,6 +86,16 @@ def machines_of(pollers: Iterable[Poller]) -> dict[str, Poller]:
     known = sorted(pollers, key=lambda one: one.heard_at)
     asking = (one for one in known if known[-1].heard_at - one.heard_at < QUESTION)
     return {named[2]: one for one in asking if (named := IDENTITY.fullmatch(one.identity)) is not None}
+
+
+LATELY = timedelta(minutes=1)
+
+
+def ended_here(pollers: Iterable[Poller], now: datetime) -> list[int]:
+    """Processes of this machine that asked within the last minute, and have ended since."""
+    lately = {one.identity for one in pollers if not is_over(one.heard_at, now, LATELY)}
+    pids = (pid for identity in lately if (pid := pid_here(identity)) is not None)
+    return sorted(pid for pid in pids if _has_ended(pid))
 
 
 async def refusal(temporal: Temporal) -> Sign | None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
 from domain.blocker import Blocker, blocker
-from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, RUN_GONE, STEP_FAILING
+from domain.blocker_codes import APPROVAL, COMMAND_PENDING, MACHINE, MOST_OBSERVED, NO_WORKER, RUN_GONE, STEP_FAILING
 from domain.clocks import is_over
 from domain.decisions import GateName, StepAction, WaitReason
 from domain.pending_tasks import UNTAKEN
@@ -293,6 +293,22 @@ def of_machines(workers: Sequence[str], looker: str, now: datetime) -> Iterator[
             "the one that is not on the nodes' machine, for it sees none of them. Where it belongs to another installation of "
             "Keeperless, give each installation a namespace of Temporal's of its own (TEMPORAL_NAMESPACE). Containers of one "
             "machine that all see the nodes may go on.",
+            since=now,
+        )
+
+
+def of_restarts(ended: Sequence[int], now: datetime) -> Iterator[Blocker]:
+    """`ended`: processes of keeperless-activities that have ended within a minute. One may have been replaced."""
+    if len(ended) > 1:
+        yield blocker(
+            NO_WORKER,
+            "keeperless-activities",
+            observed=f"{len(ended)} processes of it have ended within a minute ({', '.join(map(str, ended))}): it is restarted "
+            "again and again, and each begins anew what the one before was at",
+            expected="it runs on",
+            fix="Find what ends it before anything else is looked at: a configuration tool, a script or a probe that restarts "
+            "it, its unit (`systemctl status`: Restart=, WatchdogSec=, RuntimeMaxSec=), or the kernel (dmesg: oom-kill). Its log "
+            "says whether it was asked to end. Nothing is lost by that: the next one finishes what was begun.",
             since=now,
         )
 

@@ -31,6 +31,7 @@ from domain.standing import (
     of_commands,
     of_machines,
     of_refused,
+    of_restarts,
     of_run,
     of_waiting,
     rolled,
@@ -102,6 +103,13 @@ def test_a_hold_that_follows_each_resume_is_told_as_such(kinds: tuple[str, ...],
     (entry,) = of_waiting(record, frozenset(), events, NOW)
     assert is_told in entry.observed
     assert entry.fix.startswith("First find who holds it again") is bool(is_told)
+
+
+def test_who_is_restarted_again_and_again_is_told_as_that() -> None:
+    assert list(of_restarts([2466], NOW)) == [], "one may have been replaced"
+    (entry,) = of_restarts([2466, 2571], NOW)
+    assert (entry.code, entry.object) == ("no-worker", "keeperless-activities")
+    assert "(2466, 2571)" in entry.observed
 
 
 def test_a_hold_long_after_a_resume_and_one_of_our_own_are_holds_like_any_other() -> None:
