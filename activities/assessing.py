@@ -14,6 +14,7 @@ from activities.heartbeat import heartbeating
 from activities.machine_notes import MachineNotes
 from activities.node_files import sha256_of
 from activities.observe import Ports, observe
+from activities.other_installations import ensure_sole_leader
 from activities.ports.stores import Ledger
 from activities.surveying import with_survey
 from activities.suspects import POISON_SECONDS
@@ -113,6 +114,7 @@ async def look_and_decide(
     observation = await observe(cluster, ports, request.policy, poison_seconds)
     if is_elsewhere(observation, cluster.spec):
         raise _elsewhere()
+    await ensure_sole_leader(request, observation, ports.ledger)
     is_start = _may_survey(request) and is_survey_needed(observation, cluster.spec, request.policy, ruling)
     if is_start:
         observation = await with_survey(observation, cluster, request.policy, ports)

@@ -5,6 +5,7 @@ mark tells what an earlier roll left, of this migration or of one before, finish
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from activities.assessing import ensure_not_superseded, ensure_unchanged
 from activities.node_files import (
@@ -173,6 +174,7 @@ def _mark_of(
         has_edits=_has_edits(left, sha256, made),
         was_stopped=was_interrupted and not process.is_running,
         are_canaries_due=_are_canaries_due(request, target, left),
+        marked_at=datetime.now(UTC),
     )
 
 

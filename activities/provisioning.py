@@ -16,7 +16,7 @@ controller's original: should somebody take its migration flag before the end, i
 
 import asyncio
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 
@@ -239,6 +239,7 @@ def _mark_of(request: StepRequest, last_identity: str | None, original: str) -> 
         before_sha256=original,
         written_sha256=original,
         original_sha256=original,
+        marked_at=datetime.now(UTC),
     )
 
 

@@ -22,6 +22,7 @@ Whoever dies between 2 and 3 leaves an unused mark; in 3, a stopped controller, 
 
 import asyncio
 import time
+from datetime import UTC, datetime
 
 from temporalio import activity
 
@@ -140,6 +141,7 @@ class Starting:
             written_sha256=sha256,
             original_sha256=left.original_sha256 if left is not None else None,
             has_edits=left.has_edits if left is not None else False,
+            marked_at=datetime.now(UTC),
         )
         await ensure_not_superseded(request, self._ports)
         await _write_mark(member, mark)

@@ -190,7 +190,8 @@ class RollMark(ObservedPart):
     `has_edits`: the file holds edits of others that the original lacks. `was_stopped`: the roll found the node stopped by an
     earlier roll of ours, so that it is this one's to start even before the file is written. `proven_identity`: the process that
     was proven; `None` where it is not known, as after a start of ours that no roll made. `are_canaries_due`: clients' ways
-    have not been tried since, or what was made for that may still be there.
+    have not been tried since, or what was made for that may still be there. `marked_at`: when it was written, by the clock of
+    whoever did; `None` in one that an older release has left.
     """
 
     step_id: str
@@ -206,6 +207,7 @@ class RollMark(ObservedPart):
     was_stopped: bool = False
     proven_identity: str | None = None
     are_canaries_due: bool = False
+    marked_at: datetime | None = None
 
 
 def is_started_by_us(mark: RollMark | None, identity: str | None) -> bool:

@@ -307,8 +307,8 @@ def of_restarts(ended: Sequence[int], now: datetime) -> Iterator[Blocker]:
             "again and again, and each begins anew what the one before was at",
             expected="it runs on",
             fix="Find what ends it before anything else is looked at: a configuration tool, a script or a probe that restarts "
-            "it, its unit (`systemctl status`: Restart=, WatchdogSec=, RuntimeMaxSec=), or the kernel (dmesg: oom-kill). Its log "
-            "says whether it was asked to end. Nothing is lost by that: the next one finishes what was begun.",
+            "it, its unit (`systemctl status`: Restart=, WatchdogSec=, RuntimeMaxSec=), or the kernel (dmesg: oom-kill). Its "
+            "log says whether it was asked to end. Nothing is lost by that: the next one finishes what was begun.",
             since=now,
         )
 

@@ -167,6 +167,9 @@ class LedgerInMemory:
     async def cluster(self, name: str) -> ClusterRecord:
         return self._answering()._cluster
 
+    async def migration(self, _: str) -> None:
+        """Nobody has written down when it began."""
+
     async def command(self, command_id: str) -> Command | None:
         return self._answering()._commands.get(command_id)
 

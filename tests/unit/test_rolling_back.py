@@ -295,18 +295,16 @@ async def test_a_controller_without_the_flag_that_does_not_stop_is_killed(soak: 
     assert node.process.mode is Mode.MIGRATION_CONTROLLER
 
 
-async def test_a_controller_that_does_not_stop_in_finalisation_is_killed(
-    road: dict[str, Walk], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_controller_that_does_not_stop_in_finalisation_is_killed(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ZooKeeper is lost for good the active one never ends by itself: its migration driver waits for ZooKeeper."""
     monkeypatch.setattr("activities.rolling.CONTROLLER_STOP_DEADLINE", timedelta(microseconds=1))
-    walk = road["soak"].copy()
-    step = await walk.decision()
+    await soak.to("gate")
+    step = await soak.decision()
     assert isinstance(step, Step)
     assert is_roll(step, NodeStage.KRAFT, of_controller=True)
-    walk.cluster.faults.ignores_stop.add(step.node)
+    soak.cluster.faults.ignores_stop.add(step.node)
     calls = KillAfter()
-    assert (await Scene(walk.cluster, walk.ledger, walk.request(step, "m1/final")).attempt(walk.cluster, calls)).is_done
+    assert (await Scene(soak.cluster, soak.ledger, soak.request(step, "m1/final")).attempt(soak.cluster, calls)).is_done
     assert "node kill" in calls.calls
 
 

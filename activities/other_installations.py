@@ -1,0 +1,52 @@
+"""Whether somebody else leads the same cluster: another installation of Keeperless, with a Temporal and a ledger of its own.
+
+Inside one installation Temporal's id of the workflow, and the ledger's generation, let one migration lead. Between two only the
+nodes themselves tell: each roll leaves its mark beside the file that it writes.
+"""
+
+from datetime import datetime
+
+from activities.ports.stores import Ledger
+from domain.contracts import AssessRequest, StepRequest
+from domain.errors import Unsafe
+from domain.observation import Observation, RollMark
+from domain.records import CommandKind
+
+LED_TWICE = (
+    "of which this ledger knows nothing: another installation of Keeperless, with a Temporal and a ledger of its own, leads "
+    "the same cluster, and the two take nodes from each other. Nothing more is touched from here. Find it (`ps -ef` on the "
+    "nodes' machine: another keeperless-activities), end one of the two migrations for good, then resume the other: it goes on "
+    "from what it finds."
+)
+
+
+async def ensure_sole_leader(request: AssessRequest | StepRequest, seen: Observation, ledger: Ledger) -> None:
+    """Raise where a migration that this ledger does not know has marked a node since this one began, or was resumed last: who
+    resumes has seen to it. On the way back nothing is asked: half of it is the worst place to rest.
+    """
+    others = {view.id: view.mark for view in seen.nodes if view.mark is not None and _is_anothers(view.mark, request)}
+    if not others or request.revert is not None:
+        return
+    since = await _since(request.migration_id, ledger)
+    for node_id, mark in others.items():
+        owner = _owner_of(mark)
+        if since is None or mark.marked_at is None or mark.marked_at <= since or await ledger.migration(owner) is not None:
+            continue
+        raise Unsafe(f"node {node_id} was marked at {mark.marked_at:%H:%M:%S} UTC by migration {owner}, {LED_TWICE}")
+
+
+def _is_anothers(mark: RollMark, request: AssessRequest | StepRequest) -> bool:
+    return mark.marked_at is not None and _owner_of(mark) != request.migration_id
+
+
+def _owner_of(mark: RollMark) -> str:
+    return mark.step_id.partition("/")[0]
+
+
+async def _since(migration_id: str, ledger: Ledger) -> datetime | None:
+    """`None` where nobody knows when it began."""
+    record = await ledger.migration(migration_id)
+    if record is None:
+        return None
+    resumed = [c.at for c in await ledger.commands(migration_id) if c.kind is CommandKind.RESUME and c.refused_because is None]
+    return max([record.started_at or record.created_at, *resumed])
