@@ -23,7 +23,7 @@ from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
 from domain.machine_notes import MachineNote
 from domain.policy import MigrationPolicy
-from domain.records import ClusterRecord, Command, CommandKind
+from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.checks import FakeChecks
 from playground.fakes.cluster import FakeCluster
@@ -167,8 +167,9 @@ class LedgerInMemory:
     async def cluster(self, name: str) -> ClusterRecord:
         return self._answering()._cluster
 
-    async def migration(self, _: str) -> None:
+    async def migration(self, _: str) -> MigrationRecord | None:
         """Nobody has written down when it began."""
+        return None
 
     async def command(self, command_id: str) -> Command | None:
         return self._answering()._commands.get(command_id)
