@@ -15,11 +15,11 @@ MOST_WAITS = 3
 
 
 def signed(entry: Blocker, signs: Sequence[Sign], most: int | None = None, *, is_proved: bool = False) -> Blocker:
-    """An entry with what keeps whom it is about from its work, and the cure of that first, but after the cure of what is proved
-    where it is slight. `most`: characters that are told."""
+    """An entry with what keeps whom it is about from its work, and the cure of that first, but after the entry's own where it
+    is slight, and that is proved, or others have the same. `most`: characters that are told."""
     observed = ". ".join(filter(None, [entry.observed.rstrip(". "), *(sign.observed for sign in signs)]))
     own = "" if any(sign.is_cure for sign in signs) and not is_proved else entry.fix
-    aside = [sign for sign in signs if sign.is_slight and is_proved]
+    aside = [sign for sign in signs if sign.is_slight and (is_proved or sign.is_common)]
     fix = " ".join(filter(None, [*(sign.fix for sign in signs if sign not in aside), own, *(sign.fix for sign in aside)]))
     return entry.model_copy(update={"observed": observed[:most], "fix": fix})
 

@@ -124,6 +124,7 @@ def of_load(signs: VitalSigns) -> Iterator[Sign]:
             "much to do, for programs of a real-time class or of many threads, and for what the hypervisor takes (st); at the "
             "CPUs that it may use (taskset -pc PID), and its control group's share (CPUWeight=).",
             is_slight=True,  # where a JVM starts, others wait for a moment
+            is_common=not held,
         )
     yield from of_collections(signs)
     left = signs.memory_available if signs.memory_available is not None else 1.0

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.errors import Obstacle
 from domain.machine_notes import OURS, MachineChanges
 from domain.observation import (
     LogDir,
@@ -34,6 +35,18 @@ def test_what_a_machine_says_is_told_with_what_is_told_of_the_node() -> None:
     assert "gives no answer" in entry.observed
     assert "4 of its threads wait in the kernel" in entry.observed
     assert entry.fix.startswith("Look at the disk of its data")
+
+
+def test_a_machine_that_is_busy_is_looked_at_after_what_the_node_itself_lacks() -> None:
+    """Everything on it waits for a CPU then, the well too."""
+    busy = signs_of(on_cpu=0.05, awaiting_cpu=0.95)
+    (entry,) = found(silent(BEFORE, 1, obstacle=Obstacle.FORBIDDEN), hints=Hints(signs={"broker-1": busy}))
+    assert "wait for a CPU 95%" in entry.observed
+    assert entry.fix.startswith("Let keeperless-activities read it")
+    assert "Something else has its CPUs" in entry.fix
+    held = signs_of(on_cpu=0.05, awaiting_cpu=0.95, held_to=("SCHED_IDLE",))
+    (entry,) = found(silent(BEFORE, 1, obstacle=Obstacle.FORBIDDEN), hints=Hints(signs={"broker-1": held}))
+    assert entry.fix.startswith("Give its threads back what others have")
 
 
 @pytest.mark.parametrize(("most", "unread", "is_told"), [("20971520", 4, True), ("-1", 4, False), ("20971520", 1, False)])
