@@ -151,8 +151,8 @@ KINDS = {
 KILLS, BOOT = "kill", "boot id"
 """Facts: how many processes were killed for want of memory, by control group, and by "" on the machine; which boot it is."""
 
-NEW_PROGRAM = re.compile(re.escape(KINDS["program"].format("")))
-"""How the line of one begins."""
+NEW_PROGRAM = re.compile(f"{re.escape(KINDS['program'].format(''))}(?!of its process)")
+"""How the line of one begins; that of which program a process runs does, too."""
 
 IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id", "partitions"})
 """What comes and goes in daily work: told where it is there before and after, and differs."""

@@ -182,8 +182,9 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
     )
 
 
-AGAIN_WITHIN = timedelta(seconds=30)
-"""Of a hold, after somebody has resumed: who has changed his mind about his own takes longer, and a program less."""
+AGAIN_WITHIN, AT_ONCE = timedelta(seconds=30), timedelta(seconds=10)
+"""Of a hold, after somebody has resumed: a program does so each time. Once may be who has changed his mind, unless it is at once.
+"""
 
 
 def _held_again(events: Sequence[Event]) -> tuple[str, str]:
@@ -194,6 +195,8 @@ def _held_again(events: Sequence[Event]) -> tuple[str, str]:
     if not undone or undone[-1][1] is not orders[-1]:
         return "", ""
     seconds, times = (undone[-1][1].at - undone[-1][0].at).total_seconds(), len(undone)
+    if times == 1 and seconds > AT_ONCE.total_seconds():
+        return "", ""
     often = f"; {times} times so far" if times > 1 else ""
     return (
         f". It was resumed, and held again {seconds:.0f} s later{often}",

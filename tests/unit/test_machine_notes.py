@@ -96,6 +96,9 @@ def test_nobody_is_told_to_put_a_new_program_back() -> None:
     both = all_between({"program": {}, "sysctl": {"a": "1"}}, {"program": {"rsync of user 0": "runs"}, "sysctl": {"a": "2"}})
     assert "put back" in both.fix
     assert all_between({"program": {}}, {"program": {}}).fix == ""
+    wrapped = all_between({"process": {"program": "/opt/java"}}, {"process": {"program": "/usr/bin/bash"}})
+    assert wrapped.changes == ("program of its process: /opt/java → /usr/bin/bash",)
+    assert "put back" in wrapped.fix, "which is no new program"
 
 
 def test_of_a_process_in_another_network_that_is_told_first_and_no_settings_of_that_network() -> None:

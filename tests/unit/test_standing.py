@@ -117,6 +117,7 @@ def test_a_hold_long_after_a_resume_and_one_of_our_own_are_holds_like_any_other(
     resumed = event("resumed", 20, by="anna", reason="")
     for held in (
         event("held", 10, by="anna", reason="lunch"),
+        event("held", 19.6, by="anna", reason="lunch"),
         event("held", 19.9, by="keeperless", reason="roll: no", error="Unsafe"),
     ):
         (entry,) = of_waiting(record, frozenset(), (resumed, held), NOW)
