@@ -183,8 +183,8 @@ def _held(waiting: Waiting, events: Sequence[Event], lifting: Command | None) ->
 
 
 AGAIN_WITHIN, AT_ONCE = timedelta(seconds=30), timedelta(seconds=10)
-"""Of a hold, after somebody has resumed: a program does so each time. Once may be who has changed his mind, unless it is at once.
-"""
+"""Of a hold, after somebody has resumed: a program does so each time. Once may be who has changed his mind, unless it is
+at once."""
 
 
 def _held_again(events: Sequence[Event]) -> tuple[str, str]:
