@@ -100,7 +100,8 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observing, "SOON", timedelta(seconds=1))
     monkeypatch.setattr(pending_tasks, "UNTAKEN", timedelta(hours=1))
     monkeypatch.setattr(pending, "QUESTION_LIMIT", timedelta(seconds=2))
-    monkeypatch.setattr(pollers, "QUESTION", timedelta(0))  # Workers of the tests before are remembered.
+    for remembered in ("QUESTION", "LATELY"):
+        monkeypatch.setattr(pollers, remembered, timedelta(0))  # Workers of the tests before are remembered.
 
 
 async def migrating(api: Any, stable_samples: int = 3) -> str:
@@ -238,6 +239,27 @@ async def test_who_was_there_last_is_named_with_what_keeps_it_from_its_work(
     assert identity in entry["observed"]
     assert says in entry["observed"]
     assert ("Of its process" in entry["observed"]) == (how == "open files")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_worker_that_is_restarted_again_and_again_is_told_as_that(
+    api: Any, temporal_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "OF_THE_MACHINE", OWN_NAMESPACE)
+    monkeypatch.setattr(pollers, "LATELY", timedelta(minutes=1))
+    ended = []
+    for _ in range(2):
+        with subprocess.Popen((sys.executable, "-c", "")) as process:  # noqa: ASYNC220 - it ends at once
+            ended.append(str(process.pid))
+        identity = f"{process.pid}@{socket.gethostname()}"
+        async with Worker(temporal_client, task_queue=TaskQueue.WATCH, activities=[nothing], identity=identity):
+            await until_heard_of(temporal_client, identity)
+    migration_id = await migrating(api)
+    await shown(api, migration_id, MigrationState.WAITING, NODE_DOWN)
+    entries = (await blockers(api, migration_id))["items"]
+    (entry,) = [one for one in entries if one["object"] == "keeperless-activities"]
+    assert all(pid in entry["observed"] for pid in ended)
+    assert "what ends it" in entry["fix"]
 
 
 @pytest.mark.usefixtures("worker")
