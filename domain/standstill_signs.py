@@ -40,10 +40,21 @@ def of_standstill(signs: VitalSigns) -> Iterator[Sign]:
         )
     if signs.frozen is not None or not signs.stuck_threads:
         return
+    named = f" ({', '.join(signs.stuck_named)})" if signs.stuck_named else ""
+    threads = f"{signs.stuck_threads} of its threads{named}"
+    if signs.threads_frozen is not None:
+        yield Sign(
+            f"{threads} stand still: their control group {signs.threads_frozen} is frozen, and the kernel lets nothing in it "
+            "run",
+            f"Find who has put them there, and let them go on: THAWED into {signs.threads_frozen}/freezer.state (0 into "
+            "cgroup.freeze, of version 2). Until then it does nothing of what these threads do, and may not end in order.",
+            is_cure=True,
+        )
+        return
     kind = standstill_in(signs.stuck_in)
     where = f" (in {', '.join(signs.stuck_in)})" if signs.stuck_in else ""
     by = f". That is {', '.join(signs.kept_by)}" if signs.kept_by else ""
-    yield Sign(f"{signs.stuck_threads} of its threads wait in the kernel without an end{where}: {kind.what}{by}", kind.fix)
+    yield Sign(f"{threads} wait in the kernel without an end{where}: {kind.what}{by}", kind.fix)
 
 
 def is_stopped_by_turns(signs: VitalSigns) -> bool:

@@ -16,7 +16,8 @@ class VitalSigns(ObservedPart):
     """What was seen in a second. `None`: this machine does not tell.
 
     `skew`: by how many seconds its clock is ahead of ours. `stuck_threads`: that waited in the kernel all the time, with
-    the names of the functions in which (`stuck_in`), and programs that are to let them go on (`kept_by`). `throttled`: the
+    their names (`stuck_named`, as the kernel cuts them), those of the functions in which (`stuck_in`), and programs that are to
+    let them go on (`kept_by`); `threads_frozen`: the control group that lets them not run. `throttled`: the
     share of the time in which a quota kept it from its CPUs. `collecting`: CPUs that its JVM's collection of garbage used;
     `stopped`: the share of the time in which its JVM let no thread of it go on, and for what it has collected garbage in
     that second (`collected_for`, in HotSpot's words; empty: it has not).
@@ -51,6 +52,8 @@ class VitalSigns(ObservedPart):
     stuck_threads: int
     stuck_in: tuple[str, ...]
     kept_by: tuple[str, ...]
+    stuck_named: tuple[str, ...] = ()
+    threads_frozen: str | None = None
     open_files: int | None
     most_open_files: int | None
     throttled: float | None

@@ -54,7 +54,7 @@ from activities.on_node.thread_states import held_to, is_stuck, keepers, on_cpu,
 from activities.on_node.waits import calls, waits
 
 LOOKS, SECONDS_BETWEEN = 3, 0.6
-RUNNABLE = "R"
+RUNNABLE, MOST_NAMED = "R", 6
 TICKS_PER_SECOND = 100.0
 COLLECTORS = re.compile(r"GC Thread|G1 |ParGC|VM Thread|ZWorker|ZDriver|Shenandoah")
 """How names of a JVM's threads begin that collect garbage."""
@@ -78,7 +78,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
     disks = [[path, one[0], *pace(one, since[path], looks.seconds)] for path, one in devices.items() if path in since]
     return {
         "clock": time.time(),
-        **of_threads(looks),
+        **of_threads(process, looks),
         **of_connections(process, looks, taken),
         **of_limits(process, looks),
         "disks": disks,
@@ -121,16 +121,18 @@ class Looks:
         return set.intersection(*(set(one[name]) for one in self.all))
 
 
-def of_threads(looks: Looks) -> dict[str, Any]:
+def of_threads(process: str, looks: Looks) -> dict[str, Any]:
     first, last = looks.first, looks.last
     # What a thread has waited is counted when it runs: of one that never does nothing is.
     never = [tid for tid in looks.always("ready") if first["cpu"].get(tid) == last["cpu"].get(tid)]
     awaiting = looks.spent(1)
-    stuck = looks.always("stuck")
+    stuck = sorted(looks.always("stuck"))
     stuck_in = sorted({one["stuck"][thread] for one in looks.all for thread in stuck} - {"", "0"})
     return {
         "stuck_threads": len(stuck),
         "stuck_in": stuck_in,
+        "stuck_named": sorted({(text(f"{process}/task/{tid}/comm") or "").strip() for tid, _ in stuck} - {""})[:MOST_NAMED],
+        "threads_frozen": next(filter(None, (frozen(f"{process}/task/{tid}") for tid, _ in stuck)), None),
         "kept_by": keepers(stuck_in),
         "on_cpu": looks.spent(0),
         "awaiting_cpu": None if awaiting is None else awaiting + len(never),

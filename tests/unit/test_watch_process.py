@@ -221,7 +221,8 @@ def test_a_thread_that_waits_in_the_kernel(started: list["subprocess.Popen[str]"
         with pipe.open("r+b", buffering=0):
             started[0].wait(30)
     assert found["stuck_threads"] == 1
-    assert told(found)[0].startswith("1 of its threads wait in the kernel without an end")
+    (name,) = found["stuck_named"]
+    assert told(found)[0].startswith(f"1 of its threads ({name}) wait in the kernel without an end")
 
 
 GROUPS = {"cgroup2": ("cgroup.freeze", "1", "0"), "cgroup": ("freezer.state", "FROZEN", "THAWED")}
@@ -250,6 +251,32 @@ def test_a_process_whose_control_group_is_frozen(started: list["subprocess.Popen
         started[0].kill()
         started[0].wait(30)
         remove(group)
+
+
+def test_a_thread_that_alone_is_frozen(started: list["subprocess.Popen[str]"]) -> None:
+    """Version 1 of control groups freezes single threads; where this machine has none, nothing is frozen."""
+    pid, group = start(started, WELL), Path(f"/sys/fs/cgroup/freezer/keeperless-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError:
+        assert watch(pid)["threads_frozen"] is None
+        return
+    try:
+        (group / "tasks").write_text(str(pid))
+        (group / "freezer.state").write_text("FROZEN")
+        assert watch(pid)["threads_frozen"] == str(group)
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        started[0].kill()
+        started[0].wait(30)
+        remove(group)
+
+
+def test_threads_whose_control_group_is_frozen_are_told_with_their_names() -> None:
+    signs = signs_of(stuck_threads=2, stuck_in=("__refrigerator",), stuck_named=("ReplicaFetcherT",), threads_frozen="/cg/a")
+    (sign,) = bad_signs(signs, {})
+    assert sign.observed.startswith("2 of its threads (ReplicaFetcherT) stand still: their control group /cg/a is frozen")
+    assert "THAWED into /cg/a/freezer.state" in sign.fix
 
 
 def own_group() -> tuple[Path, tuple[str, str, str]]:
