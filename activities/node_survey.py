@@ -23,7 +23,7 @@ from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
 from domain.errors import Permanent, Transient
 from domain.observation import OBSERVED_PROPERTIES
 from domain.properties import ENCODING, parse
-from domain.start_place import StartPlace
+from domain.start_place import StartPlace, user_of_start
 from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
 from domain.vital_signs import PortHolder, VitalSigns, vital_signs_in
 from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
@@ -88,7 +88,7 @@ async def look_at_node(
     wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
     answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
     place = await start_place(driver, node, pid)
-    return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by"}))
+    return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by", "denied"}))
 
 
 def _topic_of(path: str) -> str:
@@ -99,7 +99,14 @@ async def start_place(driver: NodeDriver, node: NodeSpec, pid: int | None = None
     """In what its process would be that is started from there. `pid`: of that which runs. Raises `CannotLook`, `Transient`."""
     service = node.driver.service
     files = [service.output_file, f"{service.pid_file}.lock"]
-    asked = {"folders": folders_of(node), "files": files, "data": node.log_dirs, "pid": pid}
+    asked = {
+        "folders": folders_of(node),
+        "files": files,
+        "data": node.log_dirs,
+        "pid": pid,
+        "reads": [node.properties_file, f"{node.kafka_home}/libs"],
+        "user": user_of_start(service.start_command),
+    }
     return StartPlace.model_validate_json(await run_program(driver, command_of("look_at_start", asked)))
 
 

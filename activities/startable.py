@@ -31,7 +31,7 @@ from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.causes import some
 from domain.zk_to_kraft.checks.coordinators import miscounted
 from domain.zk_to_kraft.checks.java import unstartable
-from domain.zk_to_kraft.checks.outliving import ending_with, filtered, short_lived, shut_out, unwritable, without_code
+from domain.zk_to_kraft.checks.outliving import ending_with, filtered, kept_out, short_lived, shut_out, unwritable, without_code
 from domain.zk_to_kraft.checks.own_process import beside
 from domain.zk_to_kraft.own_file import whose_else
 from domain.zk_to_kraft.registration_lines import LIFT_QUOTA
@@ -225,6 +225,8 @@ async def _why_not_outlived(
     except CannotLook:
         return None
     unit, name = place.unit, cluster.spec.node_name(node.id)
+    if (kept := kept_out(place.denied, name)) is not None:
+        return f"{name}: {kept.observed}. {UNTIL} {kept.fix}"
     if place.moved:
         return _why_not_its_data(name, process, place.moved)
     if (other := beside(place.held_by, name, node)) is not None:

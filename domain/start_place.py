@@ -4,6 +4,10 @@ A sandbox of systemd's outlives KillMode=process: whatever is started in a unit 
 it ends, though the unit's own files are changed or it is restarted.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+
 from domain.decisions import NodeStage
 from domain.observed import ObservedPart
 
@@ -43,7 +47,7 @@ class StartPlace(ObservedPart):
     where each holds, what is used and the most. `is_filtered`: whatever is started there may not make every call to the kernel
     (seccomp(2)). `gatekeepers`: programs that are asked before a file is opened there, and may say no. `moved`: log directories
     that lead elsewhere now than when the process that runs opened them. `held_by`: other processes that have them open, where
-    it has none.
+    it has none. `denied`: what it reads or writes that whoever it will be may not use, and why.
     """
 
     unit: StartUnit | None
@@ -54,3 +58,28 @@ class StartPlace(ObservedPart):
     gatekeepers: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
+    denied: tuple[tuple[str, str], ...] = ()
+
+
+OPTIONS_OF_USER = {
+    "setpriv": ("--reuid", "--ruid"),
+    "runuser": ("-u", "--user"),
+    "sudo": ("-u", "--user"),
+    "chpst": ("-u",),
+    "start-stop-daemon": ("-c", "--chuid"),
+}
+"""By program, what it is told the user by that it becomes."""
+NAMED_FIRST = frozenset({"gosu", "su-exec", "s6-setuidgid", "setuidgid", "su", "runuser"})
+"""Programs whose first argument that is no option is the user."""
+
+
+def user_of_start(command: Sequence[str]) -> str:
+    """Whom a start command makes of itself, by name or number; empty where that is nobody else, or not to be seen in it."""
+    program, arguments = PurePosixPath(command[0]).name, command[1:]
+    for option in OPTIONS_OF_USER.get(program, ()):
+        joined = next((one.partition("=")[2] for one in arguments if one.startswith(f"{option}=")), "")
+        following = next((after for before, after in pairwise(arguments) if before == option), "")
+        if joined or following:
+            return (joined or following).partition(":")[0]
+    first = next((one for one in arguments if not one.startswith("-")), "")
+    return first.partition(":")[0] if program in NAMED_FIRST else ""

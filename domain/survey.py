@@ -70,6 +70,7 @@ class NodeLook(ObservedPart):
     `is_port_taken`: somebody listens where this controller is to listen. `unit`: in whose control group whatever is started
     there by us would be; `None` where that is none of systemd's services. `unopened`: files that a start appends to, and could
     not open, and why. `held_by`: processes that have its log directories open, where that of its pid file has none.
+    `denied`: what whoever starts as it may not use, and why.
     `trials`: of its java, where the node runs, with the files that the migration will write.
     """
 
@@ -89,6 +90,7 @@ class NodeLook(ObservedPart):
     unit: StartUnit | None
     unopened: tuple[tuple[str, str], ...] = ()
     held_by: tuple[str, ...] = ()
+    denied: tuple[tuple[str, str], ...] = ()
     trials: tuple[JavaTrial, ...] = ()
     reached: tuple[Reached, ...]
 

@@ -4,7 +4,8 @@ have. Writes nothing.
     python3 -c PROGRAM '{"folders": ["/var/lib/kafka", "/var/log/kafka"], "files": ["/var/log/kafka/kafka.out"], …}'
 
 `folders`: into which the process writes; `files`: to which whoever starts it appends; `data`: its log directories, and `pid`:
-of the process that runs now, or null.
+of the process that runs now, or null. `reads`: what it reads besides, files and folders of jars; `user`: whom its start command
+makes of itself, or empty.
 
 The answer is one JSON object on standard output. Python 3.7 or later, one file.
 """
@@ -20,6 +21,7 @@ import subprocess
 import sys
 from typing import Any, Iterator, Tuple
 
+from activities.on_node.access import User, denied, user_named, user_of
 from activities.on_node.kernel import Pairs, link, mount_of, names, process_named, text
 
 Budget = Tuple[str, str, int, int]
@@ -59,6 +61,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "unopened": list(unopened(request["files"])),
         "moved": moved(request["pid"], request["data"]),
         "held_by": held_by(request["pid"], request["data"]),
+        "denied": denied(starter(request["user"], request["pid"]), request["reads"], request["data"]),
         "budgets": [found for found in budgets() if found[3] > 0],
         "gatekeepers": gatekeepers()[:4],
         "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
@@ -71,6 +74,13 @@ def moved(pid: int | None, data: list[str]) -> list[str]:
     held, found = locks_of(pid), {path: inode_of(f"{path}/.lock") for path in data}
     is_known = len(held) == len(data) and None not in held
     return [path for path, inode in found.items() if is_known and inode is not None and inode not in held]
+
+
+def starter(name: str, pid: int | None) -> User | None:
+    """Who it will be once it is started: whom its start command names, or else who it is now."""
+    if name:
+        return user_named(name)
+    return user_of(pid) if pid else None
 
 
 def held_by(pid: int | None, data: list[str]) -> list[str]:

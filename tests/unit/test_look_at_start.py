@@ -23,6 +23,7 @@ SANDBOXED = StartUnit(
     name="keeperless-activities.service", kill_mode="process", inherits=("ProtectSystem=strict", "MemoryMax=4294967296")
 )
 MIB = 1024**2
+NOTHING_ASKED: dict[str, Any] = {"folders": [], "files": [], "data": [], "pid": None, "reads": [], "user": ""}
 
 
 def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path
     data = [str(tmp_path / "data"), str(tmp_path / "second")]
     (tmp_path / "data").symlink_to(tmp_path / "old")
     held = [(Path(folder) / ".lock").open() for folder in data]
-    asked: dict[str, Any] = {"folders": [], "files": [], "data": data, "pid": os.getpid()}
+    asked: dict[str, Any] = {**NOTHING_ASKED, "data": data, "pid": os.getpid()}
     assert look_at_start.place(asked)["moved"] == []
     (tmp_path / "data").unlink()
     (tmp_path / "data").symlink_to(tmp_path / "copy")
@@ -47,7 +48,7 @@ def test_data_that_leads_elsewhere_than_what_a_process_has_open_is_told(tmp_path
 def test_a_wrapper_that_is_named_in_place_of_who_has_the_data_open_is_told(tmp_path: Path) -> None:
     """As where a script calls java without `exec`, and writes its own pid."""
     (tmp_path / ".lock").touch()
-    asked: dict[str, Any] = {"folders": [], "files": [], "data": [str(tmp_path)], "pid": None}
+    asked: dict[str, Any] = {**NOTHING_ASKED, "data": [str(tmp_path)]}
     opens = "import sys, time; held = open(sys.argv[1]); print('open', flush=True); time.sleep(60)"
     wrapped = ("sh", "-c", '"$@"; echo over', "sh", sys.executable, "-c", opens, str(tmp_path / ".lock"))
     with subprocess.Popen(wrapped, stdout=subprocess.PIPE, start_new_session=True) as wrapper:
@@ -65,7 +66,7 @@ def test_a_wrapper_that_is_named_in_place_of_who_has_the_data_open_is_told(tmp_p
 
 def test_what_would_be_started_here() -> None:
     """As a node does: from the command line, without this repository; with a limit that is handed on."""
-    asked = {"folders": ["/", "/proc/sys/kernel", "/nowhere/x"], "files": [], "data": [], "pid": None}
+    asked = {**NOTHING_ASKED, "folders": ["/", "/proc/sys/kernel", "/nowhere/x"]}
     command = command_of("look_at_start", asked, sys.executable)
     most = 8 * 1024 * MIB
     done = subprocess.run(
@@ -104,7 +105,7 @@ def test_directories_that_can_only_be_read_from_here(monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(kernel, "text", {"/proc/self/mountinfo": mounts}.get)
     folders = ["/nowhere/kafka", "/var/log/kafka", "/my disk/1", "/failed/1", "/var/logs"]
-    found = look_at_start.place({"folders": folders, "files": [], "data": [], "pid": None})["read_only"]
+    found = look_at_start.place({**NOTHING_ASKED, "folders": folders})["read_only"]
     assert found == ["/nowhere/kafka", "/my disk/1", "/var/logs"]
 
 
@@ -125,7 +126,7 @@ def test_budgets_of_control_groups_and_of_a_kernel_that_promises_no_more_than_it
     }
     monkeypatch.setattr(look_at_start, "text", files.get)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert look_at_start.place({"folders": [], "files": [], "data": [], "pid": None})["budgets"] == [
+    assert look_at_start.place(NOTHING_ASKED)["budgets"] == [
         ("tasks", "/system.slice/k.service", 511, 512),
         ("memory", "/system.slice/k.service", 1100, 4000),
         ("machine-tasks", "", 300, 32768),
@@ -345,7 +346,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 @pytest.mark.parametrize("is_filtered", [False, True])
 def test_a_filter_of_system_calls_is_seen_from_below_it(*, is_filtered: bool) -> None:
     """By the kernel's own: one that allows every call."""
-    python, *look = command_of("look_at_start", {"folders": [], "files": [], "data": [], "pid": None}, sys.executable)
+    python, *look = command_of("look_at_start", NOTHING_ASKED, sys.executable)
     command = [python, *(["-c", ALLOWS_ALL, *look] if is_filtered else look)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     is_ours = look_at_start.FILTERED.search(Path("/proc/self/status").read_text(encoding="utf-8")) is not None

@@ -197,6 +197,11 @@ CASES: dict[str, tuple[Observation, str, Severity]] = {
         B,
     ),
     "a wrapper in a pid file": (with_look(HEALTHY, (2,), held_by=("6708 (java)",)), "PF47", B),
+    "a node whose user may not read its jars": (
+        with_look(HEALTHY, (2,), denied=(("/opt/kafka/libs", "it is 0:0 with drwx------"),)),
+        "PF43",
+        B,
+    ),
     "a worker of which nobody knows it": (
         with_look(HEALTHY, (3,), unit=StartUnit(name="keeperless-activities.service", kill_mode="")),
         "PF43",

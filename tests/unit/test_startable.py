@@ -416,6 +416,19 @@ async def test_a_node_whose_pid_file_names_another_process_than_has_its_data_ope
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
 
 
+async def test_a_node_whose_user_may_not_use_its_files_any_more_runs_on() -> None:
+    """It has them open: a hardening script, an installation under another umask, a start by hand as root."""
+    scene = await scene_of_a_roll()
+    cluster = scene.copy()
+    node = cluster.spec.node(scene.request.step.node)
+    cluster.nodes[node.id].machine.place = {"denied": [[node.properties_file, "it is 0:0 with -rw-------"]]}
+    before = cluster.restarts[cluster.spec.node_name(node.id)]
+    outcome = await rolled(cluster, scene)
+    assert f"{node.properties_file}: it is 0:0 with -rw-------" in (outcome.blocked or "")
+    assert "would not start again" in (outcome.blocked or "")
+    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
+
+
 async def test_nodes_that_may_end_with_keeperless_activities_are_rolled() -> None:
     scene = await scene_of_a_roll()
     cluster = scene.copy()

@@ -69,6 +69,22 @@ def shut_out(unopened: Sequence[tuple[str, str]], name: str) -> Finding | None:
     )
 
 
+def kept_out(denied: Sequence[tuple[str, str]], name: str) -> Finding | None:
+    """Where the user that it runs as, or will, may not use its own files: who runs has them open, and who starts dies of it."""
+    if not denied:
+        return None
+    told = "; ".join(f"{path}: {why}" for path, why in denied)
+    return Finding(
+        code=CODE,
+        object=name,
+        observed=f"it could not use its own files once it is started anew: {told}",
+        expected="the user that a node starts as may read its file and its jars, and write its data",
+        fix="Give them back to that user: chown -R of the directory, chmod u+rwX, and for what it only reads chmod o+rX or its "
+        "group. Files of root's in its data are of a start by hand as root (sudo kafka-server-start.sh), modes without `other` "
+        "of an installation under umask 077 or of a hardening script: correct that, too, or it comes again.",
+    )
+
+
 def without_code(unit: StartUnit) -> Finding | None:
     """A JVM makes the code that it runs (systemd.exec(5))."""
     if NO_CODE not in unit.inherits:
@@ -139,7 +155,9 @@ def _outlived(seen: Surveyed) -> Iterator[Finding]:
     units = dict.fromkeys(look.unit for look in looks.values() if look is not None and look.unit is not None)
     for unit in units:
         yield from filter(None, (ending_with(unit), without_code(unit)))
-    yield from filter(None, (shut_out(look.unopened, seen.name(i)) for i, look in looks.items() if look is not None))
+    there = [(seen.name(node_id), look) for node_id, look in looks.items() if look is not None]
+    yield from filter(None, (shut_out(look.unopened, name) for name, look in there))
+    yield from filter(None, (kept_out(look.denied, name) for name, look in there))
 
 
 CHECKS = (
@@ -153,7 +171,8 @@ CHECKS = (
         "that user lingers, of a session KillUserProcesses of logind. Before each stop also whether the node's directories can "
         "be written from inside that unit: what is started there inherits its sandbox, its limit of CPU time, and its filter "
         "of system calls, where the process that runs has none. Files to which a start appends are opened as it does, which "
-        "changes nothing of them",
+        "changes nothing of them. Its own file, its jars and its data are held against the user that its start command makes "
+        "of itself (setpriv, runuser, sudo, gosu …), or else the one that it is now, by owner, group and mode",
         unverifiable="python3 cannot be run on the node",
         of_survey=(_outlived,),
     ),
