@@ -55,7 +55,8 @@ def denied(user: User | None, read: list[str], written: list[str]) -> list[Denie
     """Of what a node reads (files, and folders of jars), and of its log directories, what he may not use. Nothing is opened."""
     if user is None or user.uid == 0:
         return []
-    found, until = [], time.monotonic() + SECONDS
+    found: list[Denied] = []
+    until = time.monotonic() + SECONDS
     for path, wanted in _wanted(read, written):
         if time.monotonic() > until or len(found) >= MOST_DENIED:
             break
