@@ -76,13 +76,13 @@ def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situat
 
 
 def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str]) -> list[int]:
-    """Whom its machine may keep from its work: who runs, and is in trouble, or in the hands of a step of ours."""
+    """Whom its machine may keep from its work: who runs, and is in trouble, or in the hands of a step of ours; and who leads the
+    quorum, where dual write is behind, or a node asks it for something as it stops and starts."""
     leader = quorum_leader(observation, spec)
     is_behind = situation.quorum is QuorumState.MIGRATION and situation.dual_write is not DualWrite.CURRENT
-    wanted = _troubled(spec, observation, situation)
-    wanted += [leader.id] if leader is not None and is_behind else []
+    wanted, ours = _troubled(spec, observation, situation), in_hand_ids(spec, in_hand)
+    wanted += [*ours, *([leader.id] if leader is not None and (is_behind or ours) else [])]
     wanted += [c.id for c in situation.controllers if leader is None and c.mode in ACTIVE]
-    wanted += in_hand_ids(spec, in_hand)
     return [node_id for node_id in dict.fromkeys(wanted) if is_watchable(observation, node_id)]
 
 

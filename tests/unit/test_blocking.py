@@ -37,7 +37,7 @@ from domain.records import MigrationKind, MigrationRecord, MigrationState, Progr
 from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.causes import Serving
 from domain.zk_to_kraft.member_trees import MemberTree
-from domain.zk_to_kraft.reduction import situation_of
+from domain.zk_to_kraft.reduction import quorum_leader, situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
 from playground.fakes.hands import in_dual_write, provision, roll
@@ -1050,6 +1050,16 @@ def test_where_only_who_is_down_lags_nobody_else_has_a_part_in_it(*, is_down: bo
     seen = with_part(seen, 2, process=stopped("1@1"), metrics=None) if is_down else seen
     situation = situation_of(seen, spec, POLICY)
     assert worth_looking.worth_watching(spec, seen, situation, ()) == ([] if is_down else [2, 1])
+
+
+def test_who_leads_the_quorum_is_watched_while_a_node_is_in_hand_which_asks_it() -> None:
+    """A controller one thread of which stands leads on, and lets no broker go."""
+    spec, seen = cluster_spec(), observation(Point.SOAK)
+    situation = situation_of(seen, spec, POLICY)
+    leader = quorum_leader(seen, spec)
+    assert leader is not None
+    assert worth_looking.worth_watching(spec, seen, situation, ()) == []
+    assert worth_looking.worth_watching(spec, seen, situation, ("broker-2",)) == [2, leader.id]
     assert {1, 2} & {*worth_looking.worth_reading(spec, seen, situation)} == ({2} if is_down else {1, 2})
 
 
