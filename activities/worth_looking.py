@@ -76,8 +76,8 @@ def worth_reading(spec: ClusterSpec, observation: Observation, situation: Situat
 
 
 def worth_watching(spec: ClusterSpec, observation: Observation, situation: Situation, in_hand: Container[str]) -> list[int]:
-    """Whom its machine may keep from its work: who runs, and is in trouble, or in the hands of a step of ours; and who leads the
-    quorum, where dual write is behind, or a node asks it for something as it stops and starts."""
+    """Whom its machine may keep from its work: who runs, and is in trouble, or in the hands of a step of ours; and who leads
+    the quorum, where dual write is behind, or a node asks it for something as it stops and starts."""
     leader = quorum_leader(observation, spec)
     is_behind = situation.quorum is QuorumState.MIGRATION and situation.dual_write is not DualWrite.CURRENT
     wanted, ours = _troubled(spec, observation, situation), in_hand_ids(spec, in_hand)
