@@ -132,6 +132,8 @@ class Courier:
             await self._ledger.mark_refused(command.id, answer.because)
 
 
+NOT_NOW = "due to Workflow Task in failed state"
+"""Temporal, of any order to a run whose last tasks have failed, or were not answered in time: it takes some once one succeeds."""
 TASK_FAILURE = "unexpected workflow task failure"
 """Temporal, of an order with which the run cannot go on: its history says why."""
 
@@ -175,13 +177,13 @@ async def _why_refused(temporal: Temporal, record: MigrationRecord, error: Tempo
 
 async def _is_of_the_order(temporal: Temporal, error: TemporalRefused) -> bool:
     """Refused for good is only what Temporal does not take while it answers us otherwise: a login that has run out, a namespace
-    that is not there, or a proxy that knows no way to it, are mended, and the order is delivered then.
+    that is not there, a proxy that knows no way to it, or a worker that stands, are mended, and the order is delivered then.
     """
     try:
         await temporal.ping()
     except (TemporalRefused, TemporalUnavailable):
         return False
-    return error.status not in OF_THE_WAY
+    return error.status not in OF_THE_WAY and NOT_NOW not in error.said
 
 
 def message_of(command: Command) -> ApprovalMessage | HoldMessage | RollbackMessage:

@@ -50,7 +50,8 @@ WRITE_FAILED = Told(
     "Node count), which is to be mended first. NoNode: somebody "
     "has deleted that znode, or one above it; put it back. Only what holds no data, as a quota or a config of a user or a "
     "client, may be deleted through Kafka instead: never a topic, whose data goes with it. BadVersion, NodeExists: somebody "
-    "else writes there; find who, and keep it from ZooKeeper. QuotaExceeded: raise that quota (listquota, setquota in "
+    "else writes there; find who, and keep it from ZooKeeper. Right after an outage of the ensemble's it was its own write, "
+    "committed late, and nobody is to be found. QuotaExceeded: raise that quota (listquota, setquota in "
     "zkCli.sh). SessionExpired: an outage, which is over. Where it does not go on by itself within a minute after that, "
     "restart the active controller: the next one writes what differs.",
     is_lasting=True,

@@ -12,13 +12,16 @@ from uuid import uuid4
 import grpc
 import httpx
 import pytest
+from temporalio import workflow
 from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from api import commands
 from api.app import create_app
 from api.commands import Answer, CommandStatus
 from api.settings import ApiSettings
 from api.temporal import Temporal
+from domain.contracts import WORKFLOW_TYPE, MigrationInput, TaskQueue
 from domain.decisions import GateName
 from domain.records import Command, CommandKind, MigrationRecord
 
@@ -108,6 +111,35 @@ async def test_an_order_is_refused_for_good_only_by_who_answers_otherwise(
         server.stop(0).wait()
     assert answer.status is becomes
     assert answer.because.startswith(f"Temporal answered {status.name}: Request unauthorized")
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class Failing:
+    """Its every task fails."""
+
+    @workflow.run
+    async def run(self, _: MigrationInput) -> None:
+        raise RuntimeError("a bug")
+
+
+async def test_an_order_to_a_run_whose_tasks_fail_is_delivered_once_one_succeeds(
+    api: Any, start_worker: StartWorker, temporal_client: Client
+) -> None:
+    migration_id = await api.started()
+    record = await api.wiring.ledger.migration(migration_id)
+    hold = Command(id="c1", migration_id=record.id, kind=CommandKind.HOLD, by="a", via="api", at=datetime.now(UTC))
+    answer = Answer(CommandStatus.PENDING)
+    failing = Worker(
+        temporal_client, task_queue=TaskQueue.MIGRATIONS, workflows=[Failing], workflow_runner=UnsandboxedWorkflowRunner()
+    )
+    async with failing, asyncio.timeout(120):
+        while commands.NOT_NOW not in answer.because:
+            answer = await commands.send(api.wiring.temporal, record, hold, timedelta(seconds=1))
+            assert answer.status is CommandStatus.PENDING, answer
+    async with start_worker(), asyncio.timeout(120):
+        while answer.status is CommandStatus.PENDING:
+            answer = await commands.send(api.wiring.temporal, record, hold, timedelta(seconds=5))
+    assert answer.status is CommandStatus.DELIVERED
 
 
 async def test_a_namespace_that_is_not_there_refuses_no_order(api: Any, temporal_address: str) -> None:

@@ -102,7 +102,7 @@ def test_a_hold_that_follows_each_resume_is_told_as_such(kinds: tuple[str, ...],
     events = [event(kind, 1 - number / 30, by="bot", reason="freeze") for number, kind in enumerate(kinds)]
     (entry,) = of_waiting(record, frozenset(), events, NOW)
     assert is_told in entry.observed
-    assert entry.fix.startswith("First find who holds it again") is bool(is_told)
+    assert entry.fix.startswith("Where that was not you") is bool(is_told)
 
 
 def test_who_is_restarted_again_and_again_is_told_as_that() -> None:
@@ -121,7 +121,7 @@ def test_a_hold_long_after_a_resume_and_one_of_our_own_are_holds_like_any_other(
         event("held", 19.9, by="keeperless", reason="roll: no", error="Unsafe"),
     ):
         (entry,) = of_waiting(record, frozenset(), (resumed, held), NOW)
-        assert "First find" not in entry.fix
+        assert "Where that was not you" not in entry.fix
 
 
 @pytest.mark.parametrize(
