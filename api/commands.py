@@ -133,7 +133,7 @@ class Courier:
 
 
 NOT_NOW = "due to Workflow Task in failed state"
-"""Temporal, of any order to a run whose last tasks have failed, or were not answered in time: it takes some once one succeeds."""
+"""Temporal, of any order to a run whose last tasks have failed, or were not answered in time: until one succeeds."""
 TASK_FAILURE = "unexpected workflow task failure"
 """Temporal, of an order with which the run cannot go on: its history says why."""
 

@@ -201,8 +201,8 @@ def _held_again(events: Sequence[Event]) -> tuple[str, str]:
     return (
         f". It was resumed, and held again {seconds:.0f} s later{often}",
         "Where that was not you, first find who holds it again, by the reason that is given and by the log of keeperless-api "
-        "(from where each call came): a program that does so each time (a change freeze, a chat bot, a script) is to be stopped, "
-        "or no resume lasts. ",
+        "(from where each call came): a program that does so each time (a change freeze, a chat bot, a script) is to be "
+        "stopped, or no resume lasts. ",
     )
 
 
