@@ -59,7 +59,7 @@ from activities.observe import Ports
 from activities.pauses import PauseMeter
 from activities.ports.kafka import Listeners
 from activities.proving import Proof, Rolled, prove
-from activities.remaining_brokers import why_others_stand_still
+from activities.remaining_nodes import why_others_stand_still
 from activities.remaining_quorum import why_no_quorum_would_stay
 from activities.startable import why_not_startable, why_not_startable_as
 from activities.stops import does_not_stop

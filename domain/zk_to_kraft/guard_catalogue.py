@@ -51,7 +51,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{ASSESSING}:why_not_this_step",
             "activities.startable:why_not_startable",
             "activities.unapplied:why_not_in_force",
-            "activities.remaining_brokers:why_others_stand_still",
+            "activities.remaining_nodes:why_others_stand_still",
         ),
         (
             WaitReason.NODE_DOWN,

@@ -349,6 +349,7 @@ async def test_a_node_that_would_inherit_a_filter_of_system_calls_runs_on(
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before + (not is_refused)
 
 
+@pytest.mark.parametrize("of_controller", [False, True])
 @pytest.mark.parametrize(
     ("signs", "why"),
     [
@@ -356,12 +357,15 @@ async def test_a_node_that_would_inherit_a_filter_of_system_calls_runs_on(
         ({"frozen": "/k.service"}, "its control group /k.service is frozen"),
     ],
 )
-async def test_no_broker_is_stopped_while_another_one_stands_still(signs: dict[str, object], why: str) -> None:
+async def test_no_broker_is_stopped_while_another_node_stands_still(
+    of_controller: bool, signs: dict[str, object], why: str
+) -> None:
     """Its disk hangs since a second: it is in sync still, and its gauges are answered from memory."""
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.spec.node(scene.request.step.node)
-    other = next(broker for broker in cluster.spec.brokers if broker.id != node.id)
+    others = cluster.spec.controllers if of_controller else cluster.spec.brokers
+    other = next(one for one in others if one.id != node.id)
     cluster.nodes[other.id].machine.signs = dict(signs)
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
