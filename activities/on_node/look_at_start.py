@@ -27,6 +27,7 @@ from activities.on_node.kernel import Pairs, link, mount_of, names, process_name
 Budget = Tuple[str, str, int, int]
 """Its kind, where it holds, what is used, and the most."""
 
+FILE = re.compile(r"(?<![\w./-])/[\w./+@-]+")
 CONTROL_GROUPS, SYSTEMD_SECONDS = "/proc/self/cgroup", 3
 SANDBOX = (
     *("ProtectSystem", "ProtectHome", "ReadOnlyPaths", "InaccessiblePaths", "NoExecPaths", "TemporaryFileSystem"),
@@ -61,7 +62,7 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
         "unopened": list(unopened(request["files"])),
         "moved": moved(request["pid"], request["data"]),
         "held_by": held_by(request["pid"], request["data"]),
-        "denied": denied(starter(request["user"], request["pid"]), request["reads"], request["data"]),
+        "denied": denied(starter(request["user"], request["pid"]), reads(request["pid"], request["reads"]), request["data"]),
         "budgets": [found for found in budgets() if found[3] > 0],
         "gatekeepers": gatekeepers()[:4],
         "is_filtered": FILTERED.search(text("/proc/self/status") or "") is not None,
@@ -81,6 +82,13 @@ def starter(name: str, pid: int | None) -> User | None:
     if name:
         return user_named(name)
     return user_of(pid) if pid else None
+
+
+def reads(pid: int | None, known: list[str]) -> list[str]:
+    """With the files that those name, and its command line: key stores, logins, agents, settings of its logs."""
+    words = [*(text(path) or "" for path in known if os.path.isfile(path)), text(f"/proc/{pid}/cmdline") or ""]  # noqa: PTH113
+    named = (path for word in words for path in FILE.findall(word))
+    return list(dict.fromkeys([*known, *(path for path in named if os.path.isfile(path))]))  # noqa: PTH113
 
 
 def held_by(pid: int | None, data: list[str]) -> list[str]:

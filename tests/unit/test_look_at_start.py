@@ -64,6 +64,22 @@ def test_a_wrapper_that_is_named_in_place_of_who_has_the_data_open_is_told(tmp_p
             os.killpg(wrapper.pid, signal.SIGKILL)
 
 
+def test_what_a_node_reads_is_its_file_and_what_that_names_and_what_its_command_line_does(tmp_path: Path) -> None:
+    for name in ("server.properties", "broker.jks", "jaas.conf", "libs"):
+        (tmp_path / name).touch()
+    text = f"ssl.keystore.location={tmp_path}/broker.jks\nlog.dirs={tmp_path}\nssl.truststore.location=/nowhere/trust.jks\n"
+    (tmp_path / "server.properties").write_text(text)
+    known = [str(tmp_path / "server.properties"), str(tmp_path)]
+    option = f"-Djava.security.auth.login.config={tmp_path}/jaas.conf"
+    with subprocess.Popen((sys.executable, "-c", "input()", option), stdin=subprocess.PIPE) as process:
+        found = look_at_start.reads(process.pid, known)
+        process.communicate(b"\n")
+    assert [*known, str(tmp_path / "broker.jks"), str(tmp_path / "jaas.conf")] == [
+        p for p in found if p.startswith(str(tmp_path))
+    ]
+    assert look_at_start.reads(None, known) == [*known, str(tmp_path / "broker.jks")]
+
+
 def test_what_would_be_started_here() -> None:
     """As a node does: from the command line, without this repository; with a limit that is handed on."""
     asked = {**NOTHING_ASKED, "folders": ["/", "/proc/sys/kernel", "/nowhere/x"]}
