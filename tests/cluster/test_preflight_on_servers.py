@@ -5,6 +5,9 @@ leaves the cluster as it was.
 """
 
 import json
+import os
+import signal
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +19,7 @@ from kazoo.client import KazooClient
 
 from activities.observe import observe
 from activities.surveying import with_survey
-from domain.cluster import ClusterSpec
+from domain.cluster import BrokerSpec, ClusterSpec
 from domain.decisions import Finding, Severity
 from domain.observation import Observation
 from domain.policy import MigrationPolicy
@@ -201,6 +204,45 @@ async def test_an_id_of_a_broker_that_nobody_described(field: Field) -> None:
     )
     found = await until(lambda: findings(field, record), {"PF04", "PF12", "PF19"})
     assert [finding.object for finding in found if finding.code == "PF04"] == ["controller-3"]
+
+
+async def test_files_that_the_user_of_the_next_start_may_not_use(field: Field) -> None:
+    """The start command becomes somebody else, and the node was started by hand as whoever runs this."""
+    spec = field.cluster.spec
+    broker = spec.brokers[1]
+    command = ("setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", *broker.driver.service.start_command)
+    service = broker.driver.service.model_copy(update={"start_command": command})
+    other = broker.model_copy(update={"driver": broker.driver.model_copy(update={"service": service})})
+    record = with_spec(field, spec.model_copy(update={"brokers": (spec.brokers[0], other, spec.brokers[2])}))
+    found = await until(lambda: findings(field, record), {"PF43"})
+    (finding,) = (f for f in found if f.code == "PF43")
+    assert finding.object == "broker-2"
+    assert "by user 4242" in finding.observed
+
+
+async def test_a_wrapper_whose_pid_is_in_the_pid_file(field: Field) -> None:
+    broker = field.cluster.spec.brokers[1]
+    with wrapped(broker) as pid:
+        found = await until_seen(field, {"PF47"})
+    (finding,) = (f for f in found if f.code == "PF47")
+    assert finding.object == "broker-2"
+    assert f"echo {pid} > {broker.driver.service.pid_file}" in finding.fix
+    await until(lambda: findings(field), set())
+
+
+@contextmanager
+def wrapped(broker: BrokerSpec) -> Iterator[int]:
+    """A shell in its pid file that names the node's file: as of a script that starts java without `exec`."""
+    pid_file = Path(broker.driver.service.pid_file)
+    before = pid_file.read_bytes()
+    command = ("sh", "-c", "sleep 300; true", "sh", broker.properties_file)
+    with subprocess.Popen(command, start_new_session=True) as wrapper:
+        try:
+            pid_file.write_text(f"{wrapper.pid}\n", encoding="ascii")
+            yield int(before)
+        finally:
+            pid_file.write_bytes(before)
+            os.killpg(wrapper.pid, signal.SIGKILL)
 
 
 def with_spec(field: Field, spec: ClusterSpec) -> ClusterRecord:
