@@ -161,7 +161,7 @@ ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
 ONLY_NOTED = frozenset({"named"})
 """Who is started anew may be started with other files: they are told by what was noted, and they are not new."""
-PASSING = "has begun"
+PASSING = frozenset({"has begun", "idles"})
 FILTERS = {"NoNewPrivs": "NoNewPrivs", "Seccomp": "the filter of system calls, inherited from whoever started it (Seccomp)"}
 UNFILTERED = "0"
 """Of a process: who has got rid of one is kept from less than before."""
@@ -210,7 +210,7 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
     for kind in comparable:
         was, found_now = before.facts[kind], facts[kind]
         if kind in ONLY_NEW:
-            found_now = {name: value for name, value in found_now.items() if value != PASSING}
+            found_now = {name: value for name, value in found_now.items() if value not in PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
         if kind in ONLY_NOTED:
             found_now = {name: found_now[name] for name in was if name in found_now}

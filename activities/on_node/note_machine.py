@@ -32,9 +32,11 @@ DEADLINE_SECONDS = 4.0
 """After it what is known is told: a file system that hangs keeps nothing else back."""
 MOST_FACTS, MOST_CHARACTERS = 3000, 200
 CREDENTIALS = re.compile(r"//\S*@")
-TERMINAL, START_TIME = 4, 19
+TERMINAL, CPU_TIME, START_TIME = 4, slice(11, 15), 19
 """Fields of /proc/PID/stat, from the third on."""
 LASTING_SECONDS = 60.0
+LEAST_BUSY = 0.01
+"""Of the time since it was started: its own, and that of those it has waited for. Who does less keeps nobody from anything."""
 OF_OTHERS_LEAVE = {"kafka.Kafka", "org.apache.spark.sql.connect.service.SparkConnectServer"}
 """Kafka, and keeperless-checks' Spark: they are started and stopped by a migration."""
 OF_PEOPLE = re.compile(r"session-\w+\.scope|user@\d+\.service/init\.scope")
@@ -150,8 +152,9 @@ def services() -> Found:
 
 
 def programs() -> Found:
-    """What runs without a terminal, and whether for longer than a moment: but for the kernel's own threads, for who has logged
-    in, and for what is started and stopped by others' leave. Of a title that a program gives itself the first word."""
+    """What runs without a terminal, and whether for longer than a moment, and does something: but for the kernel's own threads,
+    for who has logged in, and for what is started and stopped by others' leave. Of a title that a program gives itself the first
+    word."""
     now = float((text("/proc/uptime") or "0").split()[0])
     found: dict[str, str] = {}
     for pid in names("/proc"):
@@ -166,8 +169,10 @@ def programs() -> Found:
         if program in NAMELESS and len(shown_words) == 1:
             continue
         name = f"{' '.join(shown_words[:2])} of user {owner_of(pid)}"
-        is_lasting = now - int(fields[START_TIME]) / os.sysconf("SC_CLK_TCK") >= LASTING_SECONDS
-        found[name] = "runs" if is_lasting or found.get(name) == "runs" else "has begun"
+        a_second = os.sysconf("SC_CLK_TCK")
+        age, busy = now - int(fields[START_TIME]) / a_second, sum(map(int, fields[CPU_TIME])) / a_second
+        told = "has begun" if age < LASTING_SECONDS else "idles" if busy < LEAST_BUSY * age else "runs"
+        found[name] = "runs" if found.get(name) == "runs" else told
     return found
 
 

@@ -250,12 +250,26 @@ def test_what_of_a_program_is_told(words: list[str], group: str, told: str | Non
         "/proc/uptime": "100000.0 1.0",
         "/proc/7/cmdline": "\0".join(words),
         "/proc/7/cgroup": f"0::{group}\n",
-        "/proc/7/stat": "7 (x) " + " ".join(["S", "1", "7", "7", "0", *["0"] * 14, "100"]),
+        "/proc/7/stat": "7 (x) " + " ".join(["S", "1", "7", "7", "0", *["0"] * 6, *["50000"] * 4, *["0"] * 4, "100"]),
     }
     monkeypatch.setattr(note_machine, "names", lambda _path: ["7"])
     monkeypatch.setattr(note_machine, "text", found.get)
     monkeypatch.setattr(note_machine, "owner_of", lambda _pid: "0")
     assert note_machine.programs() == ({f"{told} of user 0": "runs"} if told else {})
+
+
+@pytest.mark.parametrize(("ticks", "told"), [(["0", "0", "0", "0"], "idles"), (["0", "0", "90000", "20000"], "runs")])
+def test_a_program_that_does_nothing_is_no_news(ticks: list[str], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has begun and waited for counts: a loop in a shell does nothing itself."""
+    found = {
+        "/proc/uptime": "100000.0 1.0",
+        "/proc/7/cmdline": "mydaemon",
+        "/proc/7/stat": "7 (x) " + " ".join(["S", "1", "7", "7", "0", *["0"] * 6, *ticks, *["0"] * 4, "100"]),
+    }
+    monkeypatch.setattr(note_machine, "names", lambda _path: ["7"])
+    monkeypatch.setattr(note_machine, "text", found.get)
+    monkeypatch.setattr(note_machine, "owner_of", lambda _pid: "0")
+    assert note_machine.programs() == {"mydaemon of user 0": told}
 
 
 def test_the_logs_that_a_process_has_open_are_noted_and_no_data(tmp_path: Path) -> None:
@@ -572,6 +586,7 @@ def test_programs_that_go_on_are_told_without_what_they_are_given(tmp_path: Path
     script.write_text(LOOP)
     command = [sys.executable, str(script), "--password", "tiger", "token=tiger"]
     monkeypatch.setattr(note_machine, "LASTING_SECONDS", 0.0)
+    monkeypatch.setattr(note_machine, "LEAST_BUSY", 0.0)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as agent:
         assert agent.stdout is not None
         agent.stdout.readline()
