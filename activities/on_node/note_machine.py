@@ -153,8 +153,8 @@ def services() -> Found:
 
 def programs() -> Found:
     """What runs without a terminal, and whether for longer than a moment, and does something: but for the kernel's own threads,
-    for who has logged in, and for what is started and stopped by others' leave. Of a title that a program gives itself the first
-    word."""
+    for who has logged in, and for what is started and stopped by others' leave. Of a title that a program gives itself the
+    first word."""
     now = float((text("/proc/uptime") or "0").split()[0])
     found: dict[str, str] = {}
     for pid in names("/proc"):
