@@ -123,18 +123,14 @@ class Board:
         """Where it goes is known at once, although the step in hand is finished first. No gate of the way forward is open, and
         what that has waited for is no matter any more."""
         self.gate = None
-        self._progress = self._progress.model_copy(update={"intent": self._orders.intent, "gate": None})
-        if self.waiting is not None and self.waiting.reason != WaitReason.HELD:
-            self._go_on()
+        update: dict[str, Any] = {"intent": self._orders.intent, "gate": None}
+        if self.waiting is None or self.waiting.reason != WaitReason.HELD:
+            update |= {"state": MigrationState.REVERTING, "waiting": None}
+        self._progress = self._progress.model_copy(update=update)
 
     def note_resume(self) -> None:
-        """The hold is over now, whatever is in the way."""
-        if self.waiting is not None and self.waiting.reason == WaitReason.HELD:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """What is waited for from here on only a look tells, and that may take long."""
-        if not self._is_progress_known:
+        """The hold is over now, whatever is in the way: only a look tells that, and it may take long."""
+        if self.waiting is None or self.waiting.reason != WaitReason.HELD or not self._is_progress_known:
             return
         self._show_waiting(None)
         state = MigrationState.REVERTING if self._orders.intent is Intent.REVERT else MigrationState.RUNNING

@@ -113,7 +113,7 @@ async def test_what_cannot_be_run_makes_checks_unverifiable(answer: Completed | 
     assert seen.unanswered == ()
     assert all(told in part.why for part in seen.survey.missing)
     blind = [f for f in blockers_in(preflight(seen, cluster.spec, POLICY), POLICY) if f.is_unverifiable]
-    assert {f.code for f in blind} == {"PF01", "PF07", "PF25", "PF29", "PF34", "PF40", "PF43"}
+    assert {f.code for f in blind} == {"PF01", "PF07", "PF25", "PF29", "PF34", "PF40", "PF43", "PF47"}
     assert all(told in finding.observed for finding in blind)
 
 

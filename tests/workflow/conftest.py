@@ -384,7 +384,7 @@ class World:
             if assessment.phase == phase:
                 break
             if isinstance(assessment.decision, Step):
-                await self._take(assessment.decision, request, f"earlier/{number}")
+                await self._take(assessment.decision, request, f"{request.migration_id}/{number}")
         assert assessment.phase == phase
 
     async def _take(self, step: Step, request: AssessRequest, step_id: str) -> None:
