@@ -25,14 +25,18 @@ async def ensure_sole_leader(request: AssessRequest | StepRequest, seen: Observa
     resumes has seen to it. On the way back nothing is asked: half of it is the worst place to rest.
     """
     others = {view.id: view.mark for view in seen.nodes if view.mark is not None and _is_anothers(view.mark, request)}
-    if not others or request.revert is not None:
+    record = await ledger.migration(request.migration_id) if others and request.revert is None else None
+    if record is None:
         return
-    since = await _since(request.migration_id, ledger)
-    for node_id, mark in others.items():
-        owner = _owner_of(mark)
-        if since is None or mark.marked_at is None or mark.marked_at <= since or await ledger.migration(owner) is not None:
+    since = record.started_at or record.created_at
+    newer = {node_id: mark for node_id, mark in others.items() if mark.marked_at is not None and mark.marked_at > since}
+    resumed_at = await _resumed_at(request.migration_id, ledger) if newer else None
+    for node_id, mark in newer.items():
+        is_known = resumed_at is not None and mark.marked_at is not None and mark.marked_at <= resumed_at
+        if is_known or await ledger.migration(_owner_of(mark)) is not None:
             continue
-        raise Unsafe(f"node {node_id} was marked at {mark.marked_at:%H:%M:%S} UTC by migration {owner}, {LED_TWICE}")
+        at, owner = mark.marked_at, _owner_of(mark)
+        raise Unsafe(f"node {node_id} was marked at {at:%H:%M:%S} UTC by migration {owner}, {LED_TWICE}")
 
 
 def _is_anothers(mark: RollMark, request: AssessRequest | StepRequest) -> bool:
@@ -43,10 +47,6 @@ def _owner_of(mark: RollMark) -> str:
     return mark.step_id.partition("/")[0]
 
 
-async def _since(migration_id: str, ledger: Ledger) -> datetime | None:
-    """`None` where nobody knows when it began."""
-    record = await ledger.migration(migration_id)
-    if record is None:
-        return None
-    resumed = [c.at for c in await ledger.commands(migration_id) if c.kind is CommandKind.RESUME and c.refused_because is None]
-    return max([record.started_at or record.created_at, *resumed])
+async def _resumed_at(migration_id: str, ledger: Ledger) -> datetime | None:
+    commands = await ledger.commands(migration_id)
+    return max((c.at for c in commands if c.kind is CommandKind.RESUME and c.refused_because is None), default=None)
