@@ -394,42 +394,29 @@ async def test_a_node_whose_start_could_not_open_its_output_runs_on() -> None:
     assert (await rolled(cluster, scene)).blocked is None
 
 
-async def test_a_node_that_would_start_on_other_data_than_it_has_runs_on() -> None:
-    """Somebody has switched a link, or a mount, to a copy of a while ago."""
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ({"moved": ["{data}"]}, "{data} leads elsewhere than when its process"),
+        ({"held_by": ["6708 (java)"]}, "echo 6708 > {pid_file}"),
+        ({"denied": [["{file}", "it is 0:0 with -rw-------"]]}, "{file}: it is 0:0 with -rw-------"),
+    ],
+    ids=["its link leads to a copy", "its pid file names a wrapper", "its user may not use its file"],
+)
+async def test_a_node_that_would_not_start_as_what_it_is_runs_on(place: dict[str, Any], told: str) -> None:
+    """It has all of that open, and goes on: only its next start would come out otherwise."""
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.spec.node(scene.request.step.node)
-    cluster.nodes[node.id].machine.place = {"moved": [node.log_dirs[0]]}
+    paths = {"{data}": node.log_dirs[0], "{pid_file}": node.driver.service.pid_file, "{file}": node.properties_file}
+    seen = json.dumps([place, told])
+    for name, path in paths.items():
+        seen = seen.replace(name, path)
+    cluster.nodes[node.id].machine.place, told = json.loads(seen)
     before = cluster.restarts[cluster.spec.node_name(node.id)]
     outcome = await rolled(cluster, scene)
-    assert f"{node.log_dirs[0]} leads elsewhere than when its process" in (outcome.blocked or "")
+    assert told in (outcome.blocked or "")
     assert "Nothing was stopped" in (outcome.blocked or "")
-    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
-
-
-async def test_a_node_whose_pid_file_names_another_process_than_has_its_data_open_runs_on() -> None:
-    """A wrapper: it would end, and the node would not."""
-    scene = await scene_of_a_roll()
-    cluster = scene.copy()
-    node = cluster.spec.node(scene.request.step.node)
-    cluster.nodes[node.id].machine.place = {"held_by": ["6708 (java)"]}
-    before = cluster.restarts[cluster.spec.node_name(node.id)]
-    outcome = await rolled(cluster, scene)
-    assert f"echo 6708 > {node.driver.service.pid_file}" in (outcome.blocked or "")
-    assert "Nothing was stopped" in (outcome.blocked or "")
-    assert cluster.restarts[cluster.spec.node_name(node.id)] == before
-
-
-async def test_a_node_whose_user_may_not_use_its_files_any_more_runs_on() -> None:
-    """It has them open: a hardening script, an installation under another umask, a start by hand as root."""
-    scene = await scene_of_a_roll()
-    cluster = scene.copy()
-    node = cluster.spec.node(scene.request.step.node)
-    cluster.nodes[node.id].machine.place = {"denied": [[node.properties_file, "it is 0:0 with -rw-------"]]}
-    before = cluster.restarts[cluster.spec.node_name(node.id)]
-    outcome = await rolled(cluster, scene)
-    assert f"{node.properties_file}: it is 0:0 with -rw-------" in (outcome.blocked or "")
-    assert "would not start again" in (outcome.blocked or "")
     assert cluster.restarts[cluster.spec.node_name(node.id)] == before
 
 
