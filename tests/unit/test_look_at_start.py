@@ -71,7 +71,10 @@ def test_what_a_node_reads_is_its_file_and_what_that_names_and_what_its_command_
     (tmp_path / "server.properties").write_text(text)
     known = [str(tmp_path / "server.properties"), str(tmp_path)]
     option = f"-Djava.security.auth.login.config={tmp_path}/jaas.conf"
-    with subprocess.Popen((sys.executable, "-c", "input()", option), stdin=subprocess.PIPE) as process:
+    program = (sys.executable, "-c", "print('begun', flush=True); input()", option)
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n", "for a moment a process that replaces its program shows no command line"
         found = look_at_start.reads(process.pid, known)
         process.communicate(b"\n")
     assert [*known, str(tmp_path / "broker.jks"), str(tmp_path / "jaas.conf")] == [
