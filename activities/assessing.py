@@ -11,13 +11,13 @@ from typing import TypeVar
 from temporalio import activity
 
 from activities.heartbeat import heartbeating
-from activities.machine_notes import MachineNotes
 from activities.node_files import sha256_of
-from activities.observe import Ports, observe
+from activities.notes.machines import MachineNotes
+from activities.observing.observe import Ports, observe
+from activities.observing.suspects import POISON_SECONDS
 from activities.other_installations import ensure_sole_leader
 from activities.ports.stores import Ledger
-from activities.surveying import with_survey
-from activities.suspects import POISON_SECONDS
+from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName, Assessment, AssessRequest, StepRequest
 from domain.decisions import GateName, Revert, StepAction
 from domain.drift.report import CheckName
@@ -29,8 +29,8 @@ from domain.records import HOLDING, LIFTING, ClusterRecord, CommandKind, EventDr
 from domain.set_back import KIND, why_set_back
 from domain.zk_to_kraft.assessment import assess as assess_observation
 from domain.zk_to_kraft.assessment import is_survey_needed, sight_of
+from domain.zk_to_kraft.causes.elsewhere import SEES_NOTHING, WHERE_IT_BELONGS, is_elsewhere
 from domain.zk_to_kraft.comparison import CopyReports
-from domain.zk_to_kraft.elsewhere import SEES_NOTHING, WHERE_IT_BELONGS, is_elsewhere
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.ruling import GivenApproval, Ruling
 

@@ -12,12 +12,12 @@ from activities.adapters.connected_spark import ConnectedSpark
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.rehearsal_room import UnsharedRooms
-from activities.checking import Checking
-from activities.observe import Ports
+from activities.comparison.checking import Checking
+from activities.observing.observe import Ports
 from activities.planning import Planning
 from activities.ports.checks import CheckRunner, MessageRunner
 from activities.queues import Manner, Queue, serve
-from activities.rehearsing import RehearsalPorts, rehearse_beating
+from activities.rehearsal.rehearsing import RehearsalPorts, rehearse_beating
 from activities.settings import ActivitySettings
 from activities.workplace import sweep
 from console.inherited import take_signals_as_they_are
@@ -25,7 +25,7 @@ from console.leaving import exit_cleanly
 from console.logs import configure_logs
 from domain.contracts import TaskQueue
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal import RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 from spark.session.provider import spark_provider
 from spark.settings import CheckSettings
 from spark.sources.build import resolve_secret

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from temporalio import activity
 
-from activities.node_survey import CannotLook
+from activities.observing.node_survey import CannotLook
 from domain.errors import KeeperlessError
 from domain.observed import no_answer
 

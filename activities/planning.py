@@ -7,9 +7,9 @@ from temporalio import activity
 from activities.assessing import registered
 from activities.heartbeat import heartbeating
 from activities.node_files import sha256_of
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from activities.previewing import read_files
-from activities.surveying import with_survey
+from activities.survey.surveying import with_survey
 from domain.contracts import ActivityName
 from domain.errors import Permanent
 from domain.observation import Observation
@@ -20,10 +20,10 @@ from domain.records import ClusterRecord
 from domain.zk_to_kraft.acceptance import blockers_in
 from domain.zk_to_kraft.assessment import is_survey_needed
 from domain.zk_to_kraft.phases import COPY_BEGUN, Phase, phase_of
-from domain.zk_to_kraft.plan import Asked, findings_of, plan_of
-from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.planning.basis import basis_of
+from domain.zk_to_kraft.planning.plan import Asked, findings_of, plan_of
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.rehearsal import RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 from domain.zk_to_kraft.ruling import NOTHING_RULED
 
 Rehearse = Callable[[ClusterRecord], Awaitable[RehearsalReport]]

@@ -12,12 +12,12 @@ from temporalio import activity
 from activities.assessing import ensure_not_superseded, look_and_decide, registered
 from activities.heartbeat import heartbeating
 from activities.node_files import original_path, sha256_of
-from activities.observe import Ports, observe
-from activities.partition_states import PartitionStates
-from activities.poison import unelectable
-from activities.refused_writes import told, writing_of_leader
+from activities.observing.observe import Ports, observe
+from activities.observing.poison import unelectable
+from activities.observing.refused_writes import told, writing_of_leader
+from activities.observing.suspects import strays_in_log
 from activities.sessions import session
-from activities.suspects import strays_in_log
+from activities.window.partition_states import PartitionStates
 from domain.cluster import ControllerSpec, NodeSpec
 from domain.contracts import ActivityName, AssessRequest, RevertOrder, RollbackAnswer, RollbackRequest
 from domain.decisions import Revert
@@ -27,10 +27,10 @@ from domain.observation import Observation, Suspect
 from domain.properties import ENCODING
 from domain.questions import PreviewRequest, RollbackPreview, Runbook
 from domain.records import ClusterRecord, Command, CommandKind
-from domain.zk_to_kraft.failed_writes import offsets_of
+from domain.zk_to_kraft.causes.failed_writes import offsets_of
 from domain.zk_to_kraft.preview import Files, NodeFile, preview_of, why_no_way_back
 from domain.zk_to_kraft.reduction import quorum_leader, situation_of
-from domain.zk_to_kraft.runbook import runbook_of
+from domain.zk_to_kraft.runbook.whole import runbook_of
 
 LOG_SECONDS = 8.0
 """For what the quorum's log has and ZooKeeper cannot hold. Some megabytes are read in a second."""

@@ -22,7 +22,7 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
 from activities.failures import FailureTranslator
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from activities.settings import ActivitySettings
 from console.leaving import exit_cleanly, until_told
 from domain.contracts import TaskQueue

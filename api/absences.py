@@ -16,7 +16,6 @@ from api.temporal import TemporalRefused, TemporalUnavailable
 from api.temporal_causes import without_matching
 from api.wiring import Wiring
 from domain import pending_tasks
-from domain.bad_signs import signed
 from domain.blocker import Blocker
 from domain.blocker_codes import (
     MOST_OBSERVED,
@@ -24,7 +23,8 @@ from domain.blocker_codes import (
 )
 from domain.clocks import is_over
 from domain.contracts import TaskQueue
-from domain.vital_signs import Sign
+from domain.machines.bad_signs import signed
+from domain.machines.vital_signs import Sign
 
 log = structlog.get_logger()
 

@@ -36,10 +36,10 @@ from domain.blocker_codes import (
 from domain.clocks import is_over
 from domain.contracts import TaskQueue
 from domain.decisions import WaitReason
+from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersSeen
 from domain.records import ACTIVE_STATES, Command, Event, MigrationRecord, MigrationState
-from domain.vital_signs import Sign
 from ledger.database import place_of
 from ledger.errors import LedgerUnavailable
 

@@ -3,12 +3,12 @@
 import asyncio
 from datetime import UTC, datetime
 
-from activities.look_here import look_here
-from activities.node_survey import CannotLook
+from activities.notes.look_here import look_here
+from activities.observing.node_survey import CannotLook
 from api.wiring import Wiring
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE
-from domain.machine_notes import OURS, changes_between, kernel_lines, seen_from_beside
+from domain.machines.notes import OURS, changes_between, kernel_lines, seen_from_beside
 from domain.records import MigrationRecord
 from ledger.errors import LedgerUnavailable
 

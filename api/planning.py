@@ -16,7 +16,7 @@ from api.temporal import Temporal
 from domain.contracts import ActivityName, TaskQueue
 from domain.plans import Plan
 from domain.questions import PlanOutcome, PlanRequest, PlanReview, ReviewRequest
-from domain.zk_to_kraft.rehearsal import RehearsalLimits
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
 
 QUEUE_LIMIT = timedelta(minutes=1)
 """Until a worker takes the task."""

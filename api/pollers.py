@@ -21,12 +21,12 @@ from activities.on_node.thread_states import tracer
 from activities.on_node.watch_process import watch
 from api.temporal import SAID, Temporal, TemporalRefused, TemporalUnavailable
 from api.worker_log import complaint_of
-from domain.bad_signs import bad_signs
 from domain.blocker_codes import PROGRAM_OF
 from domain.clocks import is_over
 from domain.contracts import TaskQueue
-from domain.standstill_signs import of_standstill
-from domain.vital_signs import Sign, VitalSigns, vital_signs_in
+from domain.machines.bad_signs import bad_signs
+from domain.machines.standstill_signs import of_standstill
+from domain.machines.vital_signs import Sign, VitalSigns, vital_signs_in
 
 IDENTITY = re.compile(r"(\d+)@(.+)")
 """Of a worker, as `temporalio` makes it: its process and its host."""

@@ -15,7 +15,7 @@ from api.settings import STATE
 from api.temporal import Temporal
 from api.units import signs_of_units
 from api.worker_log import complaint_of
-from domain.vital_signs import Sign
+from domain.machines.vital_signs import Sign
 from ledger.database import are_two_places, is_one_place, place_of
 from ledger.errors import LedgerMisuse
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from api.journal import journal, printed_by
 from api.worker_log import last_words
-from domain.vital_signs import Sign
+from domain.machines.vital_signs import Sign
 
 FOLDERS = tuple(Path(place) for place in ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"))
 PROPERTIES = ("ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts", "ActiveEnterTimestampMonotonic")

@@ -10,8 +10,8 @@ from itertools import dropwhile
 from pathlib import Path
 
 from api.journal import journal
-from domain.vital_signs import Sign
-from domain.zk_to_kraft.rehearsal_log import stripped
+from domain.machines.vital_signs import Sign
+from domain.zk_to_kraft.logs.copy_lines import stripped
 
 READ = 64 * 1024
 """Bytes, of the end."""

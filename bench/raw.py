@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from domain.drift.normalise import uuid_text
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from playground.metadata_files import SyntheticCluster, append, message, write_checkpoint
 from playground.zookeeper_files import buffer, text
 

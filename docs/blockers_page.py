@@ -3,15 +3,15 @@
 from domain.blocker_codes import CODES
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.zk_to_kraft.blockers import EXPECTED
-from domain.zk_to_kraft.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
-from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.machine_deaths import DATA_FILE_GONE
-from domain.zk_to_kraft.registration_lines import SESSION_TOO_SHORT
-from domain.zk_to_kraft.replication_lines import SEGMENT_TOO_SMALL
-from domain.zk_to_kraft.running_lines import RUNNING
-from domain.zk_to_kraft.tree_digests import OTHER_TREE
-from domain.zk_to_kraft.unconnected import UNCONNECTED
-from domain.zk_to_kraft.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
+from domain.zk_to_kraft.logs.deaths import CURT, CUT_OFF, DEATHS, KILLED, SILENT, STOPPED, Ending
+from domain.zk_to_kraft.logs.lines import Told
+from domain.zk_to_kraft.logs.machine_deaths import DATA_FILE_GONE
+from domain.zk_to_kraft.logs.registration_lines import SESSION_TOO_SHORT
+from domain.zk_to_kraft.logs.replication_lines import SEGMENT_TOO_SMALL
+from domain.zk_to_kraft.logs.running_lines import RUNNING
+from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE
+from domain.zk_to_kraft.logs.unconnected import UNCONNECTED
+from domain.zk_to_kraft.logs.zookeeper_deaths import LIVING_KINDS, SERVER_DEATHS, TICKS_TOO_SHORT, TURNS_AWAY
 
 BLOCKERS_HEAD = """\
 # Why is nothing happening?

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from domain.bad_signs import signed
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, PROGRAM_OF, SLOW_ACTIVITY, STEP_FAILING
 from domain.clocks import AHEAD, is_ahead, is_over
+from domain.machines.bad_signs import signed
+from domain.machines.vital_signs import Sign
 from domain.records import Event, Waiting
-from domain.vital_signs import Sign
 
 UNTAKEN = timedelta(seconds=5)
 """How long a task may lie before nobody is there to take it. A busy worker takes one within moments."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from domain.decisions import Finding, GateName, NodeStage
 from domain.policy import MigrationPolicy
-from domain.zk_to_kraft.rehearsal import RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport
 
 MOVED = "PLAN"
 """Code of the finding that says that a cluster is not any more what its plan rests on."""

@@ -12,8 +12,8 @@ from datetime import datetime
 from pydantic import Field
 
 from domain.canaries import Leftovers
+from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observed import ObservedPart, Suspect, Unanswered
-from domain.start_place import JavaTrial, StartUnit
 
 SURVEYED_PROPERTIES = frozenset(
     {

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import CheckName, DriftReport
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import (
     ACTIVE_STATES,

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from domain.cluster import ClusterSpec
 from domain.drift.report import DriftReport
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.records import Progress

@@ -26,15 +26,15 @@ from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.epochs import Rule, rule_of
-from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.observe import Ports, observe
-from activities.partition_states import PartitionStates
+from activities.observing.epochs import Rule, rule_of
+from activities.observing.observe import Ports, observe
+from activities.observing.zookeeper_view import view_of
+from activities.rolling.starting import Starting
 from activities.sessions import session
-from activities.starting import Starting
-from activities.wiping import Wiping
-from activities.zookeeper_view import view_of
+from activities.window.leaving import Leaving
+from activities.window.partition_states import PartitionStates
+from activities.window.wiping import Wiping
 from domain.contracts import RevertOrder, StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from domain.errors import Transient

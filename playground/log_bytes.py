@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 
 CONTROL = 0x20
 SOME_TIME = 1_700_000_000_000

@@ -15,7 +15,7 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_schema import SCHEMAS, SchemaField
 
 CONTROL = 0x20

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import structlog
 
-from activities.capturing import Captured, CapturedZnode
-from activities.conclusions import compared_of
+from activities.comparison.capturing import Captured, CapturedZnode
+from activities.comparison.conclusions import compared_of
 from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
 from domain.drift.digests import DIGEST_BYTES, Digester
 from domain.drift.records import COMPARED_KINDS, COPIED_KINDS, Severity
 from domain.drift.report import CheckName
 from domain.errors import Permanent, Superseded, Transient
-from domain.metadata_log import EndOfCopy
+from domain.quorum_log.metadata_log import EndOfCopy
 from spark.conclude import Measured, conclude
 from spark.engine.local import LocalEngine
 from spark.engine.progress import OnProgress, Progress

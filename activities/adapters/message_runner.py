@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow.parquet as pq
 import structlog
 
-from activities.conclusions import compared_of
+from activities.comparison.conclusions import compared_of
 from activities.ports.checks import Compared, MessageComparison, WalkedNode
 from domain.drift.message_manifest import NodeWalked
 from domain.errors import Permanent, Transient

@@ -10,10 +10,10 @@ from domain.drift.message_manifest import NodeWalked
 from domain.drift.messages import ReplicaLog, Sight
 from domain.drift.report import DriftFinding, RecordCounts, Verdict
 from domain.drift.tolerations import Toleration
-from domain.metadata_log import EndOfCopy
+from domain.quorum_log.metadata_log import EndOfCopy
 
 if TYPE_CHECKING:
-    from activities.capturing import Captured
+    from activities.comparison.capturing import Captured
 
 
 @dataclass(frozen=True)

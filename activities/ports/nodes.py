@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from domain.cluster import NodeSpec, ZooKeeperMemberSpec
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
 from domain.observation import Process
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.drift.report import CheckName, DriftReport
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.plans import MeasuredStep, Plan
 from domain.records import ClusterRecord, Command, EventDraft, MigrationRecord, Progress
 from domain.set_back import ToldByRuns

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes import Serving
-from domain.zk_to_kraft.member_trees import MemberTree
+from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.member_trees import MemberTree
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
 """What runs in the room of a rehearsal: a namespace of its own, with a throw-away ZooKeeper, a controller and stand-in brokers.
 
-`program` is started by `activities.adapters.rehearsal_room` and speaks with `activities.rehearsing` by lines of JSON.
+`program` is started by `activities.adapters.rehearsal_room` and speaks with `activities.rehearsal.rehearsing` by lines of JSON.
 """

@@ -2,11 +2,11 @@
 
 import re
 
-from activities.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
+from activities.observing.poison import BROKER_CONFIGS, SLASH, TOPIC_CONFIGS, poisoned_znodes
+from activities.observing.zookeeper_view import BROKER_IDS, TOPICS
 from activities.ports.zookeeper import ZooKeeperTree
-from activities.zookeeper_view import BROKER_IDS, TOPICS
 from domain.observation import Suspect
-from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect
+from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect
 
 ALL = 1_000_000
 NO_QUOTA = "is no quota"

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from activities.capturing import crawl
+from activities.comparison.capturing import crawl
+from activities.observing.zookeeper_view import BROKER_IDS, CONTROLLER, MIGRATION
 from activities.ports.zookeeper import CreateZnode, DeleteZnode, SetZnode, ZnodeChange, ZooKeeperTree
-from activities.zookeeper_view import BROKER_IDS, CONTROLLER, MIGRATION
 from domain.errors import Permanent
 
 MARKER = "/keeperless-rehearsal"

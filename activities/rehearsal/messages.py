@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from domain.zk_to_kraft.rehearsal import RehearsalLimits, Usage
-from domain.zk_to_kraft.rehearsal_trials import Candidate, Trial
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits, Usage
+from domain.zk_to_kraft.rehearsal.trials import Candidate, Trial
 
 COPY, PROPERTIES, CONTROLLER, ROWS, PASSED = "copy", "controller.properties", "controller", "rows.jsonl", "passed"
 """In the directory: ZooKeeper's files and the controller's own file, both from the worker; the quorum's log, and the tree's

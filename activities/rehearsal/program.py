@@ -27,8 +27,8 @@ from activities.rehearsal.servers import Servers
 from activities.rehearsal.trial import Seen, Trials
 from domain.amounts import counted
 from domain.errors import KeeperlessError, Permanent
-from domain.zk_to_kraft.rehearsal import RehearsalLimits
-from domain.zk_to_kraft.rehearsal_trials import Candidate, Outcome, Trial, next_trial
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
+from domain.zk_to_kraft.rehearsal.trials import Candidate, Outcome, Trial, next_trial
 
 TOLD = 12
 """Lines of the controller's errors that are told."""

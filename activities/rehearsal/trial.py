@@ -19,20 +19,20 @@ from pathlib import Path
 
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles, KazooTree
-from activities.epochs import rule_of
-from activities.member_copy import FOLDER, SNAPSHOT, zxid_of
-from activities.present_ensemble import said_of_itself, zxid_in
+from activities.observing.epochs import rule_of
+from activities.observing.member_copy import FOLDER, SNAPSHOT, zxid_of
+from activities.observing.present_ensemble import said_of_itself, zxid_in
+from activities.observing.zookeeper_view import BROKER_IDS
 from activities.rehearsal import copied_tree
 from activities.rehearsal.messages import CONTROLLER, COPY, PROPERTIES, ROWS, Order
 from activities.rehearsal.servers import Server, Servers, java, linked, peak_heap_mib
 from activities.rehearsal.stand_ins import Refused, StandIns, listeners_in, rack_in
 from activities.rehearsal.wire import Registration
-from activities.zookeeper_view import BROKER_IDS
 from domain.cluster import ZooKeeperSpec
 from domain.errors import Permanent, Transient
 from domain.properties import ENCODING, parse
-from domain.zk_to_kraft.rehearsal import Usage
-from domain.zk_to_kraft.rehearsal_files import (
+from domain.zk_to_kraft.logs.copy_lines import DUAL_WRITE, CopyLog, read_log
+from domain.zk_to_kraft.rehearsal.files import (
     CONTROLLER_PORT,
     HOST,
     ZOOKEEPER_PORT,
@@ -40,8 +40,8 @@ from domain.zk_to_kraft.rehearsal_files import (
     logging_configuration,
     zookeeper_configuration,
 )
-from domain.zk_to_kraft.rehearsal_log import DUAL_WRITE, CopyLog, read_log
-from domain.zk_to_kraft.rehearsal_trials import Outcome, Trial
+from domain.zk_to_kraft.rehearsal.outcome import Usage
+from domain.zk_to_kraft.rehearsal.trials import Outcome, Trial
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
 POLL_SECONDS = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from domain.decisions import Acceptance, Finding, Severity
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE
-from domain.zk_to_kraft.rehearsal import CODES
+from domain.zk_to_kraft.rehearsal.outcome import CODES
 
 KNOWN_CODES = (*(check.code for check in CATALOGUE), *CODES)
 OF_IDENTITY = frozenset(check.code for check in CATALOGUE if check.is_identity)

@@ -48,7 +48,7 @@ from domain.zk_to_kraft.guards import release
 from domain.zk_to_kraft.losses import METADATA_CHANGES, losing_nodes, losses_of
 from domain.zk_to_kraft.modes import ControllerMode
 from domain.zk_to_kraft.phases import Phase, phase_of
-from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.planning.basis import basis_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.reduction import situation_of, soaked_for
 from domain.zk_to_kraft.roll_waves import in_waves

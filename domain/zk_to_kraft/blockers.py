@@ -9,23 +9,23 @@ from collections.abc import Collection, Iterable, Iterator
 
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Decision, NodeStage, Revert, Wait, WaitReason
-from domain.machine_notes import ZOOKEEPER
+from domain.machines.notes import ZOOKEEPER
 from domain.observation import NodeView, Observation
 from domain.zk_to_kraft.acceptance import blockers_in
-from domain.zk_to_kraft.another_network import without_those_of_another_network
-from domain.zk_to_kraft.causes import Cause, Looked, cause, complaints, leaders_threads, some
-from domain.zk_to_kraft.claim_causes import claim_causes
-from domain.zk_to_kraft.cluster_causes import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
-from domain.zk_to_kraft.copy_causes import copy_causes, dual_write_causes
+from domain.zk_to_kraft.causes.another_network import without_those_of_another_network
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.claim import claim_causes
+from domain.zk_to_kraft.causes.cluster import forgotten_causes, pending_causes, quorum_causes, zookeeper_causes
+from domain.zk_to_kraft.causes.copy import copy_causes, dual_write_causes
+from domain.zk_to_kraft.causes.elsewhere import without_those_of_elsewhere
+from domain.zk_to_kraft.causes.finding import coordinator_causes, of_finding
+from domain.zk_to_kraft.causes.kafka import kafka_causes
+from domain.zk_to_kraft.causes.lost_tree import without_those_of_a_lost_tree
+from domain.zk_to_kraft.causes.machine_signs import with_signs
+from domain.zk_to_kraft.causes.node import flagless, node_causes
 from domain.zk_to_kraft.drift_watch import drift_causes
-from domain.zk_to_kraft.elsewhere import without_those_of_elsewhere
-from domain.zk_to_kraft.finding_causes import coordinator_causes, of_finding
 from domain.zk_to_kraft.foreign import foreign
-from domain.zk_to_kraft.kafka_causes import kafka_causes
-from domain.zk_to_kraft.lost_tree import without_those_of_a_lost_tree
-from domain.zk_to_kraft.machine_signs import with_signs
 from domain.zk_to_kraft.modes import BROKER_STATE_RUNNING
-from domain.zk_to_kraft.node_causes import flagless, node_causes
 from domain.zk_to_kraft.phases import Phase, phase_of
 from domain.zk_to_kraft.preflight import MET_BY_CONTROLLERS, preflight
 from domain.zk_to_kraft.proof import why_not_proven

@@ -21,7 +21,7 @@ class Guard:
 
 
 FORWARD, GUARDS, REDUCTION = "domain.zk_to_kraft.forward", "domain.zk_to_kraft.guards", "domain.zk_to_kraft.reduction"
-ROLLING, ASSESSING = "activities.rolling", "activities.assessing"
+ROLLING, ASSESSING = "activities.rolling.roll", "activities.assessing"
 
 CATALOGUE: tuple[Guard, ...] = (
     Guard(
@@ -49,9 +49,9 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{FORWARD}:_changed_files",
             f"{FORWARD}:_roll_broker",
             f"{ASSESSING}:why_not_this_step",
-            "activities.startable:why_not_startable",
-            "activities.unapplied:why_not_in_force",
-            "activities.remaining_nodes:why_others_stand_still",
+            "activities.rolling.startable:why_not_startable",
+            "activities.survey.unapplied:why_not_in_force",
+            "activities.rolling.remaining_nodes:why_others_stand_still",
         ),
         (
             WaitReason.NODE_DOWN,
@@ -69,14 +69,14 @@ CATALOGUE: tuple[Guard, ...] = (
         "Several good looks in a row, not one",
         "A restarted node is proven by `stable_samples` looks in a row, and a step that something was waited for is decided "
         "by as many before it is taken.",
-        ("activities.proving:prove", f"{ASSESSING}:why_not_this_step"),
+        ("activities.rolling.proving:prove", f"{ASSESSING}:why_not_this_step"),
     ),
     Guard(
         "GF04",
         "A restarted node is proven from outside",
         "Its process is another one, it runs in the wanted mode, it is registered and unfenced, and every replica is in sync. "
         "Its own state proves nothing: a broker can serve for ever and never register.",
-        ("domain.zk_to_kraft.proof:why_not_proven", "activities.proving:prove", f"{REDUCTION}:_registration"),
+        ("domain.zk_to_kraft.proof:why_not_proven", "activities.rolling.proving:prove", f"{REDUCTION}:_registration"),
         (WaitReason.BROKERS_NOT_REGISTERED, WaitReason.NODE_NOT_READY, "step-failing"),
     ),
     Guard(
@@ -96,7 +96,7 @@ CATALOGUE: tuple[Guard, ...] = (
             f"{GUARDS}:is_quorum_healthy_without",
             f"{FORWARD}:_controllers",
             f"{FORWARD}:_finalize",
-            "activities.remaining_quorum:why_no_quorum_would_stay",
+            "activities.rolling.remaining_quorum:why_no_quorum_would_stay",
         ),
         (WaitReason.QUORUM_TOO_THIN, "step-failing"),
     ),
@@ -111,9 +111,9 @@ CATALOGUE: tuple[Guard, ...] = (
         (
             f"{REDUCTION}:quorum_leader",
             f"{REDUCTION}:_is_caught_up",
-            "activities.standbys:with_standbys",
+            "activities.observing.standbys:with_standbys",
             f"{REDUCTION}:_quorum_state",
-            "activities.suspects:with_suspects",
+            "activities.observing.suspects:with_suspects",
         ),
         (WaitReason.CONTROLLERS_NOT_READY,),
         "That the gauges of standbys equal the active one's is not asked: they follow a moment later.",
@@ -141,7 +141,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Errors in applying metadata are told",
         "`MetadataErrorCount` of each controller is read with every look; above 0 it is an entry that lasts until that "
         "controller restarts. Fenced brokers are waited for (GF09).",
-        ("domain.zk_to_kraft.node_causes:_errors", "activities.adapters.metrics.gauges:GAUGES"),
+        ("domain.zk_to_kraft.causes.node:_errors", "activities.adapters.metrics.gauges:GAUGES"),
         ("GF10",),
         "It is told, and nothing waits for it. `NewActiveControllersCount` and `TimedOutBrokerHeartbeatCount` are not read.",
     ),
@@ -157,11 +157,11 @@ CATALOGUE: tuple[Guard, ...] = (
         "sees it, for it reads through one session.",
         (
             f"{GUARDS}:unknown",
-            "domain.zk_to_kraft.cluster_causes:zookeeper_causes",
+            "domain.zk_to_kraft.causes.cluster:zookeeper_causes",
             "activities.adapters.four_letter_words:FourLetterWords.serving",
-            "activities.member_trees:differing_trees",
-            "activities.member_trees:why_trees_differ",
-            "activities.member_trees:ensure_not_torn",
+            "activities.observing.member_trees:differing_trees",
+            "activities.observing.member_trees:why_trees_differ",
+            "activities.observing.member_trees:ensure_not_torn",
             "activities.adapters.zookeeper:KazooEnsembles.connect_to",
         ),
         ("GF11", WaitReason.PART_UNKNOWN),
@@ -178,9 +178,9 @@ CATALOGUE: tuple[Guard, ...] = (
         "commands that remove it. With `max_client_pause` writes of ours go on while brokers restart, and "
         "a longer pause holds the migration.",
         (
-            "activities.canaries:Canaries.try_canaries",
-            "activities.canaries:Canaries.remove_canaries",
-            "activities.pauses:PauseMeter",
+            "activities.canaries.trying:Canaries.try_canaries",
+            "activities.canaries.trying:Canaries.remove_canaries",
+            "activities.rolling.pauses:PauseMeter",
             f"{FORWARD}:_canaries",
         ),
         (WaitReason.HELD,),
@@ -260,7 +260,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "The order of the revert window",
         "Drain, fence, kill, prove dead, read the logs for what ZooKeeper lacks; then one transaction raises "
         "`/controller_epoch` and deletes `/migration` and `/controller`; then a broker is seen to become controller.",
-        ("activities.leaving:Leaving.leave_kraft", "activities.fence:kill"),
+        ("activities.window.leaving:Leaving.leave_kraft", "activities.fence:kill"),
         (WaitReason.NO_CONTROLLER, WaitReason.HALF_REVERTED),
     ),
     Guard(
@@ -268,7 +268,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "Writes to ZooKeeper are read back",
         "The only one is the window's transaction. Its results are looked at one by one, a lost answer is looked up through "
         "another session, and its effect is watched afterwards.",
-        ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.leaving:Leaving.leave_kraft"),
+        ("activities.ports.zookeeper:ZooKeeperTree.commit", "activities.window.leaving:Leaving.leave_kraft"),
     ),
     Guard(
         "GF20",
@@ -282,7 +282,7 @@ CATALOGUE: tuple[Guard, ...] = (
         "GF21",
         "Effects are judged by what is seen, not by memory",
         "Every activity may run twice: it looks whether its work is done, and stops only the process that its mark names.",
-        (f"{ROLLING}:Rolling._has_left", f"{ROLLING}:Rolling._restart", "activities.marking:mark_roll"),
+        (f"{ROLLING}:Rolling._has_left", f"{ROLLING}:Rolling._restart", "activities.rolling.marking:mark_roll"),
     ),
     Guard(
         "GF22",

@@ -16,9 +16,9 @@ from domain.policy import MigrationPolicy
 from domain.properties import ENCODING, changes, parse
 from domain.questions import FileRestoration, Loss, PreviewStep, RollbackPreview
 from domain.zk_to_kraft.evidence import hash_of
-from domain.zk_to_kraft.failed_elections import MEND_FEATURE
 from domain.zk_to_kraft.foreign import why_not_removed
 from domain.zk_to_kraft.guards import fenced, in_mode, may_finalize_by_itself
+from domain.zk_to_kraft.logs.failed_elections import MEND_FEATURE
 from domain.zk_to_kraft.losses import drift_of, losses_of, never_written
 from domain.zk_to_kraft.modes import BrokerMode, ControllerMode
 from domain.zk_to_kraft.phases import phase_of

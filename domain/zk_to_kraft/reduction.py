@@ -32,7 +32,7 @@ from domain.zk_to_kraft.situation import (
 
 MAX_STANDBY_LAG = 20
 """Records that a standby controller may be behind the leader and count as caught up: ten seconds of an idle quorum. Where much
-is written, one that follows is looked at again until it has what the leader had (`activities.standbys`)."""
+is written, one that follows is looked at again until it has what the leader had (`activities.observing.standbys`)."""
 
 
 def situation_of(observation: Observation, spec: ClusterSpec, policy: MigrationPolicy) -> Situation:

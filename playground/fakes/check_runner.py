@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from activities.capturing import Captured
+from activities.comparison.capturing import Captured
 from activities.ports.checks import Claimed, Compared, Comparison, KeptRows
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.records import Severity
 from domain.drift.report import DriftFinding, FindingKind, RecordCounts, Verdict
-from domain.metadata_log import EndOfCopy
+from domain.quorum_log.metadata_log import EndOfCopy
 
 PARTS_OF_A_TOPIC = 3
 Found = Sequence[str] | Exception

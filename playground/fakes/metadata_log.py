@@ -1,7 +1,7 @@
 """What a simulated quorum's log holds, as bytes: `cluster.metadata_log = FakeLog(cluster)`."""
 
 from domain.observation import MigrationGauge
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from playground.fakes.cluster import FakeCluster
 from playground.log_bytes import batch, registration
 

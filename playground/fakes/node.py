@@ -11,7 +11,7 @@ import javaproperties
 from activities.ports.nodes import Completed, FileContent
 from domain.cluster import NodeSpec
 from domain.errors import Permanent, Transient
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
 from domain.observation import Process
 from playground.fakes.faults import Faults
 from playground.fakes.machine import FakeMachine

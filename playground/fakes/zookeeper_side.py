@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from activities.zookeeper_view import KEPT_PATHS
+from activities.observing.zookeeper_view import KEPT_PATHS
 from playground.fakes.topics import FakeTopic
 from playground.fakes.tree import Znodes
 from playground.fakes.znodes import (

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from domain.errors import Permanent, Transient
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_records import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, Malformed, control_types, read_varint
 from spark.codec.record_batch import HEADER_BYTES, Batches, damaged, headers_of, pieces
 

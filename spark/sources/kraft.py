@@ -18,7 +18,7 @@ from domain.drift import normalise
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS, PARTITION, TOPIC
 from domain.errors import Permanent
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_files import TOPICS, Bulk, LogFiles, bulk_of, files_before, grouped
 from spark.codec.metadata_partitions import partitions_of
 from spark.codec.metadata_records import Frames, decoded, place_of

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from domain.metadata_log import EndOfCopy
 from domain.observation import MigrationGauge
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import EndOfCopy
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_records import Frames, decoded, frames_of
 from spark.codec.metadata_schema import TRANSACTION_MARKERS
 from spark.codec.record_batch import pieces

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from domain.drift import normalise, records
 from domain.drift.digests import Digester
 from domain.errors import Permanent
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_records import Origin, Record, Values
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4

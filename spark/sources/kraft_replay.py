@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from domain.errors import Permanent, Transient
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from spark.codec.metadata_files import LogFiles, refuse_gaps
 from spark.codec.metadata_partitions import Partitions, partitions_of
 from spark.codec.metadata_records import Frames, decoded, frames_of, place_of

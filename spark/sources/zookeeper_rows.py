@@ -60,7 +60,7 @@ def rows_of(
     is_before_dual_write: bool = False,
 ) -> Iterator[Rows]:
     """Rows of a live tree. First the topics being deleted, each topic before its partitions, and topics before their configs:
-    so `activities.capturing` reads them.
+    so `activities.comparison.capturing` reads them.
     """
     reading = Reading(digester, encoder_secret, kinds, is_before_dual_write=is_before_dual_write)
     gathered = Gathered(reading, notes if notes is not None else Notes())

@@ -33,7 +33,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.look_here import look_here
+from activities.notes.look_here import look_here
 from api import blockers as looked_up
 from api import observing, pending, pollers, unattended
 from api.app import create_app
@@ -49,11 +49,11 @@ from domain import pending_tasks
 from domain.blocker import blocker
 from domain.contracts import ActivityName, HoldMessage, TaskQueue
 from domain.decisions import Finding
-from domain.machine_notes import OURS, MachineNote
+from domain.machines.notes import OURS, MachineNote
+from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import Command, CommandKind, EventDraft, MigrationRecord, MigrationState, Progress, Waiting
-from domain.vital_signs import Sign
 from ledger.errors import LedgerDamaged, LedgerUnavailable
 from playground.ports import PortLease
 from playground.processes import Launch

@@ -30,7 +30,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.message_runner import MessageEngine
-from activities.checking import Checking
+from activities.comparison.checking import Checking
 from domain.contracts import CheckRequest
 from domain.drift.report import DriftReport, Verdict
 from domain.policy import MigrationPolicy

@@ -16,8 +16,8 @@ from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
-from activities.observe import Ports
+from activities.comparison.manifests import MessageCheck, capture_messages, compare_messages, manifest_of
+from activities.observing.observe import Ports
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, FindingKind, Verdict
 from domain.records import ClusterRecord

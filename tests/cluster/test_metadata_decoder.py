@@ -24,7 +24,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from domain.drift.digests import Digester
 from domain.drift.normalise import uuid_text
 from domain.drift.records import KINDS, ORIGIN
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from playground import metadata_files
 from playground.clients import admin_client
 from playground.cluster import prepared_runtime

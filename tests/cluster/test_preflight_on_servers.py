@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 from kazoo.client import KazooClient
 
-from activities.observe import observe
-from activities.surveying import with_survey
+from activities.observing.observe import observe
+from activities.survey.surveying import with_survey
 from domain.cluster import BrokerSpec, ClusterSpec
 from domain.decisions import Finding, Severity
 from domain.observation import Observation

@@ -32,18 +32,18 @@ from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.rehearsal_room import UnsharedRooms
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
+from activities.observing.present_ensemble import said_of_itself, zxid_in
 from activities.ports.zookeeper import ZooKeepers
-from activities.present_ensemble import said_of_itself, zxid_in
 from activities.rehearsal import trial
 from activities.rehearsal.messages import COPY, Order
 from activities.rehearsal.program import new_cluster_id
+from activities.rehearsal.rehearsing import LIMITS, RehearsalPorts, rehearse
 from activities.rehearsal.servers import Servers
-from activities.rehearsing import LIMITS, RehearsalPorts, rehearse
 from activities.workplace import sweep
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.report import Verdict
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal import RehearsalLimits
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalLimits
 from playground import processes
 from playground.cache import silent
 from playground.clients import admin_client
@@ -62,7 +62,7 @@ BY_ITSELF = """
 import asyncio, sys
 from pathlib import Path
 from tests.cluster.test_rehearsal import ports_of, record_of
-from activities.rehearsing import rehearse
+from activities.rehearsal.rehearsing import rehearse
 from domain.cluster import ClusterSpec
 
 spec = ClusterSpec.model_validate_json(Path(sys.argv[1]).read_text())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.observe import observe
-from activities.surveying import with_survey
+from activities.observing.observe import observe
+from activities.survey.surveying import with_survey
 from domain.decisions import Finding
 from domain.observation import Observation
 from domain.policy import MigrationPolicy

@@ -19,12 +19,12 @@ from confluent_kafka.admin import (
 )
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.quorum_log import open_log, read_on
+from activities.observing.quorum_log import open_log, read_on
+from activities.observing.suspects import strays_in_log
 from activities.storage import storage_of
-from activities.suspects import strays_in_log
 from domain.decisions import NodeStage, StepAction
-from domain.metadata_log import CLIENT_METRICS
 from domain.observation import MigrationGauge
+from domain.quorum_log.metadata_log import CLIENT_METRICS
 from domain.zk_to_kraft.situation import DualWrite, Replication
 from playground.clients import admin_client
 from playground.cluster import PlaygroundCluster

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (
 from kazoo.client import KazooClient
 
 from activities.adapters.zookeeper import KazooTree
-from activities.capturing import crawl
+from activities.comparison.capturing import crawl
 from domain.drift import normalise
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS

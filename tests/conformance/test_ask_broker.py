@@ -13,12 +13,12 @@ from typing import Any, cast
 import pytest
 
 from activities.adapters.kafka_admin import BrokerAdmin
-from activities.addresses import Addresses
-from activities.brokers_asked import ask_brokers
+from activities.blockers.brokers_asked import ask_brokers
+from activities.observing.addresses import Addresses
 from activities.ports.stores import Secret
 from domain.cluster import KafkaClientSpec
 from domain.errors import Obstacle, Transient
-from domain.zk_to_kraft.causes import Asked
+from domain.zk_to_kraft.causes.case import Asked
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 
@@ -126,7 +126,7 @@ async def test_nobody_there() -> None:
 @pytest.mark.parametrize("is_real", [True, False])
 async def test_one_that_does_not_answer_is_told_from_those_that_do(is_real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At its listener for clients, by what the bootstrap servers are; once, and all at the same time."""
-    monkeypatch.setattr("activities.brokers_asked.ASK_SECONDS", 0.5)
+    monkeypatch.setattr("activities.blockers.brokers_asked.ASK_SECONDS", 0.5)
     silent: list[str] = []
     with ExitStack() as stack:
         kafka, cluster = FakeCluster(), cast("Any", FakeCluster().record())

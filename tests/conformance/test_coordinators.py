@@ -12,8 +12,8 @@ import domain.coordinators
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.coordinators import counted_by_brokers
-from activities.observe import Ports
+from activities.observing.coordinators import counted_by_brokers
+from activities.observing.observe import Ports
 from domain.cluster import ClusterSpec
 from domain.coordinators import Miscount
 from domain.records import ClusterRecord

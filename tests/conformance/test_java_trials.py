@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.java_trials import trials_of, try_java
+from activities.survey.java_trials import trials_of, try_java
 from domain.cluster import NodeSpec
 from domain.decisions import NodeStage
 from domain.properties import parse

@@ -18,10 +18,10 @@ from activities.adapters.metrics.by_endpoint import EndpointMetrics
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from activities.ports.nodes import FileContent
 from activities.ports.stores import Ledger
-from activities.provisioning import java
+from activities.rolling.provisioning import java
 from domain.cluster import ClusterSpec, ControllerSpec, NodeSpec
 from domain.decisions import NodeStage
 from domain.observation import MigrationGauge, NodeDisk, NodeMetrics, Observation

@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.observe import Ports
+from activities.observing.observe import Ports
+from activities.observing.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from activities.ports.nodes import FileContent
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode, SetZnode
-from activities.zookeeper_view import CONTROLLER, CONTROLLER_EPOCH, MIGRATION
 from domain.cluster import NodeSpec
 from domain.decisions import NodeStage
 from domain.observation import LogDir, Observation

@@ -11,10 +11,10 @@ import pytest
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
 from activities.adapters.zookeeper import KazooEnsembles
-from activities.canary_survey import refused_canaries
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from activities.ports.kafka import KafkaAdmin, KafkaClient, Led
 from activities.ports.zookeeper import ZooKeeperTree
+from activities.survey.canaries import refused_canaries
 from domain.canaries import canary_of, is_reserved
 from domain.cluster import ClusterSpec
 from domain.errors import Absent, Obstacle, Transient

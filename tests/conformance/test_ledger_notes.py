@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.records import MigrationRecord, MigrationState, Progress
 from ledger.errors import NoSuchMigration
 from ledger.ledger import SqlLedger

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from activities.adapters.listeners import TcpListeners
-from activities.addresses import knocked_at
+from activities.observing.addresses import knocked_at
 from activities.ports.kafka import LookedUp
 from activities.reaching import resolve
-from activities.strangers import answering
+from activities.window.strangers import answering
 from domain.errors import Obstacle, Transient
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.listeners import FakeListeners

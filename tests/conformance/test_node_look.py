@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.machine_notes import request_of as note_request
-from activities.node_survey import look_at_node, request_of, run_program
+from activities.notes.machines import request_of as note_request
+from activities.observing.node_survey import look_at_node, request_of, run_program
 from activities.on_node import command_of
 from activities.ports.nodes import FileContent, NodeDriver
 from domain.cluster import NodeSpec
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.survey import NodeLook
 from playground.fakes.cluster import FakeCluster
 from tests.conformance.test_node_driver import local_node

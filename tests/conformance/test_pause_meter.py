@@ -11,9 +11,9 @@ import pytest
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.marking import Target
-from activities.observe import Ports
-from activities.pauses import PauseMeter
+from activities.observing.observe import Ports
+from activities.rolling.marking import Target
+from activities.rolling.pauses import PauseMeter
 from domain.canaries import pause_topic_of
 from domain.cluster import ClusterSpec
 from domain.contracts import StepRequest

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from activities.adapters.kafka_admin import BrokerAdmin
 from activities.adapters.secrets import EnvironmentAndFileSecrets
-from activities.canary_survey import refused_canaries
-from activities.observe import Ports
+from activities.observing.observe import Ports
+from activities.survey.canaries import refused_canaries
 from domain.canaries import PREFIX
 from domain.cluster import ClusterSpec
 from domain.errors import Transient

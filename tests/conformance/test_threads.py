@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.drivers import SpecDrivers
-from activities.node_survey import run_program
-from activities.observe import observe
+from activities.blockers.thread_hints import thread_hints
+from activities.observing.node_survey import run_program
+from activities.observing.observe import observe
 from activities.on_node import command_of
 from activities.ports.nodes import NodeDriver
-from activities.thread_hints import thread_hints
 from domain.cluster import NodeSpec
 from domain.observation import NodeView, Process
 from domain.properties import parse
-from domain.zk_to_kraft.threads import OF_REQUESTS, Thread, at_work_in
+from domain.zk_to_kraft.logs.threads import OF_REQUESTS, Thread, at_work_in
 from playground.cluster import PlaygroundCluster
 from playground.fakes.cluster import FakeCluster
 from playground.java import java_home

@@ -27,6 +27,7 @@ from domain.cluster import (
 from domain.decisions import NodeStage
 from domain.drift.hashing import rules_fingerprint
 from domain.drift.report import Cut, DriftReport, Verdict
+from domain.machines.vital_signs import VitalSigns
 from domain.observation import (
     OBSERVED_PROPERTIES,
     ControllerZnode,
@@ -45,7 +46,6 @@ from domain.observation import (
     ZooKeeperView,
 )
 from domain.properties import parse
-from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.comparison import claim_of
 from domain.zk_to_kraft.node_config import controller_file, node_file
 from playground.broker_properties import BrokerAddresses, render

@@ -12,16 +12,16 @@ from typing import Any, cast
 from temporalio.testing import ActivityEnvironment
 
 from activities.assessing import look_and_decide
-from activities.canaries import Canaries
-from activities.configuration_management import ConfigurationManaging
-from activities.observe import Ports
-from activities.provisioning import Provisioning
-from activities.rolling import Rolling
+from activities.canaries.trying import Canaries
+from activities.observing.observe import Ports
+from activities.rolling.configuration_management import ConfigurationManaging
+from activities.rolling.provisioning import Provisioning
+from activities.rolling.roll import Rolling
 from domain.contracts import CHECK_OF, AssessRequest, RevertOrder, StepOutcome, StepRequest
 from domain.decisions import Decision, Gate, GateName, NodeStage, Step, StepAction
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Transient
-from domain.machine_notes import MachineNote
+from domain.machines.notes import MachineNote
 from domain.policy import MigrationPolicy
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord
 from playground.fakes.artefacts import FakeArtefacts

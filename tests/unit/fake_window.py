@@ -6,13 +6,13 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.leaving import Leaving
 from activities.node_files import FENCED_META, META
-from activities.observe import Ports
-from activities.pace import Pace
-from activities.rolling import Rolling
-from activities.starting import Starting
-from activities.wiping import Wiping
+from activities.observing.observe import Ports
+from activities.rolling.roll import Rolling
+from activities.rolling.starting import Starting
+from activities.window.leaving import Leaving
+from activities.window.pace import Pace
+from activities.window.wiping import Wiping
 from domain.contracts import StepOutcome, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
 from playground.fakes.artefacts import FakeArtefacts

@@ -388,7 +388,7 @@ async def test_a_worker_that_was_paused_after_its_look_stops_nothing(scene: Scen
     if scene.request.step.action is not StepAction.ROLL_NODE:
         return
     clock = iter((0.0, 21.0))
-    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: next(clock))
+    monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: next(clock))
     cluster = scene.copy()
     before = cluster.nodes[scene.request.step.node].process.identity
     outcome = await scene.attempt(cluster, KillAfter())

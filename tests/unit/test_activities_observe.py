@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from activities.in_time import all_within
-from activities.observe import Early, Ports, observe
+from activities.observing.observe import Early, Ports, observe
 from domain.errors import Obstacle
 from domain.observation import NodeMetrics, Observation
 from domain.policy import MigrationPolicy
@@ -109,7 +109,7 @@ async def test_files_that_give_no_answer_are_one_nodes_and_the_rest_is_seen() ->
 
 
 async def test_the_look_of_a_migration_too_waits_for_no_file_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.observe.NODE_SECONDS", 1.0)
+    monkeypatch.setattr("activities.observing.observe.NODE_SECONDS", 1.0)
     cluster = FakeCluster(fake_spec())
     path = cluster.spec.node(2).properties_file
     drivers = SimpleNamespace(driver=lambda node: Hanging(cluster.driver(node), path))

@@ -15,13 +15,13 @@ import pytest
 from activities.adapters import connected_spark
 from activities.adapters.check_runner import EngineRunner
 from activities.adapters.connected_spark import ConnectedSpark
-from activities.capturing import CapturedZnode
+from activities.comparison.capturing import CapturedZnode
 from activities.ports.checks import Compared, Comparison
 from domain.drift.normalise import uuid_text
 from domain.drift.report import Verdict
 from domain.drift.tolerations import Toleration
 from domain.errors import Permanent, Transient
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from domain.zk_to_kraft.comparison import names_of
 from playground.metadata_files import SyntheticCluster, append, message, write_log
 from spark.session.endpoint import Endpoint

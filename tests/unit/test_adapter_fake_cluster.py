@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from activities.ports.stores import Ledger
 from domain.decisions import NodeStage
 from domain.errors import Transient

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from activities.node_files import FENCED_META, META
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from activities.ports.stores import Ledger
 from activities.ports.zookeeper import DeleteZnode
 from domain.decisions import NodeStage

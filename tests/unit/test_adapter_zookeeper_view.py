@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from activities.observing.zookeeper_view import view_of
 from activities.ports.zookeeper import Znode
-from activities.zookeeper_view import view_of
 from domain.errors import Transient
 from domain.observation import ControllerZnode, MigrationZnode, ZooKeeperView
 from playground.fakes.tree import FakeTree

@@ -9,7 +9,7 @@ import pytest
 from domain.blocker import Blocker
 from domain.decisions import WAIT_MEANS, Wait, WaitReason
 from domain.drift.report import Verdict
-from domain.machine_notes import ZOOKEEPER, MachineChanges
+from domain.machines.notes import ZOOKEEPER, MachineChanges
 from domain.observation import (
     ControllerZnode,
     LogDir,
@@ -23,8 +23,8 @@ from domain.observation import (
 from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
-from domain.zk_to_kraft.bulk_loads import Pace
-from domain.zk_to_kraft.causes import Hints, Looked, Serving
+from domain.zk_to_kraft.causes.bulk_loads import Pace
+from domain.zk_to_kraft.causes.case import Hints, Looked, Serving
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling

@@ -4,19 +4,19 @@ from datetime import timedelta
 
 import pytest
 
-from activities.worth_looking import worth_reading
+from activities.blockers.worth_looking import worth_reading
 from domain.decisions import NodeStage
 from domain.errors import Obstacle
-from domain.machine_notes import ZOOKEEPER, MachineChanges
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
+from domain.machines.notes import ZOOKEEPER, MachineChanges
+from domain.machines.start_place import StartPlace, StartUnit
 from domain.observation import (
     Observation,
     Process,
 )
-from domain.start_place import StartPlace, StartUnit
-from domain.zk_to_kraft.address_causes import GAUGES_OF_ANOTHER
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints
+from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
+from domain.zk_to_kraft.causes.case import Hints
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.blocked import (
     BEFORE,

@@ -6,13 +6,13 @@ import pytest
 
 from domain.blocker import Blocker
 from domain.decisions import NodeStage
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
 from domain.observation import (
     Observation,
     Process,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints
+from domain.zk_to_kraft.causes.case import Hints
 from tests.unit.blocked import BEFORE, DUAL, GAPS, HYBRID, SAID, SPEC, STARTED, dead, found, keys, looked_at, rolling, silent
 from tests.unit.conftest import (
     LEADER,

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from domain.errors import Obstacle
-from domain.machine_notes import OURS, MachineChanges
+from domain.machines.notes import OURS, MachineChanges
+from domain.machines.vital_signs import VitalSigns
 from domain.observation import (
     LogDir,
     NodeDisk,
@@ -13,10 +14,9 @@ from domain.observation import (
     StorageState,
     Unanswered,
 )
-from domain.vital_signs import VitalSigns
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints
+from domain.zk_to_kraft.causes.case import Hints
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent, without
 from tests.unit.conftest import (

@@ -14,13 +14,15 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import forgotten_topics, hints, machine_hints, machine_notes, member_trees, unwritten, worth_looking
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adapters.nodes.local import LocalMachine
-from activities.blocking import Blocking, _as_seen_before
-from activities.look_here import look_here
-from activities.machine_notes import MachineNotes
-from activities.observe import Ports, observe
+from activities.blockers import hints, machine_hints, unwritten, worth_looking
+from activities.blockers.blocking import Blocking, _as_seen_before
+from activities.notes import machines as machine_notes
+from activities.notes.look_here import look_here
+from activities.notes.machines import MachineNotes
+from activities.observing import forgotten_topics, member_trees
+from activities.observing.observe import Ports, observe
 from activities.ports.kafka import LookedUp
 from activities.ports.nodes import FileContent
 from activities.reaching import Unresolved
@@ -28,15 +30,15 @@ from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import workflow_id
 from domain.decisions import Intent, NodeStage, WaitReason
 from domain.errors import NotLetIn, OtherLedger
-from domain.machine_notes import Facts, MachineNote
+from domain.machines.notes import Facts, MachineNote
+from domain.machines.vital_signs import VitalSigns
 from domain.observation import PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
-from domain.vital_signs import VitalSigns
-from domain.zk_to_kraft.causes import Serving
-from domain.zk_to_kraft.member_trees import MemberTree
+from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.member_trees import MemberTree
 from domain.zk_to_kraft.reduction import quorum_leader, situation_of
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import LONG_AGO, FakeCluster
@@ -220,8 +222,8 @@ async def test_a_search_that_only_this_look_had_no_time_for_holds_nothing_up(
 ) -> None:
     cluster = FakeCluster()
     await provision(cluster)
-    monkeypatch.setattr("activities.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
-    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 1.5)
+    monkeypatch.setattr("activities.observing.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+    monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 1.5)
     waiting = Waiting(reason=reason, means="", since=NOW)
     seen = await found(cluster, Progress(state=MigrationState.WAITING, waiting=waiting))
     assert (("part-unknown", "which controllers have registered") in keys(seen)) is is_told
@@ -275,7 +277,7 @@ def hang(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(cluster, "view", slow)
-    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
+    monkeypatch.setattr("activities.blockers.blocking.PART_SECONDS", 1.0)
 
 
 async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +291,7 @@ async def test_what_was_left_out_for_want_of_time_is_told_where_nothing_else_is(
 
 async def test_what_may_explain_it_is_looked_up_beside_a_look_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here nothing comes before that: and what does come at last counts."""
-    monkeypatch.setattr("activities.blocking.EARLY_SECONDS", 0.1)
+    monkeypatch.setattr("activities.blockers.blocking.EARLY_SECONDS", 0.1)
     cluster, is_asked = await in_dual_write(), asyncio.Event()
     view, ask = cluster.view, cluster.ask_broker
 
@@ -687,7 +689,7 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
     cluster = FakeCluster()
     await provision(cluster)
     if hangs == "metadata log":
-        monkeypatch.setattr("activities.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
+        monkeypatch.setattr("activities.observing.suspects.registered_controllers", lambda *_: asyncio.Event().wait())
     released, machine, calls = threading.Event(), LocalMachine(), 0
 
     def read(path: Path) -> FileContent:
@@ -707,8 +709,8 @@ async def test_files_that_hang_cost_look_after_look_only_their_own_nodes(
 
     drivers = SimpleNamespace(driver=lambda node: Here(cluster.nodes[node.id], cluster.faults))
     monkeypatch.setattr("activities.adapters.nodes.local._read", read)
-    monkeypatch.setattr("activities.blocking.PART_SECONDS", 1.0)
-    monkeypatch.setattr("activities.blocking.OBSERVATION_SECONDS", 2.0)
+    monkeypatch.setattr("activities.blockers.blocking.PART_SECONDS", 1.0)
+    monkeypatch.setattr("activities.blockers.blocking.OBSERVATION_SECONDS", 2.0)
     ledger = Ledger(cluster, Progress(state=MigrationState.HELD))
     ports = Ports(cast("Any", ledger), cast("Any", drivers), cluster, cluster, cluster, FakeArtefacts())
     blocking = Blocking(ports, Servers(), Knocked(), SpecDrivers())
@@ -739,7 +741,7 @@ async def test_a_search_that_follows_another_ends_with_all_of_them(monkeypatch: 
     async def hangs(*_: object) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("activities.port_hints.port_holders", hangs)
+    monkeypatch.setattr("activities.blockers.port_hints.port_holders", hangs)
     monkeypatch.setattr("activities.in_time.HINT_SECONDS", 60)
     monkeypatch.setattr(hints, "HINTS_SECONDS", 2.0)
     seen = await asyncio.wait_for(found(cluster), 10)

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from activities import busy_clients
+from activities.blockers import busy_clients
 from activities.ports.zookeeper import ZooKeepers
 from domain.errors import Transient
 

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from activities.canary_survey import refused_canaries
-from activities.observe import Ports
+from activities.observing.observe import Ports
+from activities.survey.canaries import refused_canaries
 from domain.errors import Obstacle, Transient
 from domain.policy import MigrationPolicy
 from playground.fakes.artefacts import FakeArtefacts

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from activities import capturing
-from activities.capturing import CapturedZnode, crawl
+from activities.comparison import capturing
+from activities.comparison.capturing import CapturedZnode, crawl
 from activities.ports.zookeeper import Znode
 from domain.drift.digests import Digester
 from domain.drift.records import KINDS

@@ -14,8 +14,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.message_runner import MessageEngine
 from activities.beating import Beat
-from activities.checking import IN_VAIN, LOOKS, Checking
-from activities.observe import observe
+from activities.comparison.checking import IN_VAIN, LOOKS, Checking
+from activities.observing.observe import observe
 from domain.contracts import CheckOutcome, CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import configuration_management
-from activities.configuration_management import ConfigurationManaging
 from activities.node_files import mark_path, pause_path
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
+from activities.rolling import configuration_management
+from activities.rolling.configuration_management import ConfigurationManaging
 from domain.cluster import ClusterSpec
 from domain.contracts import StepOutcome
 from domain.decisions import Done, NodeStage, Refuse, Step, StepAction, Wait, WaitReason

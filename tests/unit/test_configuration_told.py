@@ -14,9 +14,9 @@ from domain.observation import NodeView, Observation, PauseMark
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.configuration import NOTHING_PAUSED, NOTHING_WRITTEN
-from domain.zk_to_kraft.plan import Asked, plan_of
+from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile
-from domain.zk_to_kraft.runbook import runbook_of
+from domain.zk_to_kraft.runbook.whole import runbook_of
 from tests.unit.conftest import NOW, Point, broker_text, cluster_spec, observation, text_at, with_file, with_metrics, with_node
 
 BARE = cluster_spec()

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from temporalio import activity, workflow
 
 from activities.checks_worker import checks_activities
-from activities.machine_notes import MachineNotes
-from activities.observe import Ports
+from activities.notes.machines import MachineNotes
+from activities.observing.observe import Ports
 from activities.ports.checks import CheckRunner, MessageRunner
-from activities.rehearsing import RehearsalPorts
+from activities.rehearsal.rehearsing import RehearsalPorts
 from activities.settings import ActivitySettings
 from activities.worker import cluster_activities, watch_activities
 from domain import contracts

@@ -9,7 +9,7 @@ import pytest
 from domain.contracts import CheckRequest
 from domain.drift.report import CheckName, DriftReport, Verdict
 from domain.errors import Permanent, Transient
-from domain.metadata_log import EndOfCopy
+from domain.quorum_log.metadata_log import EndOfCopy
 from playground.fakes.check_runner import FakeCheckRunner
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.metadata_log import FakeLog

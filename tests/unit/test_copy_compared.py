@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from activities.adapters.check_runner import EngineRunner
-from activities.capturing import CapturedZnode
+from activities.comparison.capturing import CapturedZnode
 from activities.ports.checks import Claimed, Compared, Comparison
 from domain.drift.hashing import content_hash
 from domain.drift.records import COPIED_KINDS
 from domain.drift.report import CheckName, FindingKind, Verdict
 from domain.errors import Permanent, Transient
-from domain.metadata_log import EndOfCopy
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import EndOfCopy
+from domain.quorum_log.record_types import RecordType
 from playground.metadata_files import SyntheticCluster, append, batch_of, message, write_log
 from tests.unit.test_adapter_check_runner import CLUSTER, SESSION, captured, ignore, znodes
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.assessing import look_and_decide
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from domain.contracts import AssessRequest
 from domain.errors import Transient
 from playground.fakes.artefacts import FakeArtefacts

@@ -2,11 +2,11 @@
 
 import pytest
 
-from activities.poison import unelectable
+from activities.observing.poison import unelectable
 from activities.ports.zookeeper import Znode
 from domain.observation import Suspect
-from domain.zk_to_kraft.causes import Hints
-from domain.zk_to_kraft.failed_elections import unread_znode
+from domain.zk_to_kraft.causes.case import Hints
+from domain.zk_to_kraft.logs.failed_elections import unread_znode
 from domain.zk_to_kraft.preflight import preflight
 from playground.fakes.tree import FakeTree
 from tests.unit.blocked import SAID, STARTED, found

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.zk_to_kraft.failed_writes import refused_in
+from domain.zk_to_kraft.causes.failed_writes import refused_in
 
 STARTED = "[2026-11-26 05:00:00,000] INFO Registered `kafka:type=kafka.Log4jController` MBean (kafka.utils.Log4jController$)"
 EVENT = "MetadataChangeEvent{provenance=MetadataProvenance(lastContainedOffset=%s, lastContainedEpoch=1), isSnapshot=false}"

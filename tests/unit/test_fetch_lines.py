@@ -2,10 +2,10 @@
 
 import pytest
 
-from domain.zk_to_kraft.fetch_lines import said_by_controller, said_by_follower, said_by_leader
-from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
-from domain.zk_to_kraft.replication_lines import (
+from domain.zk_to_kraft.logs.fetch_lines import said_by_controller, said_by_follower, said_by_leader
+from domain.zk_to_kraft.logs.lines import Told
+from domain.zk_to_kraft.logs.registration_lines import LOGIN_FAILED, PEER_CUT, PEER_UNREACHABLE, TLS_FAILED
+from domain.zk_to_kraft.logs.replication_lines import (
     CHANNEL_DIED,
     FETCH_INVALID,
     FETCH_REFUSED,

@@ -7,7 +7,7 @@ from domain.observation import LogDir, NodeDisk, NodeView, Observation, StorageS
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Looked
+from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.preflight import preflight
 from domain.zk_to_kraft.preview import preview_of
 from domain.zk_to_kraft.reduction import situation_of

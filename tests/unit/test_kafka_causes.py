@@ -9,17 +9,17 @@ from domain.blocker import Blocker
 from domain.cluster import ClusterSpec, JolokiaEndpoint, host_of
 from domain.decisions import Wait, WaitReason
 from domain.errors import Obstacle
-from domain.machine_notes import MachineChanges
+from domain.machines.notes import MachineChanges
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Asked, Hints, Looked, Serving
-from domain.zk_to_kraft.connection_limits import ConnectionLimit
-from domain.zk_to_kraft.owners import listening
-from domain.zk_to_kraft.proxy_headers import PROXY_HEADER
+from domain.zk_to_kraft.causes.case import Asked, Hints, Looked, Serving
+from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
+from domain.zk_to_kraft.causes.owners import listening
+from domain.zk_to_kraft.causes.proxy_headers import PROXY_HEADER
+from domain.zk_to_kraft.causes.sparing import restart_of
+from domain.zk_to_kraft.logs.threads import Standing
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.sparing import restart_of
-from domain.zk_to_kraft.threads import Standing
 from tests.unit.conftest import (
     CONNECT,
     LEADER,

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from activities.epochs import rule_of
-from activities.half_written import complete_half_written
-from activities.pace import Pace
+from activities.observing.epochs import rule_of
+from activities.window.half_written import complete_half_written
+from activities.window.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Transient, Unsafe
-from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
+from domain.quorum_log.metadata_log import GROUP
 from domain.zk_to_kraft.node_config import node_file
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.machine import text_file

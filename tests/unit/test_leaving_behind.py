@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.partition_states import CHANGES_AT_ONCE
-from domain.record_types import RecordType
+from activities.window.partition_states import CHANGES_AT_ONCE
+from domain.quorum_log.record_types import RecordType
 from playground.fakes.topics import FakeTopic
 from playground.fakes.znodes import claim_record, state_path
 from playground.metadata_files import message

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from activities.flushing import Stall
 from activities.node_files import FENCED_META, META, METADATA_LOG
-from activities.pace import Pace
+from activities.window.flushing import Stall
+from activities.window.pace import Pace
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Permanent, Superseded, Transient, Unsafe
-from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
 from domain.policy import FLUSHES, MigrationPolicy
 from domain.properties import edit
-from domain.record_batches import read_batches
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import GROUP
+from domain.quorum_log.record_batches import read_batches
+from domain.quorum_log.record_types import RecordType
 from playground.fakes.machine import text_file
 from playground.fakes.storage_tool import write_meta
 from playground.fakes.topics import spread

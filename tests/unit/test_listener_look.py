@@ -9,11 +9,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, pkcs12
 
-from activities.broker_logins import client_properties, try_logins
-from activities.certificates import certificates_in, described, is_believed
-from activities.key_stores import NodeSettings, Stores, look_at_stores
-from activities.listener_look import plain_login, settings_of_node
 from activities.ports.nodes import Completed, FileContent
+from activities.survey.broker_logins import client_properties, try_logins
+from activities.survey.certificates import certificates_in, described, is_believed
+from activities.survey.key_stores import NodeSettings, Stores, look_at_stores
+from activities.survey.listener_look import plain_login, settings_of_node
 from domain.cluster import BrokerSpec
 from domain.errors import Permanent, Transient
 from domain.properties import parse

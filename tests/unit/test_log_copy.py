@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from activities.adapters.nodes.local import LocalMachine
-from activities.log_copy import LISTINGS, copy_log, wanted
+from activities.comparison.log_copy import LISTINGS, copy_log, wanted
 from domain.errors import Transient
 
 

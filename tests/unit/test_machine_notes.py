@@ -10,16 +10,16 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import metadata_notes
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.assessing import Assessing
-from activities.machine_notes import MachineNotes
-from activities.observe import Ports, observe
+from activities.notes import metadata as metadata_notes
+from activities.notes.machines import MachineNotes
+from activities.observing.observe import Ports, observe
 from activities.ports.nodes import FileContent
 from domain.cluster import ZooKeeperMemberSpec, host_and_port
 from domain.contracts import AssessRequest
 from domain.errors import Permanent, Transient
-from domain.machine_notes import (
+from domain.machines.notes import (
     OURS,
     ZOOKEEPER,
     MachineChanges,
@@ -398,7 +398,7 @@ async def test_what_is_set_in_zookeeper_is_noted_without_secrets_and_held_agains
 
 async def test_a_list_of_names_that_has_grown_too_long_is_told_with_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its answer ends the session of every broker that asks for it, and the log has only the packet's length."""
-    monkeypatch.setattr("activities.metadata_notes.LONG_LIST_BYTES", 4000)
+    monkeypatch.setattr("activities.notes.metadata.LONG_LIST_BYTES", 4000)
     kept = Kept(FakeCluster())
     znodes = kept.cluster.znodes
     znodes["/kafka-acl-changes/acl_changes_0000000000"] = b""
@@ -448,7 +448,7 @@ async def test_no_error_of_a_note_reaches_a_migration_and_it_is_not_tried_at_onc
         tries += 1
         raise error
 
-    monkeypatch.setattr("activities.machine_notes._take_ours", fail)
+    monkeypatch.setattr("activities.notes.machines._take_ours", fail)
     await kept.keep()
     await kept.keep()
     assert OURS not in kept.ledger.notes
@@ -476,7 +476,7 @@ async def test_notes_are_kept_beside_what_goes_on(monkeypatch: pytest.MonkeyPatc
         await may_end.wait()
         return MachineNote(about=OURS, at=NOON, identity=None, facts={})
 
-    monkeypatch.setattr("activities.machine_notes._take_ours", wait)
+    monkeypatch.setattr("activities.notes.machines._take_ours", wait)
     request = AssessRequest(migration_id="m1", cluster="orders", generation=1)
     assessing = Assessing(kept.ports, kept.notes)
     for _ in range(2):
@@ -513,12 +513,12 @@ async def test_a_worker_that_ends_lets_notes_under_way_be_written(monkeypatch: p
             await asyncio.sleep(3600 if is_endless else 0.05)
             return MachineNote(about=OURS, at=NOON, identity=None, facts={})
 
-        monkeypatch.setattr("activities.machine_notes._take_ours", take)
+        monkeypatch.setattr("activities.notes.machines._take_ours", take)
         async with kept.notes:
             kept.notes.begin("m1", kept.cluster.record(), observation)
             await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.machine_notes.LEAVE_SECONDS", 0.5)
+    monkeypatch.setattr("activities.notes.machines.LEAVE_SECONDS", 0.5)
     await ActivityEnvironment().run(begin, is_endless=True)
     assert OURS not in kept.ledger.notes
     await ActivityEnvironment().run(begin, is_endless=False)

@@ -13,7 +13,7 @@ import pytest
 
 from activities.adapters.message_runner import MessageEngine
 from activities.adapters.nodes.local import LocalMachine
-from activities.manifests import (
+from activities.comparison.manifests import (
     MessageCheck,
     capture_messages,
     compare_messages,
@@ -21,9 +21,9 @@ from activities.manifests import (
     keep_baseline,
     manifest_of,
 )
-from activities.observe import Ports
+from activities.comparison.segment_walks import WalkLimits, wanted_of
+from activities.observing.observe import Ports
 from activities.ports.nodes import Completed, FileContent
-from activities.segment_walks import WalkLimits, wanted_of
 from domain.cluster import NodeSpec
 from domain.contracts import CheckRequest
 from domain.drift.explaining import verdict_in_words

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from activities.adapters.nodes.local import LocalMachine
-from activities.member_copy import copy_member, needed_logs, newest_snapshots
+from activities.observing.member_copy import copy_member, needed_logs, newest_snapshots
 from domain.cluster import ZooKeeperMemberSpec
 from domain.errors import Permanent, Transient
 

@@ -13,10 +13,10 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
 
 from domain.errors import Unsafe
-from domain.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts
 from domain.observation import MigrationGauge
-from domain.record_batches import crc32c, read_batches, size_of_first
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import CLIENT_METRICS, GROUP, NEVER_IN_ZOOKEEPER, LogFacts
+from domain.quorum_log.record_batches import crc32c, read_batches, size_of_first
+from domain.quorum_log.record_types import RecordType
 from playground.jars import installed_kafka
 from playground.log_bytes import batch, control, raw_batch, value
 

@@ -12,7 +12,9 @@ import pytest
 
 from domain.decisions import Decision, Done, Gate, GateName, Intent, NodeStage, Revert, Step, StepAction, Wait, WaitReason
 from domain.zk_to_kraft.decide import decide
-from domain.zk_to_kraft.model import (
+from domain.zk_to_kraft.model.hands import answers, asked_back, carried_out, hostile_moves, is_back, next_effect
+from domain.zk_to_kraft.model.moves import Move, changes, moves_of_kafka, slow_moves
+from domain.zk_to_kraft.model.world import (
     Broker,
     Checker,
     Controller,
@@ -24,8 +26,6 @@ from domain.zk_to_kraft.model import (
     situation_of_model,
     terms_of_model,
 )
-from domain.zk_to_kraft.model_hands import answers, asked_back, carried_out, hostile_moves, is_back, next_effect
-from domain.zk_to_kraft.model_moves import Move, changes, moves_of_kafka, slow_moves
 from domain.zk_to_kraft.phases import Phase
 from domain.zk_to_kraft.situation import Claim, QuorumState
 from domain.zk_to_kraft.terms import Approval, Compared

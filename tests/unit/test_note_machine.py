@@ -30,7 +30,7 @@ from activities.on_node import (
     kernel,
     note_machine,
 )
-from domain.machine_notes import JAVA_HOME, Facts, MachineNote, changes_between
+from domain.machines.notes import JAVA_HOME, Facts, MachineNote, changes_between
 from playground.processes import wait_until
 from tests.unit.conftest import NOW, await_environment
 

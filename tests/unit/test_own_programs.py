@@ -19,7 +19,7 @@ from api.programs import Process, apart_from, running, signs_of_program
 from api.temporal import Temporal
 from api.units import signs_of_units
 from api.worker_log import last_words
-from domain.vital_signs import Sign
+from domain.machines.vital_signs import Sign
 
 PROGRAM = "keeperless-activities"
 OURS = Temporal({"target_host": "127.0.0.1:7233", "namespace": "default"})

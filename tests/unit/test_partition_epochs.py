@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import Unsafe
-from domain.partition_epochs import PartitionEpochs
-from domain.record_batches import read_batches
-from domain.record_types import RecordType
+from domain.quorum_log.partition_epochs import PartitionEpochs
+from domain.quorum_log.record_batches import read_batches
+from domain.quorum_log.record_types import RecordType
 from playground.log_bytes import batch
 from playground.metadata_files import batch_of, message
 

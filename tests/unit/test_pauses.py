@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities.marking import Target
-from activities.observe import Ports
-from activities.pauses import PauseMeter
+from activities.observing.observe import Ports
+from activities.rolling.marking import Target
+from activities.rolling.pauses import PauseMeter
 from domain.canaries import is_reserved, pause_topic_of
 from domain.contracts import RevertOrder, StepRequest
 from domain.decisions import NodeStage, Step, StepAction
@@ -115,7 +115,7 @@ async def test_nothing_is_made_where_nothing_is_measured(why: str) -> None:
 
 
 async def test_what_cannot_be_measured_is_told_before_anything_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.pauses.BEGIN_SECONDS", 0.05)
+    monkeypatch.setattr("activities.rolling.pauses.BEGIN_SECONDS", 0.05)
     cluster = FakeCluster()
     walk = Walk(LedgerInMemory(cluster), cluster, policy=MEASURING)
     await walk.to("step", {"begun": lambda s: s.action is StepAction.PROVISION_CONTROLLER})

@@ -13,11 +13,11 @@ from domain.plans import IN_THE_WAY, MOVED, NOTHING_ANSWERS, Basis, MeasuredStep
 from domain.policy import MigrationPolicy
 from domain.properties import parse, unified
 from domain.zk_to_kraft.assessment import assess
-from domain.zk_to_kraft.plan import Asked, plan_of
-from domain.zk_to_kraft.plan_basis import basis_of
+from domain.zk_to_kraft.planning.basis import basis_of
+from domain.zk_to_kraft.planning.plan import Asked, plan_of
 from domain.zk_to_kraft.preview import NodeFile
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.rehearsal import RehearsalReport, not_made, refusal
+from domain.zk_to_kraft.rehearsal.outcome import RehearsalReport, not_made, refusal
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.conftest import (
     NOW,

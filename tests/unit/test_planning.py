@@ -6,14 +6,14 @@ from typing import Any, cast
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from activities.planning import Planning
 from domain.decisions import Severity
 from domain.plans import Plan
 from domain.policy import MigrationPolicy
 from domain.questions import PlanRequest
 from domain.records import ClusterRecord, MigrationKind
-from domain.zk_to_kraft.rehearsal import NOT_MADE, RehearsalReport
+from domain.zk_to_kraft.rehearsal.outcome import NOT_MADE, RehearsalReport
 from playground.fakes.artefacts import FakeArtefacts
 from playground.fakes.cluster import FakeCluster
 from tests.unit.fake_walk import LedgerInMemory

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.poison import MOST_NAMED, poisoned_znodes
+from activities.observing.poison import MOST_NAMED, poisoned_znodes
 from activities.ports.zookeeper import Znode
 from domain.observation import Suspect
 from playground.fakes.tree import FakeTree

@@ -8,10 +8,10 @@ import pytest
 from domain.canaries import Leftovers
 from domain.cluster import ClusterSpec
 from domain.decisions import Finding, NodeStage, Refuse, Severity, Step, Wait, WaitReason
+from domain.machines.start_place import JavaTrial, StartUnit
 from domain.observation import ControllerZnode, Observation
 from domain.observed import Suspect, Unanswered
 from domain.policy import AcceptedFinding, MigrationPolicy
-from domain.start_place import JavaTrial, StartUnit
 from domain.survey import BrokerLogDir, ClientSession, EnsembleServer, NodeSurvey, Reached, Unapplied
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.checks.catalogue import CATALOGUE

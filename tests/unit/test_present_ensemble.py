@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from activities.observing.present_ensemble import Newest, newest_told, present_ensemble
 from activities.ports.zookeeper import Znode
-from activities.present_ensemble import Newest, newest_told, present_ensemble
 from domain.errors import Transient
 from domain.records import ClusterRecord
 from playground.example import example_cluster

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from activities import quorum_log
 from activities.adapters.nodes.local import LocalMachine
-from activities.quorum_log import open_log, read_on, registered_controllers
+from activities.observing import quorum_log
+from activities.observing.quorum_log import open_log, read_on, registered_controllers
 from domain.errors import Transient, Unsafe
-from domain.metadata_log import GROUP
 from domain.observation import MigrationGauge
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import GROUP
+from domain.quorum_log.record_types import RecordType
 from playground.log_bytes import batch, control, registration
 
 NO_OP = (20, b"\0")

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.properties import parse
-from domain.zk_to_kraft.rehearsal_files import chroot_of, connect_of, controller_properties
+from domain.zk_to_kraft.rehearsal.files import chroot_of, connect_of, controller_properties
 from playground.example import example_cluster
 
 SPEC = example_cluster()

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from domain.zk_to_kraft.rehearsal_log import read_log, stripped
+from domain.zk_to_kraft.logs.copy_lines import read_log, stripped
 
 DRIVER = "(org.apache.kafka.metadata.migration.KRaftMigrationDriver)"
 

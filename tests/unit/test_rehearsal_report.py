@@ -11,14 +11,14 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.adapters.rehearsal_room import UnsharedRooms
-from activities.poison import SLASH
-from activities.present_ensemble import Newest
+from activities.observing.poison import SLASH
+from activities.observing.present_ensemble import Newest
 from activities.rehearsal.candidates import MISFIT, candidate_of
 from activities.rehearsal.isolation import NotAlone, enter_alone
 from activities.rehearsal.messages import Copied, Ended
 from activities.rehearsal.program import why_no_round
-from activities.rehearsal_report import report_of
-from activities.rehearsing import RehearsalPorts, in_time, rehearse
+from activities.rehearsal.rehearsing import RehearsalPorts, in_time, rehearse
+from activities.rehearsal.report import report_of
 from api.planning import REHEARSED_PLAN_LIMIT
 from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
 from domain.drift.records import Severity as DriftSeverity
@@ -26,8 +26,8 @@ from domain.drift.report import DriftFinding, FindingKind, Verdict
 from domain.errors import Permanent
 from domain.observation import Suspect
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.rehearsal import Equality, RehearsalLimits, RehearsalReport, Usage, advice_of, differences_of
-from domain.zk_to_kraft.rehearsal_trials import Candidate, Effect, Outcome, Trial
+from domain.zk_to_kraft.rehearsal.outcome import Equality, RehearsalLimits, RehearsalReport, Usage, advice_of, differences_of
+from domain.zk_to_kraft.rehearsal.trials import Candidate, Effect, Outcome, Trial
 from playground.example import example_cluster
 
 

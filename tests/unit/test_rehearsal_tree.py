@@ -7,7 +7,7 @@ import pytest
 
 from activities.ports.zookeeper import Znode
 from activities.rehearsal import copied_tree
-from activities.rehearsing import rows_in
+from activities.rehearsal.rehearsing import rows_in
 from domain.errors import Permanent
 from playground.fakes.tree import FakeTree, Znodes
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.zk_to_kraft.rehearsal_trials import (
+from domain.zk_to_kraft.rehearsal.trials import (
     EFFECT_OF,
     Candidate,
     Effect,

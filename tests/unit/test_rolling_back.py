@@ -10,9 +10,9 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.node_files import before_path, look_at_disk, mark_path, original_path, read_mark, sha256_of, write_mark
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
-from activities.provisioning import Provisioning
+from activities.rolling.provisioning import Provisioning
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, Step, StepAction, Wait, WaitReason
 from domain.errors import Transient, Unsafe
@@ -297,7 +297,7 @@ async def test_a_controller_without_the_flag_that_does_not_stop_is_killed(soak: 
 
 async def test_a_controller_that_does_not_stop_in_finalisation_is_killed(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where ZooKeeper is lost for good the active one never ends by itself: its migration driver waits for ZooKeeper."""
-    monkeypatch.setattr("activities.rolling.CONTROLLER_STOP_DEADLINE", timedelta(microseconds=1))
+    monkeypatch.setattr("activities.rolling.roll.CONTROLLER_STOP_DEADLINE", timedelta(microseconds=1))
     await soak.to("gate")
     step = await soak.decision()
     assert isinstance(step, Step)
@@ -434,7 +434,7 @@ async def test_a_look_is_as_old_as_its_own_beginning(
     """Three looks that take long: the last one counts, from when it began."""
     walk = back_from(soak)
     calls = KillAfter()
-    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: seconds * calls.calls.count("kafka view"))
+    monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: seconds * calls.calls.count("kafka view"))
     decision = await walk.decision()
     assert isinstance(decision, Step)
     request = walk.request(decision, "m1/x").model_copy(update={"looks": 3})
@@ -444,7 +444,7 @@ async def test_a_look_is_as_old_as_its_own_beginning(
 
 async def test_the_wanted_file_is_made_once(soak: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = itertools.count()
-    monkeypatch.setattr("activities.marking.wanted_file", lambda *given: (next(made), wanted_file(*given))[1])
+    monkeypatch.setattr("activities.rolling.marking.wanted_file", lambda *given: (next(made), wanted_file(*given))[1])
     walk = back_from(soak)
     decision = await walk.decision()
     assert isinstance(decision, Step)
@@ -470,7 +470,7 @@ def nobody_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(*_: object) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.provisioning.why_not_this_step", none)
+    monkeypatch.setattr("activities.rolling.provisioning.why_not_this_step", none)
 
 
 @pytest.mark.parametrize("node_id", [1, 3001])

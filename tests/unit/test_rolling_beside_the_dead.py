@@ -5,8 +5,8 @@ import time
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observe import Ports
-from activities.rolling import Rolling
+from activities.observing.observe import Ports
+from activities.rolling.roll import Rolling
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage, Step, Wait, WaitReason
 from playground.fakes.artefacts import FakeArtefacts

@@ -11,8 +11,8 @@ from domain.observation import MigrationZnode, Observation, Suspect, Unanswered
 from domain.policy import MigrationPolicy
 from domain.questions import Runbook, RunbookAction
 from domain.zk_to_kraft.preview import Files, NodeFile
-from domain.zk_to_kraft.runbook import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
-from domain.zk_to_kraft.runbook_shell import FENCED
+from domain.zk_to_kraft.runbook.shell import FENCED
+from domain.zk_to_kraft.runbook.whole import FINAL, FIRST, NOTHING_TO_UNDO, runbook_of
 from tests.unit.conftest import (
     LEADER,
     Point,

@@ -17,10 +17,10 @@ from domain.decisions import NodeStage
 from domain.policy import MigrationPolicy
 from domain.properties import edit, parse
 from domain.questions import Runbook, RunbookAction
-from domain.zk_to_kraft import runbook_shell as shell
 from domain.zk_to_kraft.node_config import stage_of
 from domain.zk_to_kraft.preview import NodeFile
-from domain.zk_to_kraft.runbook import runbook_of
+from domain.zk_to_kraft.runbook import shell
+from domain.zk_to_kraft.runbook.whole import runbook_of
 from tests.unit.conftest import BROKER_STAGE, CONNECT, Point, broker_text, cluster_spec, observation, text_at
 
 SPEC = cluster_spec()

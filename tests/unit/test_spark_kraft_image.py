@@ -10,7 +10,7 @@ from domain.drift.digests import Digester
 from domain.drift.normalise import scram_digest, token_key
 from domain.drift.records import KINDS, ORIGIN
 from domain.errors import Permanent
-from domain.record_types import RecordType as R
+from domain.quorum_log.record_types import RecordType as R
 from playground.metadata_files import batch_of, message
 from spark.job import KraftFiles
 from spark.sources.kraft import KraftSource

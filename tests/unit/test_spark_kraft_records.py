@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.errors import Permanent
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from playground.log_bytes import raw_batch
 from playground.metadata_files import SNAPSHOT_HEADER, batch_of, control_batch, message, varint
 from spark.codec.metadata_partitions import Partitions, partitions_of

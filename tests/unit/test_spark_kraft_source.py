@@ -18,7 +18,7 @@ from domain.drift.digests import Digester
 from domain.drift.normalise import uuid_text
 from domain.drift.records import KINDS, PARTITION, TOPIC, TOPIC_CONFIG
 from domain.errors import Permanent, Transient
-from domain.record_types import RecordType
+from domain.quorum_log.record_types import RecordType
 from playground.metadata_files import (
     LEADER_CHANGE,
     SNAPSHOT_FOOTER,

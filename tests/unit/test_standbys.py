@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from activities import standbys
-from activities.observe import observe
+from activities.observing import standbys
+from activities.observing.observe import observe
 from domain.cluster import MetricsEndpoint
 from domain.errors import Transient
 from domain.observation import NodeMetrics, Observation

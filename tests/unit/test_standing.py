@@ -13,6 +13,7 @@ from domain.blocker import Blocker
 from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
+from domain.machines.vital_signs import Sign
 from domain.pending_tasks import PendingTask, but_for, of_clock, of_clock_here, of_tasks, of_work
 from domain.policy import MigrationPolicy
 from domain.records import (
@@ -36,7 +37,6 @@ from domain.standing import (
     of_waiting,
     rolled,
 )
-from domain.vital_signs import Sign
 from tests.unit.conftest import NOW
 
 AN_HOUR_AGO = NOW - timedelta(hours=1)

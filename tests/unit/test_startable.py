@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities.observe import Ports
+from activities.observing.observe import Ports
 from activities.ports.nodes import FileContent
-from activities.startable import _why_not_its_program, why_not_startable
+from activities.rolling.startable import _why_not_its_program, why_not_startable
 from domain.contracts import StepOutcome
 from domain.decisions import NodeStage
 from domain.errors import Unsafe
@@ -86,7 +86,7 @@ async def test_a_node_that_serves_without_its_pid_file_is_not_rolled(monkeypatch
     async def none(*_: object) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.rolling.why_not_this_step", none)
+    monkeypatch.setattr("activities.rolling.roll.why_not_this_step", none)
     scene = await scene_of_a_roll()
     cluster = scene.copy()
     node = cluster.nodes[cluster.spec.node(scene.request.step.node).id]

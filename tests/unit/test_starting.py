@@ -12,9 +12,9 @@ from activities.ports.nodes import FileContent
 from domain.contracts import StepRequest
 from domain.decisions import NodeStage, StepAction
 from domain.errors import Superseded, Unsafe
-from domain.metadata_log import CLIENT_METRICS
 from domain.observation import MigrationGauge
-from domain.record_types import RecordType
+from domain.quorum_log.metadata_log import CLIENT_METRICS
+from domain.quorum_log.record_types import RecordType
 from playground.fakes.znodes import MIGRATION, migration_record, offset_in
 from playground.log_bytes import batch
 from tests.unit.fake_walk import KillAfter, LedgerInMemory, Walk, is_roll
@@ -110,7 +110,7 @@ async def test_without_its_flag_a_controller_is_started_only_where_the_migration
     async def nothing(*_: object) -> None:
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("activities.starting.why_not_this_step", nothing)
+    monkeypatch.setattr("activities.rolling.starting.why_not_this_step", nothing)
     request = await step(fenced, StepAction.START_NODE)
     take_flag(fenced.cluster, request.step.node, restart=False)
     if is_final:

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from activities.ports.nodes import Completed, FileContent
-from activities.surveying import with_survey
+from activities.survey.surveying import with_survey
 from domain.canaries import canary_of, is_reserved
 from domain.decisions import Severity
 from domain.errors import Permanent, Transient

@@ -2,7 +2,16 @@
 
 import pytest
 
-from domain.zk_to_kraft.threads import CONVERTS_FIX, HOOK, PLUGIN_FIX, UNRESOLVED, Standing, Thread, at_work_in, where_it_stands
+from domain.zk_to_kraft.logs.threads import (
+    CONVERTS_FIX,
+    HOOK,
+    PLUGIN_FIX,
+    UNRESOLVED,
+    Standing,
+    Thread,
+    at_work_in,
+    where_it_stands,
+)
 
 REPORTER = (
     "java.net.Socket.connect",

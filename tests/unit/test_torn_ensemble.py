@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from activities import member_trees
-from activities.member_trees import torn_trees
+from activities.observing import member_trees
+from activities.observing.member_trees import torn_trees
 from domain.errors import Obstacle
 from domain.observation import Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes import Hints, Looked, Serving
-from domain.zk_to_kraft.member_trees import MemberTree, Trees
+from domain.zk_to_kraft.causes.case import Hints, Looked, Serving
+from domain.zk_to_kraft.causes.member_trees import MemberTree, Trees
+from domain.zk_to_kraft.causes.torn_ensemble import are_torn, majority_of, sides_of
 from domain.zk_to_kraft.reduction import situation_of
-from domain.zk_to_kraft.torn_ensemble import are_torn, majority_of, sides_of
 from tests.unit.conftest import Point, cluster_spec, observation
 
 SPEC, POLICY, DUAL = cluster_spec(), MigrationPolicy(), observation(Point.DUAL_WRITE)

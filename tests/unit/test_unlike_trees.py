@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from activities import member_trees
-from activities.member_trees import why_trees_differ
-from activities.observe import Ports, observe
+from activities.observing import member_trees
+from activities.observing.member_trees import why_trees_differ
+from activities.observing.observe import Ports, observe
 from domain.cluster import NodeSpec, servers_in
 from domain.decisions import NodeStage
 from domain.errors import Obstacle, Transient

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.observe import Ports, observe
+from activities.observing.observe import Ports, observe
 from domain.cluster import NodeSpec
 from domain.decisions import Wait, WaitReason
 from domain.observation import Process

@@ -29,10 +29,10 @@ from activities.on_node import (
     thread_states,
     watch_process,
 )
-from domain.bad_signs import bad_signs
-from domain.network_signs import MANY_CONNECTED, of_askers
-from domain.standstill_signs import of_standstill
-from domain.vital_signs import VitalSigns
+from domain.machines.bad_signs import bad_signs
+from domain.machines.network_signs import MANY_CONNECTED, of_askers
+from domain.machines.standstill_signs import of_standstill
+from domain.machines.vital_signs import VitalSigns
 from tests.unit.conftest import signs_of
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"

@@ -168,7 +168,7 @@ async def test_a_frozen_worker_that_wakes_up_beside_its_successors_restarts_noth
     What the other attempt has left to be decided anew it leaves alone: its look is old.
     """
     calls, clock = (await smooth(scene)).calls, [0.0]
-    monkeypatch.setattr("activities.rolling.seconds_since_boot", lambda: clock[0])
+    monkeypatch.setattr("activities.rolling.roll.seconds_since_boot", lambda: clock[0])
     for count in range(len(calls)):
         cluster, passed, awake = scene.copy(), itertools.count(), asyncio.Event()
         later, expected = list[Step](), dict[int, int]()

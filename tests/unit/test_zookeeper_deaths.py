@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.zk_to_kraft.log_lines import Told
-from domain.zk_to_kraft.tree_digests import OTHER_TREE, other_tree_in
-from domain.zk_to_kraft.zookeeper_deaths import (
+from domain.zk_to_kraft.logs.lines import Told
+from domain.zk_to_kraft.logs.tree_digests import OTHER_TREE, other_tree_in
+from domain.zk_to_kraft.logs.zookeeper_deaths import (
     LIVING_KINDS,
     SERVER_DEATHS,
     TURNS_AWAY,

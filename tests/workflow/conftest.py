@@ -35,21 +35,21 @@ from uuid_utils import uuid7
 from activities.adapters.nodes.drivers import SpecDrivers
 from activities.adopting import Adopting
 from activities.assessing import Assessing, look_and_decide
-from activities.canaries import Canaries
-from activities.configuration_management import ConfigurationManaging
+from activities.canaries.trying import Canaries
 from activities.failures import FailureTranslator
-from activities.leaving import Leaving
-from activities.machine_notes import MachineNotes
-from activities.observe import Ports
-from activities.pace import Pace as WindowPace
+from activities.notes.machines import MachineNotes
+from activities.observing.observe import Ports
 from activities.planning import Planning
 from activities.ports.kafka import LookedUp
 from activities.previewing import Previewing
-from activities.provisioning import Provisioning
 from activities.recording import Recording
-from activities.rolling import Rolling
-from activities.starting import Starting
-from activities.wiping import Wiping
+from activities.rolling.configuration_management import ConfigurationManaging
+from activities.rolling.provisioning import Provisioning
+from activities.rolling.roll import Rolling
+from activities.rolling.starting import Starting
+from activities.window.leaving import Leaving
+from activities.window.pace import Pace as WindowPace
+from activities.window.wiping import Wiping
 from domain.contracts import (
     WORKFLOW_TYPE,
     ApprovalMessage,

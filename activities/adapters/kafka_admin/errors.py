@@ -27,7 +27,7 @@ from activities.adapters.kafka_admin.transport import NoConnection
 from activities.reaching import no_tls
 from domain.cluster import KafkaClientSpec
 from domain.errors import Absent, NotLetIn, Obstacle, Permanent, Transient
-from domain.metadata_log import shown as printable
+from domain.quorum_log.metadata_log import shown as printable
 
 NEVER_WORKS = (
     AuthorizationError,

@@ -3,7 +3,7 @@
 import re
 import time
 
-from domain.metadata_log import shown as printable
+from domain.quorum_log.metadata_log import shown as printable
 
 MUCH = 512 * 1024
 """Bytes. A broker's page by the default rules, with some hundred partitions, is half of that. What is larger is read in a

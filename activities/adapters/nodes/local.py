@@ -19,7 +19,7 @@ from typing import IO, Any, TypeVar
 from activities.on_node.kernel import lease_holders
 from activities.ports.nodes import Completed, FileContent
 from domain.errors import Permanent, Transient
-from domain.kernel_waits import GIVE_LEASE_BACK
+from domain.machines.kernel_waits import GIVE_LEASE_BACK
 
 T = TypeVar("T")
 

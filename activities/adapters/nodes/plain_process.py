@@ -38,9 +38,9 @@ from activities.on_node import BARE, command_of
 from activities.ports.nodes import FileContent
 from domain.cluster import NodeSpec
 from domain.errors import KeeperlessError, Permanent, Transient
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
 from domain.observation import Process
-from domain.zk_to_kraft.running_lines import LASTING_WORDS
+from domain.zk_to_kraft.logs.running_lines import LASTING_WORDS
 
 BOOT_TIME = "import time; print(time.time() - time.clock_gettime(7))"
 """7: CLOCK_BOOTTIME."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from activities.ports.nodes import Completed, FileContent
-from domain.node_output import NodeOutput
+from domain.machines.node_output import NodeOutput
 from domain.observation import Process
 
 

@@ -6,8 +6,8 @@ from itertools import islice
 from domain.canaries import PREFIX, WHAT_TO_DO, Canary
 from domain.decisions import Finding, Severity
 from domain.survey import ZooKeeperSurvey
-from domain.zk_to_kraft.canary_leftovers import removals
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zookeeper, unverifiable
+from domain.zk_to_kraft.runbook.canary_leftovers import removals
 
 OBJECT, EXPECTED = f"{PREFIX}*", "what the policy has made can be made, and removed again"
 FIX = f"{WHAT_TO_DO[Canary.REMOVAL]} Or start it with neither canaries nor max_client_pause."

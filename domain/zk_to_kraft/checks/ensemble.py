@@ -10,7 +10,7 @@ from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Surveyed, of_zoo
 LEADING = frozenset({"leader", "standalone"})
 SERVING = frozenset({*LEADING, "follower", "observer"})
 IDLE = "not serving"
-"""As `activities.zookeeper_survey` says it."""
+"""As `activities.survey.zookeeper` says it."""
 MOST_OUTSTANDING = 100
 MOST_LATENCY_MS = 200.0
 """On average since the server's counters were reset. A healthy one has a few milliseconds."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from domain.cluster import NodeSpec
 from domain.decisions import Finding, Severity
-from domain.start_place import JavaTrial
+from domain.machines.start_place import JavaTrial
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF45"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from domain.decisions import Finding, Severity
-from domain.start_place import StartPlace, StartUnit
+from domain.machines.start_place import StartPlace, StartUnit
 from domain.zk_to_kraft.checks.seen import Check, Surveyed, unverifiable
 
 CODE = "PF43"

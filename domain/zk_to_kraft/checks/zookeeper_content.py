@@ -7,7 +7,7 @@ from domain.decisions import Finding, Severity
 from domain.observed import Suspect
 from domain.survey import ZooKeeperSurvey
 from domain.zk_to_kraft.checks.seen import MOST_OBJECTS, Check, Seen, Surveyed, of_zookeeper, some
-from domain.zk_to_kraft.failed_elections import FEATURE, MEND_FEATURE
+from domain.zk_to_kraft.logs.failed_elections import FEATURE, MEND_FEATURE
 
 BROKER_IDS, TOPICS, TOPIC_CONFIGS = "/brokers/ids", "/brokers/topics", "/config/topics"
 THROTTLES = frozenset(

@@ -1,0 +1,196 @@
+"""What the preflight asks of one node: its settings, and what a program that is run there once says. Writes nothing.
+
+The program is handed over as an argument of `python3 -c`, so that nothing has to be put on the node.
+"""
+
+import asyncio
+import hmac
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from activities.on_node import command_of
+from activities.on_node.watch_process import watch
+from activities.ports.nodes import MemberMachine, NodeDriver
+from domain.cluster import BrokerSpec, ClusterSpec, ControllerSpec, NodeSpec
+from domain.errors import Permanent, Transient
+from domain.machines.start_place import StartPlace, user_of_start
+from domain.machines.vital_signs import PortHolder, VitalSigns, vital_signs_in
+from domain.observation import OBSERVED_PROPERTIES
+from domain.properties import ENCODING, parse
+from domain.survey import SURVEYED_PROPERTIES, NodeLook, NodeSurvey, Registration
+from domain.zk_to_kraft.listener_security import inter_broker_listener, principal_of, protocol_of
+
+LOOK_TIME, WATCH_TIME = timedelta(seconds=60), timedelta(seconds=10)
+MOST_NAMED = 200
+PLUGINS = ("create.topic.policy.class.name", "alter.config.policy.class.name", "principal.builder.class")
+"""Classes of others that a controller has to load, because it takes these settings over from the brokers."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class CannotLook(Exception):
+    """This machine cannot say anything, and why."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """A node's settings as its file has them; of a controller that is to be made, its `base_properties`."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    lacks_base: bool = False
+
+    def survey(self, node_id: int, key: bytes) -> NodeSurvey:
+        shown = {name: value for name, value in self.properties.items() if name in SURVEYED_PROPERTIES}
+        hidden = self.properties.keys() - SURVEYED_PROPERTIES - OBSERVED_PROPERTIES
+        return NodeSurvey(
+            id=node_id,
+            settings=shown,
+            digests={name: keyed_digest(key, name, self.properties[name]) for name in sorted(hidden)},
+            principal=principal_of(self.properties),
+            lacks_base=self.lacks_base,
+        )
+
+
+def keyed_digest(key: bytes, name: str, value: str) -> str:
+    """Tells whether two values are the same, and neither of them."""
+    return hmac.new(key, f"{name}={value}".encode(), "sha256").hexdigest()[:16]
+
+
+async def read_settings(driver: NodeDriver, node: NodeSpec) -> Files:
+    path = node.base_properties if isinstance(node, ControllerSpec) else node.properties_file
+    file = await driver.read_file(path) if path is not None else None
+    if file is None:
+        return Files(lacks_base=isinstance(node, ControllerSpec) and path is not None)
+    return Files(parse(file.content.decode(ENCODING)))
+
+
+async def look_at_node(
+    driver: NodeDriver, node: NodeSpec, pid: int | None, request: Mapping[str, object], topic_ids: Mapping[str, str]
+) -> NodeLook:
+    """Run the program. `topic_ids`: as ZooKeeper has them; those on disk are held against them here, for there may be many."""
+    asked = {
+        "log_dirs": node.log_dirs,
+        "archive": str(Path(node.properties_file).parent),
+        "kafka_home": node.kafka_home,
+        "pid": pid,
+        "class_path": node.further_classes,
+        **request,
+    }
+    answer = json.loads(await run_program(driver, command_of("look_at_node", asked)))
+    on_disk: dict[str, str] = answer.pop("topic_ids")
+    wrong = [path for path, found in on_disk.items() if topic_ids.get(_topic_of(path), found) != found]
+    answer |= {"without_id": sorted(answer["without_id"])[:MOST_NAMED], "with_other_id": sorted(wrong)[:MOST_NAMED]}
+    place = await start_place(driver, node, pid)
+    return NodeLook.model_validate(answer | place.model_dump(include={"unit", "unopened", "held_by", "denied"}))
+
+
+def _topic_of(path: str) -> str:
+    return path.rpartition("/")[2].rpartition("-")[0]
+
+
+async def start_place(driver: NodeDriver, node: NodeSpec, pid: int | None = None) -> StartPlace:
+    """In what its process would be that is started from there. `pid`: of that which runs. Raises `CannotLook`, `Transient`."""
+    service = node.driver.service
+    files = [service.output_file, f"{service.pid_file}.lock"]
+    asked = {
+        "folders": folders_of(node),
+        "files": files,
+        "data": node.log_dirs,
+        "pid": pid,
+        "reads": [node.properties_file, f"{node.kafka_home}/libs"],
+        "user": user_of_start(service.start_command),
+    }
+    return StartPlace.model_validate_json(await run_program(driver, command_of("look_at_start", asked)))
+
+
+def folders_of(node: NodeSpec) -> list[str]:
+    """Which it writes into."""
+    service, logs = node.driver.service, node.environment.get("LOG_DIR")
+    files = [str(Path(path).parent) for path in (service.output_file, service.pid_file)]
+    return list(dict.fromkeys([*node.log_dirs, *files, *([logs] if logs else [])]))
+
+
+async def watch_process(driver: NodeDriver, node: NodeSpec, pid: int) -> VitalSigns:
+    """Takes a second. Raises `CannotLook`, `Transient`."""
+    url = urlsplit(node.metrics.url)
+    port = url.port or {"http": 80, "https": 443}[url.scheme]
+    asked = {"watch": pid, "log_dirs": node.log_dirs, "metrics_port": port}
+    answer = json.loads(await run_program(driver, command_of("watch_process", asked), WATCH_TIME))
+    return vital_signs_in(answer, answer["clock"], time.time())
+
+
+async def watch_server(machine: MemberMachine, port: int, data_dirs: Sequence[str], *, is_shut: bool) -> VitalSigns | None:
+    """The same of a server of ZooKeeper, by the port at which it listens. `is_shut`: nobody accepts there; `None` where it does
+    not run."""
+    asked = {"watch_port": port, "log_dirs": data_dirs, "is_shut": is_shut}
+    answer = json.loads(await run_program(machine, command_of("watch_process", asked), WATCH_TIME))
+    return vital_signs_in(answer, answer["clock"], time.time()) if answer else None
+
+
+async def port_holders(machine: NodeDriver | MemberMachine, ports: Sequence[int]) -> tuple[PortHolder, ...]:
+    """Who has these ports there, as far as somebody has. Raises `CannotLook`, `Transient`."""
+    answer = json.loads(await run_program(machine, command_of("watch_process", {"ports": ports})))
+    return tuple(PortHolder.model_validate(found) for found in answer["holders"])
+
+
+async def watch_ourselves() -> VitalSigns:
+    """The same of this process."""
+    answer = await asyncio.to_thread(watch, os.getpid(), [])
+    return vital_signs_in(answer, answer["clock"], time.time())
+
+
+async def run_program(
+    driver: NodeDriver | MemberMachine,
+    arguments: Sequence[str],
+    timeout: timedelta = LOOK_TIME,
+    environment: Mapping[str, str] = NOTHING,
+    stdin: bytes = b"",
+) -> str:
+    """What a program that answers with one JSON object prints there. Raises `CannotLook`, `Transient`."""
+    try:
+        ran = await driver.run(arguments, environment, timeout, stdin)
+    except Permanent as error:
+        raise CannotLook(f"python3 cannot be run there: {error}") from error
+    if ran.exit_code:
+        last = (ran.errors.strip().splitlines() or ["without a word"])[-1]
+        raise CannotLook(f"python3 has ended with {ran.exit_code}: {last[:300]}")
+    if not ran.output.rstrip().endswith("}"):
+        raise Transient("the answer of the look at a node is not whole")
+    return ran.output
+
+
+def request_of(
+    spec: ClusterSpec, node: NodeSpec, registrations: Sequence[Registration], broker: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, Any]:
+    """What this node is asked. `broker`: the settings of the broker whose file controllers are made from; `own`: the node's."""
+    hosts: list[dict[str, Any]] = [
+        {"what": f"host {c.host} of {spec.node_name(c.id)}", "host": c.host, "port": None, "protocol": ""}
+        for c in spec.controllers
+    ]
+    if isinstance(node, BrokerSpec):
+        return {"classes": [], "own_port": None, "reach": hosts}
+    assert isinstance(node, ControllerSpec)  # noqa: S101 - there are two roles
+    settings = {**broker, **own}
+    listener = inter_broker_listener(settings)
+    plugins = sorted({settings[name].strip() for name in PLUGINS if settings.get(name, "").strip()})
+    found = [_target(r, listener, r.protocols.get(listener, protocol_of(settings, listener))) for r in registrations]
+    return {
+        "classes": plugins,
+        "own_port": [node.host, node.port],
+        "reach": [*hosts, *(target for target in found if target)],
+    }
+
+
+def _target(registration: Registration, listener: str, protocol: str) -> dict[str, Any] | None:
+    host, _, port = registration.addresses.get(listener, "").rpartition(":")
+    if not port.isdecimal():
+        return None
+    what = f"{listener} of broker-{registration.broker_id} at {host}:{port}"
+    return {"what": what, "host": host.strip("[]"), "port": int(port), "protocol": protocol}

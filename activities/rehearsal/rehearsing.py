@@ -1,0 +1,261 @@
+"""A rehearsal of Kafka's copy: on a copy of ZooKeeper, with a throw-away controller, away from the cluster.
+
+    1. a room is opened: no way out of it, and whatever is in it ends with us            (else: refused, nothing was copied)
+    2. how new the ensemble is, is asked (`present_ensemble`); a member's files are copied
+    3. the controller's file is written, of what our controllers would get
+    4. in the room: copies are tried, until it is known which znodes stop them (`activities.rehearsal`)
+    5. the copy that passed is compared with the tree that it was made of
+    6. the room is left: everything of it is gone
+
+The cluster is only read: some znodes, what ZooKeeper's servers say of themselves, the files of one, a broker's properties and
+perhaps a controller's.
+"""
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+from temporalio import activity
+
+from activities.beating import Beat
+from activities.comparison.capturing import CapturedZnode
+from activities.node_files import METADATA_LOG
+from activities.observing.member_copy import copy_member
+from activities.observing.present_ensemble import present_ensemble
+from activities.ports.checks import CheckRunner, Comparison
+from activities.ports.nodes import NodeDrivers, ZooKeeperMembers
+from activities.ports.rehearsal import RehearsalRoom, RehearsalRooms
+from activities.ports.zookeeper import ZooKeepers
+from activities.rehearsal.messages import CONTROLLER, COPY, PASSED, PROPERTIES, ROWS, Ended, Failed, Order, Trying
+from activities.rehearsal.report import equality_of, report_of
+from activities.workplace import enter, sweep
+from domain.cluster import ClusterSpec, ZooKeeperMemberSpec
+from domain.drift.report import Verdict
+from domain.errors import KeeperlessError, Permanent, Transient
+from domain.properties import ENCODING, parse
+from domain.records import ClusterRecord
+from domain.zk_to_kraft.preflight import SUPPORTED_RELEASE
+from domain.zk_to_kraft.rehearsal.files import connect_of, controller_properties, inter_broker_listener
+from domain.zk_to_kraft.rehearsal.outcome import (
+    Equality,
+    RehearsalLimits,
+    RehearsalReport,
+    refusal,
+)
+from domain.zk_to_kraft.rehearsal.trials import Outcome
+
+NO_MEMBERS = (
+    "nothing says where the files of a ZooKeeper server are: name one in zookeeper.members of the cluster (host, data_dir, and "
+    "data_log_dir where it has one)"
+)
+LIMITS = RehearsalLimits()
+SILENCE = timedelta(minutes=5)
+"""What may come to a round's own limit: starts of servers, reading the tree."""
+TRY_ELSEWHERE = "rehearse on a machine with more cores and memory, nearer to ZooKeeper's files, or while it is idle"
+LOOKING = timedelta(minutes=10)
+"""For the look and the plan after it, of the time that an activity has."""
+COMPARISON_SECONDS = 300.0
+"""Of the rehearsal's time, after the last round."""
+WRITTEN_SECONDS = 1.0
+"""A majority has written what the leader has processed; who follows behind that has it in his files so much later."""
+OnProgress = Callable[[int, str], None]
+"""Which round, and what is done; called between waits."""
+
+
+@dataclass(frozen=True)
+class RehearsalPorts:
+    """What a rehearsal reaches the world through. Without `runner` nothing is compared."""
+
+    drivers: NodeDrivers
+    members: ZooKeeperMembers
+    zookeepers: ZooKeepers
+    rooms: RehearsalRooms
+    runner: CheckRunner | None = None
+
+
+def _silent(_round: int, _stage: str) -> None: ...
+
+
+async def rehearse(
+    cluster: ClusterRecord,
+    ports: RehearsalPorts,
+    work: Path,
+    limits: RehearsalLimits = LIMITS,
+    on_progress: OnProgress = _silent,
+) -> RehearsalReport:
+    """Rehearse the copy of this cluster. `work`: where private directories may be made.
+
+    Cancelled, or killed, it leaves no process and no file. What makes it impossible is a refusal, with the reason.
+    """
+    place = await asyncio.to_thread(enter, work, "rehearsal", str(uuid4()))
+    try:
+        async with asyncio.timeout(limits.deadline.total_seconds()) as limit:
+            return await Rehearsal(cluster.spec, cluster, ports, place.directory, limits, on_progress).report()
+    except KeeperlessError as error:
+        return refusal(str(error))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return refusal(f"it was not over after {limits.deadline}, and was cut off: {TRY_ELSEWHERE}")
+    finally:
+        await asyncio.shield(asyncio.to_thread(place.leave))
+
+
+async def rehearse_beating(
+    cluster: ClusterRecord, ports: RehearsalPorts, work: Path, limits: RehearsalLimits = LIMITS
+) -> RehearsalReport:
+    """The same inside an activity, with heartbeats that say how far it is. What dead attempts have left is removed first.
+
+    It ends while there is time to publish what it has found: an attempt after another has less of it.
+    """
+    await asyncio.to_thread(sweep, work)
+    beat = Beat()
+    async with beat.beating():
+        return await rehearse(cluster, ports, work, in_time(limits), lambda number, stage: beat.note(number, stage, 0, 1))
+
+
+def in_time(limits: RehearsalLimits) -> RehearsalLimits:
+    """With a deadline that leaves this activity the time to publish."""
+    info = activity.info()
+    if info.schedule_to_close_timeout is None:
+        return limits
+    left = info.scheduled_time + info.schedule_to_close_timeout - datetime.now(UTC) - LOOKING
+    return limits.model_copy(update={"deadline": min(limits.deadline, max(left, timedelta(seconds=1)))})
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """One rehearsal. `directory`: private, and removed by whoever gave it."""
+
+    spec: ClusterSpec
+    cluster: ClusterRecord
+    ports: RehearsalPorts
+    directory: Path
+    limits: RehearsalLimits
+    on_progress: OnProgress
+
+    async def report(self) -> RehearsalReport:
+        if not self.spec.zookeeper.members:
+            raise Permanent(NO_MEMBERS)
+        order = partial(Order, libs=self._libs(), java=self._java(), connect=connect_of(self.spec), limits=self.limits)
+        async with self.ports.rooms.open(self.directory) as room:
+            begun = time.monotonic()
+            self.on_progress(0, "copying the files of ZooKeeper")
+            present = await present_ensemble(self.ports.zookeepers, self.cluster)
+            await asyncio.sleep(WRITTEN_SECONDS)
+            member, copied = await self._copy_files(self.directory / COPY)
+            listener, release = await self._write_properties()
+            seconds = {"files": _since(begun)}
+            until = self.limits.deadline.total_seconds() - _since(begun) - COMPARISON_SECONDS
+            order = partial(order, newest_zxid=present.newest.zxid, brokers=present.brokers, seconds=until)
+            await room.order(order(listener=listener, release=release))
+            ended = await self._ended(room)
+            begun = time.monotonic()
+            equality = await self._equality(self.directory / PASSED, ended)
+            seconds |= {**ended.seconds, "comparison": _since(begun)}
+        about = {"copied_from": f"{member.host}:{member.data_dir}", "copied_bytes": copied, "seconds": seconds}
+        return report_of(ended, equality, self.spec.zookeeper.connect, present.newest).model_copy(update=about)
+
+    async def _write_properties(self) -> tuple[str, str]:
+        """The controller's file; the inter-broker listener in it, and the release that its storage is formatted for."""
+        broker, properties = await self._properties(str(self.directory / CONTROLLER))
+        await asyncio.to_thread(_write_private, self.directory / PROPERTIES, properties)
+        release = parse(broker).get("inter.broker.protocol.version", SUPPORTED_RELEASE).strip()
+        return inter_broker_listener(parse(properties)), release
+
+    def _libs(self) -> str:
+        return self.ports.rooms.libs(self.limits.kafka_home or self.spec.controllers[0].kafka_home)
+
+    def _java(self) -> str:
+        return self.ports.rooms.java(self.limits.java_home or self.spec.controllers[0].environment.get("JAVA_HOME"))
+
+    async def _copy_files(self, target: Path) -> tuple[ZooKeeperMemberSpec, int]:
+        """Of the first member whose files can be had."""
+        refused = []
+        for member in self.spec.zookeeper.members:
+            try:
+                return member, await copy_member(self.ports.members.machine(member), member, target)
+            except KeeperlessError as error:
+                refused.append(str(error))
+        raise Permanent(f"no server's files of ZooKeeper can be copied: {'; '.join(refused)}")
+
+    async def _properties(self, log_dir: str) -> tuple[str, str]:
+        """A broker's file, and the controller's that is made of it."""
+        broker, controller = self.spec.brokers[0], self.spec.controllers[0]
+        theirs = await self.ports.drivers.driver(broker).read_file(broker.properties_file)
+        if theirs is None:
+            raise Permanent(f"{broker.properties_file} of broker-{broker.id} does not exist: restore it")
+        base = None
+        if controller.base_properties is not None:
+            file = await self.ports.drivers.driver(controller).read_file(controller.base_properties)
+            if file is None:
+                raise Permanent(f"base_properties {controller.base_properties} does not exist on controller {controller.id}")
+            base = file.content.decode(ENCODING)
+        text = theirs.content.decode(ENCODING)
+        return text, controller_properties(self.spec, base, text, log_dir)
+
+    async def _ended(self, room: RehearsalRoom) -> Ended:
+        while True:
+            told = await self._told(room)
+            if isinstance(told, Trying):
+                self.on_progress(told.round, told.stage)
+            elif isinstance(told, Failed):
+                raise Permanent(told.why)
+            elif isinstance(told, Ended):
+                return told
+
+    async def _told(self, room: RehearsalRoom) -> object:
+        """The next thing; every part of a rehearsal has its own limit, so who is silent for longer is stuck."""
+        limit = self.limits.round_deadline + SILENCE
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await room.told()
+        except TimeoutError as error:
+            raise Transient(f"the rehearsal told nothing for {limit.total_seconds():g} s: it was ended") from error
+
+    async def _equality(self, passed: Path, ended: Ended) -> Equality | None:
+        """`None` where no copy has passed, or nobody compares."""
+        if self.ports.runner is None or all(trial.outcome is not Outcome.COPIED for trial in ended.trials):
+            return None
+        self.on_progress(len(ended.trials), "comparing")
+        log, session = passed / CONTROLLER / METADATA_LOG, str(uuid4())
+        try:
+            end = await self.ports.runner.end_of_copy(log)
+            if end is None:
+                raise Transient("the throw-away quorum's log does not tell of a copy")
+            await self.ports.runner.keep(rows_in(passed / ROWS), passed / "staged")
+            asked = Comparison(
+                id=session,
+                staged=passed / "staged",
+                log=log,
+                cut=end.offset,
+                end=end.offset,
+                out=passed / "out",
+                is_copy=True,
+            )
+            return equality_of(await self.ports.runner.compare(asked, session, lambda *_: None))
+        except KeeperlessError as error:
+            return Equality(verdict=Verdict.INCONCLUSIVE, not_read=(str(error),))
+
+
+async def rows_in(path: Path) -> AsyncIterator[tuple[CapturedZnode, ...]]:
+    """What `activities.rehearsal.copied_tree.write_rows` has written."""
+    with path.open(encoding="utf-8") as file:
+        while line := await asyncio.to_thread(file.readline):
+            yield tuple(CapturedZnode(where, base64.b64decode(data), zxid) for where, data, zxid in json.loads(line))
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 3)
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(text, encoding=ENCODING)

@@ -1,0 +1,124 @@
+"""Whether nodes that were restarted are well, and what is done for the cluster once they are.
+
+Nothing is proven while another node is dead: that is the next decision's to tell, and an order may be waiting for it. Nodes
+that were restarted together are proven together: each one's proof is that all of the cluster is well.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio import activity
+
+from activities.assessing import ensure_not_superseded
+from activities.last_words import last_words
+from activities.node_files import write_mark
+from activities.observing.observe import Ports, observe
+from activities.rolling.marking import Marked, Target
+from activities.together import all_of
+from domain.contracts import StepRequest
+from domain.decisions import WAIT_MEANS, WaitReason
+from domain.errors import KeeperlessError
+from domain.observation import Observation
+from domain.policy import MigrationPolicy
+from domain.zk_to_kraft.proof import dead_besides, why_not_proven
+from domain.zk_to_kraft.roll_waves import is_leadership_returned
+
+NOTHING_PRINTED = (
+    "It seems to have printed nothing: its start command has ended before Kafka began. See the end of its output; else run "
+    "that command by hand, as the user of keeperless-activities."
+)
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """A node of which a new process runs because of this roll, unless `did_restart` says no. `started_at`: when this attempt
+    began to start it, by the monotonic clock; `None` where another one did."""
+
+    target: Target
+    marked: Marked
+    did_restart: bool
+    started_at: float | None = None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Why nodes are not proven, by id; `None` where one is. `leadership`: what became of it, empty where nothing was done."""
+
+    why_not: dict[int, str | None]
+    leadership: str = ""
+
+
+async def prove(request: StepRequest, rolled: Sequence[Rolled], ports: Ports) -> Proof:
+    """Look until all are proven k times in a row, one node has died, or the deadline is over."""
+    good, well, looks, why, cluster = 0, 0, 0, "", rolled[0].target.cluster
+    node_ids = [one.target.node.id for one in rolled]
+    deadline = time.monotonic() + request.policy.restart_deadline.total_seconds()
+    while time.monotonic() < deadline:
+        seen = await observe(cluster, ports)
+        if ended := [one for one in rolled if _has_ended(seen, one.target.node.id)]:
+            return await _beside_ended(rolled, ended)
+        if dead := dead_besides(seen, cluster.spec, request.policy, node_ids, request.step.stage):
+            return Proof({one.target.node.id: _beside_dead(one.target, dead) for one in rolled})
+        missing = (why_not_proven(seen, cluster.spec, request.policy, node_id, request.step.stage) for node_id in node_ids)
+        why = next((found.words for found in missing if found is not None), "")
+        good, well, looks = (good + 1 if not why else 0), well + (not why), looks + 1
+        if good >= request.policy.stable_samples:
+            await all_of(*(_write_proof(request, one, seen, ports) for one in rolled))
+            return Proof(dict.fromkeys(node_ids), await _return_leadership(request, seen, rolled[0].target, ports))
+        await asyncio.sleep(request.policy.poll_interval.total_seconds())
+    told = f"{why}{'; ' if why else ''}{_so_far(well, looks, request.policy)}"
+    return Proof({one.target.node.id: f"{one.target.name} was restarted and is not proven well: {told}" for one in rolled})
+
+
+def _so_far(well: int, looks: int, policy: MigrationPolicy) -> str:
+    deadline = f"policy.restart_deadline, {policy.restart_deadline.total_seconds():g} s"
+    return f"well in {well} of {looks} looks within {deadline}, of which the last {policy.stable_samples} have to be"
+
+
+def _has_ended(seen: Observation, node_id: int) -> bool:
+    process = seen.node(node_id).process
+    return process is not None and not process.is_running
+
+
+async def _beside_ended(rolled: Sequence[Rolled], ended: Sequence[Rolled]) -> Proof:
+    names = ", ".join(one.target.name for one in ended)
+    epitaphs = {one.target.node.id: await _epitaph(one) for one in ended}
+    beside = {one.target.node.id: _beside_dead(one.target, names) for one in rolled}
+    return Proof({**beside, **epitaphs})
+
+
+def _beside_dead(target: Target, dead: str) -> str:
+    return f"{target.name} was restarted and cannot be proven well: {WAIT_MEANS[WaitReason.NODE_DOWN]} ({dead})"
+
+
+async def _epitaph(one: Rolled) -> str:
+    age = timedelta(seconds=time.monotonic() - one.started_at) if one.started_at is not None else None
+    lines = await last_words(one.target.driver, age)
+    said = "It printed last:\n" + "\n".join(lines) if lines else NOTHING_PRINTED
+    return f"{one.target.name} does not run after its restart. {said}"
+
+
+async def _write_proof(request: StepRequest, one: Rolled, seen: Observation, ports: Ports) -> None:
+    process = seen.node(one.target.node.id).process
+    identity = process.identity if process is not None else None
+    proven = one.marked.mark.model_copy(update={"is_proven": True, "proven_identity": identity})
+    await ensure_not_superseded(request, ports)
+    await write_mark(one.target.driver, one.target.node.properties_file, proven, await one.target.file())
+
+
+async def _return_leadership(request: StepRequest, seen: Observation, target: Target, ports: Ports) -> str:
+    """Between waves: or what is restarted last leads nothing, and what is restarted next too much.
+
+    A roll does not fail over it: leaders that are not the preferred ones are as good, and Kafka balances them in time.
+    """
+    if not is_leadership_returned(request.step, seen, target.cluster.spec, request.policy):
+        return ""
+    try:
+        count = await ports.kafka.elect_preferred(target.cluster)
+    except KeeperlessError as error:
+        activity.logger.warning("leadership was not returned after a wave: %s", error)
+        return f"leadership was not returned: {error}"
+    return f"preferred leaders lead {count} partitions again" if count else ""

@@ -1,0 +1,346 @@
+"""`roll_node`: one node, or the brokers of one wave, from the look before to the proof afterwards, in both directions. Safe to
+run any number of times.
+
+    1. make the file that is to be written, and have a JVM beside the node read it
+       look again: the fence holds, and fresh decisions are this very step    (else: blocked, nothing touched)
+       then what it needs to start again is looked at (`startable`), of a controller whether the others are reached
+       (`remaining_quorum`), and its configuration management is paused, and proven to be (`configuration_management`)
+    2. if all is as it was for 1, archive the file, then write the mark: what ran, what the file is and will be
+    3. consume the approval, if the step is irreversible                      (just before the write that it allows)
+       and where the policy asks for it, begin to measure how long clients wait (`pauses`)
+    4. write the file                                                         (only just before the restart)
+    5. stop the process that the mark names, and no other
+    6. start, if nothing has been started since
+    7. prove: expected mode, registered, unfenced, in sync, k looks in a row   (given up once another node is dead)
+    8. set the mark to proven
+
+A node that was restarted from this very file before and came up otherwise is not restarted again.
+
+Two attempts may run at once: a worker that was paused goes on beside the one that replaced it. So the mark is looked for once
+more after the process, a look that has grown old allows nothing, and only the process that the mark names is ever stopped:
+whoever comes second finds the first's mark or the first's process, and restarts nothing. Every write and every signal asks for
+the fence right before.
+
+A retry finds the mark with its own step id and goes on where the files and the process say it stopped. Step 1 is repeated as
+long as the node still runs as it was found: it can wait. Once it has been stopped it must be finished, whatever else has
+happened. Whoever dies between two lines leaves: before 2, nothing; before 4, an unused mark, and perhaps an approval that is
+marked as consumed and counts as before; before 5, a new file under an old process; before 6, a stopped node whose pid file
+still names the old process; before 8, a node that runs and proves itself again. A migration that follows one whose workflow is
+gone finds the same: what it decides from there is a step of its own, with a mark that takes over what the old one knew.
+
+Brokers of a wave are taken through these lines together: one look allows all of them; no process is stopped before every mark
+and every file is written; each is stopped and started beside the others; then all are proven at once. What fails at one of
+them does not keep the others from being started. As long as none has been stopped, a retry begins with step 1. Afterwards it
+finishes those that have been, and leaves the others alone: they are decided anew, one by one. So the age of the look is asked
+for once more right before each stop: whoever was paused must not stop what others have been left to decide.
+
+On the way back only the fence asks the ledger, and takes its silence for a yes.
+"""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+from temporalio import activity
+
+from activities.assessing import (
+    answer_or_silence,
+    cluster_to_change,
+    ensure_not_superseded,
+    ensure_unchanged,
+    why_not_this_step,
+)
+from activities.heartbeat import heartbeating
+from activities.node_files import read_mark, sha256_of
+from activities.observing.member_trees import why_trees_differ
+from activities.observing.observe import Ports
+from activities.ports.kafka import Listeners
+from activities.rolling.configuration_management import pauses_of, why_not_paused
+from activities.rolling.marking import Marked, Prepared, Target, mark_roll, prepare_roll, resume_roll
+from activities.rolling.pauses import PauseMeter
+from activities.rolling.proving import Proof, Rolled, prove
+from activities.rolling.remaining_nodes import why_others_stand_still
+from activities.rolling.remaining_quorum import why_no_quorum_would_stay
+from activities.rolling.startable import why_not_startable, why_not_startable_as
+from activities.rolling.stops import does_not_stop
+from activities.survey.unapplied import why_not_in_force
+from activities.together import all_of
+from domain.cluster import NodeSpec, Role
+from domain.contracts import ActivityName, CompanionOutcome, StepOutcome, StepRequest
+from domain.decisions import NodeStage, Step
+from domain.errors import Transient
+from domain.observation import RollMark
+from domain.records import ClusterRecord
+
+LEFT_OUT = (
+    "this wave was cut off before this node was stopped: what was stopped has been finished, and this one is decided anew"
+)
+
+
+class Rolling:
+    """The activity that restarts nodes."""
+
+    def __init__(self, ports: Ports, listeners: Listeners) -> None:
+        self._ports, self._listeners = ports, listeners
+
+    @activity.defn(name=ActivityName.ROLL_NODE)
+    async def roll_node(self, request: StepRequest) -> StepOutcome:
+        """Bring one node, or several together, to a stage, as the module's docstring says."""
+        async with heartbeating(), PauseMeter(request, self._ports) as pause:
+            begun = time.monotonic()
+            await ensure_not_superseded(request, self._ports)
+            cluster = await cluster_to_change(request, self._ports)
+            nodes = [cluster.spec.node(node_id) for node_id in request.step.nodes]
+            targets = [Target(cluster, node, self._ports.drivers.driver(node)) for node in nodes]
+            marks = await all_of(*(answer_or_silence(read_mark(t.driver, t.node.properties_file)) for t in targets))
+            known = [(target, mark) for target, (mark, _) in zip(targets, marks, strict=True) if mark is not None]
+            left = [(target, mark) for target, mark in known if await self._has_left(request, target, mark)]
+            if left:
+                finished = await all_of(*(self._finish(request, target, mark) for target, mark in left))
+                rolled = [one for one in finished if one is not None]
+            else:
+                blocked = next((silent for _, silent in marks if silent), None)
+                rolled, blocked = ([], blocked) if blocked else await self._roll(request, targets, pause)
+                if blocked is not None:
+                    return StepOutcome(is_done=False, blocked=blocked, attempt=activity.info().attempt)
+            proof = await prove(request, rolled, self._ports)
+            pauses = {one.target.node.id: await pauses_of(request, one.target) for one in rolled}
+            outcome = _outcome(request.step, rolled, proof, pauses, time.monotonic() - begun)
+            return outcome.model_copy(
+                update={"client_pause_seconds": pause.measured(), "hold_because": pause.why_hold(targets)}
+            )
+
+    async def _roll(self, request: StepRequest, targets: list[Target], pause: PauseMeter) -> tuple[list[Rolled], str | None]:
+        """From the look to the start; or why nothing was stopped. No process is stopped before every file is written."""
+        cluster, nodes = targets[0].cluster, [target.node for target in targets]
+        differ = await self._why_trees_differ(request, cluster, nodes)
+        if differ is not None:
+            return [], differ
+        prepared, untried = await self._prepare(request, targets)
+        if untried is not None:
+            return [], untried
+        blocked, looked_at = await self._look_again(request)
+        blocked = blocked or await self._why_not_now(request, targets)
+        blocked = blocked or await self._why_not_paused(request, targets)
+        if blocked is not None:
+            return [], blocked
+        marks = await all_of(*(mark_roll(request, target, one, self._ports) for target, one in prepared))
+        marked = [mark for mark in marks if mark is not None]
+        if len(marked) < len(targets):
+            return [], "a node was restarted, or its file was edited, right before it was to be stopped: look again"
+        unmeasured = await pause.begin(targets)
+        if unmeasured is not None:
+            return [], unmeasured
+        rolls = list(zip(targets, marked, strict=True))
+        are_written = await all_of(*(self._write(request, target, made, looked_at) for target, made in rolls))
+        old = f"the look before the restart is older than {MAX_AGE_OF_A_LOOK:g} s: look again"
+        if not all(are_written) or is_old(looked_at):
+            return [], old
+        until = looked_at if request.step.companions else None
+        rolled = await all_of(*(self._restart(request, target, made, until) for target, made in rolls))
+        begun = [one for one in rolled if one is not None]
+        return begun, None if begun else old
+
+    async def _prepare(self, request: StepRequest, targets: list[Target]) -> tuple[list[tuple[Target, Prepared]], str | None]:
+        """What would be written, and why one would not start with it. Before the look, which must not grow old: on a busy
+        machine a JVM takes its time.
+        """
+        found, silent = await answer_or_silence(all_of(*(prepare_roll(request, target, self._ports) for target in targets)))
+        if found is None:
+            return [], silent
+        prepared = list(zip(targets, found, strict=True))
+        whys = await all_of(*(why_not_startable_as(request, target, one.process, one.text) for target, one in prepared))
+        return prepared, next((why for why in whys if why is not None), None)
+
+    async def _finish(self, request: StepRequest, target: Target, mark: RollMark) -> Rolled | None:
+        """What an attempt has stopped is finished, by itself: it waits for nobody who was to go along."""
+        marked = await resume_roll(request, target, mark, self._ports)
+        await self._write(request, target, marked, None)
+        return await self._restart(request, target, marked, None)
+
+    async def _why_not_now(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """What no look tells."""
+        cluster, nodes = targets[0].cluster, [target.node for target in targets]
+        is_back = request.revert is not None
+        why = await why_not_startable(cluster, nodes, request.step.stage, request.policy, self._ports, is_back=is_back)
+        why = why or await self._why_not_in_force(request, targets)
+        if why is not None:
+            return why
+        whys = await all_of(self._why_no_quorum(request, targets), self._why_others_stand_still(targets))
+        return next((one for one in whys if one is not None), None)
+
+    async def _why_not_in_force(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """What is edited on the way back, or before it, is named as a loss: nobody has to put it into force first."""
+        if request.revert is not None:
+            return None
+        cluster, policy = targets[0].cluster, request.policy
+        brokers = [target.node for target in targets if cluster.spec.role(target.node.id) is Role.BROKER]
+        return await why_not_in_force(cluster, brokers, request.step.stage, policy, self._ports)
+
+    async def _why_others_stand_still(self, targets: list[Target]) -> str | None:
+        """Of brokers that run: who is down can only win."""
+        spec = targets[0].cluster.spec
+        brokers = [t for t in targets if spec.role(t.node.id) is Role.BROKER and (await t.driver.process()).is_running]
+        stopped = [target.node.id for target in brokers]
+        return await why_others_stand_still(spec, stopped, self._ports.drivers) if stopped else None
+
+    async def _why_no_quorum(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Of controllers that run. A flag comes back whatever becomes of the quorum: one election makes the migration final."""
+        spec = targets[0].cluster.spec
+        asked = [t for t in targets if spec.role(t.node.id) is Role.CONTROLLER and request.step.stage is NodeStage.KRAFT]
+        running = [t.node.id for t in asked if (await t.driver.process()).is_running]
+        return await why_no_quorum_would_stay(spec, running, self._listeners) if running else None
+
+    async def _why_not_paused(self, request: StepRequest, targets: list[Target]) -> str | None:
+        """Why a node's configuration management would write its file back; nothing has been written yet."""
+        whys = await all_of(*(self._why_one_not_paused(request, target) for target in targets))
+        return next((why for why in whys if why is not None), None)
+
+    async def _why_one_not_paused(self, request: StepRequest, target: Target) -> str | None:
+        return await why_not_paused(request, target, await target.file(), self._ports)
+
+    async def _why_trees_differ(self, request: StepRequest, cluster: ClusterRecord, nodes: list[NodeSpec]) -> str | None:
+        """Half a way back is the worst place to rest: that one waits for nothing of ZooKeeper's but its quorum."""
+        if request.revert is not None:
+            return None
+        return await why_trees_differ(cluster, nodes, request.step.stage, self._ports.zookeepers, self._ports.metrics)
+
+    async def _look_again(self, request: StepRequest) -> tuple[str | None, float]:
+        """Why the step may not be taken any more, and when the look that says so began: what it saw was true then."""
+        blocked, looked_at = None, seconds_since_boot()
+        for look in range(request.looks):
+            if look:
+                await asyncio.sleep(request.policy.poll_interval.total_seconds())
+                looked_at = seconds_since_boot()
+            blocked = await why_not_this_step(request.model_copy(update={"looks": 1}), self._ports)
+            if blocked is not None:
+                break
+        return blocked, looked_at
+
+    async def _has_left(self, request: StepRequest, target: Target, mark: RollMark) -> bool:
+        """An attempt at this very step has stopped the node already: it must be finished, whatever else has happened since.
+
+        A node that still runs as it was found can wait: it is looked at again, however much was written for it.
+        """
+        return mark.step_id == request.step_id and (await target.driver.process()).identity != mark.before_identity
+
+    async def _write(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> bool:
+        """Write the wanted file unless it is there. False: the look that allows it has grown old, nothing was written.
+
+        A worker that was paused anywhere before finds the mark of whoever has gone on in its place.
+        """
+        path, mark = target.node.properties_file, marked.mark
+        found = sha256_of((await target.file()).content)
+        ensure_unchanged(path, found, {mark.before_sha256, mark.written_sha256})
+        if found == mark.written_sha256:
+            return True
+        await ensure_not_superseded(request, self._ports)
+        if request.step.gate is not None:
+            await self._ports.ledger.consume_command(request.approvals[request.step.gate], datetime.now(UTC))
+        left = await read_mark(target.driver, path)
+        if left is None or left.step_id != request.step_id:
+            raise Transient(f"{target.name}: another roll has gone on while this one was paused; {path} was not written")
+        if left.is_proven:
+            return True
+        if looked_at is not None and is_old(looked_at):
+            return False
+        await target.driver.write_file(path, marked.wanted)
+        return True
+
+    async def _restart(self, request: StepRequest, target: Target, marked: Marked, looked_at: float | None) -> Rolled | None:
+        """Stop the process that the mark names, start a new one. `None`: the look that allows it has grown old, and it runs on.
+
+        That is asked of a wave, whose other nodes may have been stopped by then: an attempt that follows finishes those alone,
+        and whoever goes on beside it must not stop what has been decided anew meanwhile.
+        """
+        mark = marked.mark
+        await ensure_not_superseded(request, self._ports)
+        process = await target.driver.process()
+        if process.identity is not None and process.identity == mark.before_identity:
+            if looked_at is not None and is_old(looked_at):
+                return None
+            await self._stop(request, target, process.identity)
+            await self._ensure_not_superseded_for_sure(request)
+            process = await target.driver.process()
+        if not process.is_running and process.last_identity == mark.before_identity:
+            started_at = time.monotonic()
+            await target.driver.start()
+            return Rolled(target, marked, did_restart=True, started_at=started_at)
+        return Rolled(target, marked, did_restart=process.identity != mark.before_identity)
+
+    async def _stop(self, request: StepRequest, target: Target, identity: str) -> None:
+        """Stop it cleanly. A controller is killed if that takes long, a broker never.
+
+        As long as a controller runs without its flag, one election makes the migration final. And where ZooKeeper is lost, the
+        active one never ends by itself: closing, it waits for a write whose ZooKeeper client it has closed (3.9.2, seen:
+        KRaftMigrationDriver.close, KafkaZkClient.retryRequestsUntilConnected). A kill costs it nothing: a member of the quorum
+        flushes its log before a record counts, and raft is made for members that vanish. A broker's clean stop moves leaders
+        away and closes its logs, without which partitions wait and recovery takes minutes.
+        """
+        is_controller = target.cluster.spec.role(target.node.id) is Role.CONTROLLER
+        patience = FLAGLESS_STOP_DEADLINE if request.step.stage is NodeStage.MIGRATION else CONTROLLER_STOP_DEADLINE
+        deadline = min(request.policy.stop_deadline, patience) if is_controller else request.policy.stop_deadline
+        begun = time.monotonic()
+        try:
+            await target.driver.stop(identity, deadline)
+        except Transient as error:
+            if time.monotonic() - begun < deadline.total_seconds():
+                raise
+            if not is_controller:
+                raise does_not_stop(target.name, request.policy, error) from error
+            await ensure_not_superseded(request, self._ports)
+            await target.driver.kill(identity, KILL_DEADLINE)
+
+    async def _ensure_not_superseded_for_sure(self, request: StepRequest) -> None:
+        """The fence again, but a ledger that is silent does not keep a node down that we have just stopped."""
+        try:
+            await ensure_not_superseded(request, self._ports)
+        except Transient as error:
+            activity.logger.warning("starting a stopped node although the ledger does not answer: %s", error)
+
+
+def _outcome(step: Step, rolled: list[Rolled], proof: Proof, pauses: dict[int, tuple[str, ...]], seconds: float) -> StepOutcome:
+    """What became of each. Who is not among the rolled was to go along, and has not been touched since."""
+    found = {one.target.node.id: one for one in rolled}
+    each = [
+        CompanionOutcome(
+            node_id=node_id,
+            is_done=one is not None and proof.why_not[node_id] is None,
+            blocked=proof.why_not[node_id] if one is not None else LEFT_OUT,
+            did_restart=one is not None and one.did_restart,
+            changes=(*one.marked.mark.changes, *pauses[node_id]) if one is not None else (),
+        )
+        for node_id in step.nodes
+        for one in [found.get(node_id)]
+    ]
+    return StepOutcome(
+        **each[0].model_dump(exclude={"node_id"}),
+        seconds=seconds,
+        attempt=activity.info().attempt,
+        companions=tuple(each[1:]),
+        leadership=proof.leadership,
+    )
+
+
+def seconds_since_boot() -> float:
+    """A clock that goes on while the machine is suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+MAX_AGE_OF_A_LOOK = 20.0
+"""Seconds between a look and the write or the stop that it allows: as long as a worker may be silent before another takes over.
+A worker that was paused in between must not act on what it saw before."""
+
+
+def is_old(looked_at: float) -> bool:
+    return seconds_since_boot() - looked_at > MAX_AGE_OF_A_LOOK
+
+
+FLAGLESS_STOP_DEADLINE = timedelta(seconds=10)
+"""A controller's clean stop takes one second; ten are for a machine that is busy."""
+
+CONTROLLER_STOP_DEADLINE = timedelta(seconds=30)
+"""The same where nothing is urgent: the others rule meanwhile."""
+
+KILL_DEADLINE = timedelta(seconds=10)
+"""A killed process is gone at once, unless it hangs in the kernel."""

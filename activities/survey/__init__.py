@@ -1,0 +1,1 @@
+"""What is looked at before the start alone, and by a plan: the preflight judges it."""

@@ -1,0 +1,65 @@
+"""Whether a node that runs could start again, as a file has it: a JVM of its java, with Kafka's jars, is tried beside it."""
+
+import asyncio
+from collections.abc import Mapping
+
+from activities.observing.node_survey import run_program
+from activities.on_node import command_of
+from activities.ports.nodes import NodeDriver
+from domain.cluster import ClusterSpec, NodeSpec
+from domain.decisions import NodeStage
+from domain.machines.start_place import JavaTrial
+from domain.properties import ENCODING, parse
+from domain.zk_to_kraft.logs.said import without_secrets
+from domain.zk_to_kraft.wanted_file import files_ahead
+
+AT_ONCE = asyncio.Semaphore(2)
+"""On this machine, where all nodes may be: many JVMs that start together would all be slow, and look as if they hung."""
+PROVIDERS = "config.providers"
+OWN_PROVIDERS = frozenset(f"org.apache.kafka.common.config.provider.{kind}ConfigProvider" for kind in ("File", "Directory"))
+"""They read what lies on the node. Variables a start command may set by itself, and what another provider does who is asked
+nobody knows: then only java is tried."""
+
+
+async def try_java(
+    driver: NodeDriver,
+    node: NodeSpec,
+    pid: int,
+    stage: NodeStage | None = None,
+    text: str | None = None,
+    *,
+    has_agents: bool = True,
+) -> JavaTrial:
+    """`text`: of the file at that stage; it goes through a pipe, and lies nowhere. Takes a second, with agents half as much
+    again. Raises `CannotLook`, `Transient`.
+    """
+    foreign = foreign_providers(parse(text or ""))
+    given = "" if text is None or foreign else text
+    asked = {"pid": pid, "kafka_home": node.kafka_home, "has_file": bool(given), "has_agents": has_agents}
+    command = command_of("try_java", asked)
+    async with AT_ONCE:
+        answer = await run_program(driver, command, environment=node.environment, stdin=given.encode(ENCODING))
+    found = JavaTrial.model_validate_json(answer)
+    told = {part: without_secrets(words) for part in ("failed", "refused") if (words := getattr(found, part)) is not None}
+    if foreign and not found.untried:
+        told["untried"] = f"its file has values from {', '.join(foreign)}, which no trial asks: only its java was tried"
+    return found.model_copy(update={"stage": stage, **told})
+
+
+def foreign_providers(properties: Mapping[str, str]) -> list[str]:
+    """The classes of those that are not asked in a trial."""
+    names = [name.strip() for name in properties.get(PROVIDERS, "").split(",")]
+    classes = (properties.get(f"{PROVIDERS}.{name}.class", f"a config provider {name}") for name in names if name)
+    return [found for found in classes if found.strip() not in OWN_PROVIDERS]
+
+
+async def trials_of(
+    driver: NodeDriver, node: NodeSpec, pid: int, spec: ClusterSpec, properties: Mapping[str, str]
+) -> tuple[JavaTrial, ...]:
+    """One for each file that the migration will still write for it, the first with its agents, which are the same for all; of a
+    node with none to come one of its java alone."""
+    files = files_ahead(properties, spec, node)
+    if not files:
+        return (await try_java(driver, node, pid),)
+    first = next(iter(files))
+    return tuple([await try_java(driver, node, pid, s, text, has_agents=s is first) for s, text in files.items()])

@@ -1,0 +1,154 @@
+"""`with_survey`: adds to an observation what only an assessment before the start looks at. Small clusters take it in a second.
+
+What does not answer joins `unanswered`, so that it is waited for. What we may never have is named in `missing`: then the
+checks that need it say `unverifiable`.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from activities.observing.node_survey import CannotLook, Files, look_at_node, read_settings, request_of
+from activities.observing.observe import Ports
+from activities.sessions import session
+from activities.survey.broker_logins import try_logins
+from activities.survey.canaries import refused_canaries
+from activities.survey.java_trials import trials_of
+from activities.survey.key_stores import NodeSettings
+from activities.survey.listener_look import security_of, settings_of_node, stores_of
+from activities.survey.unapplied import unapplied_edits
+from activities.survey.zookeeper import survey_servers, survey_zookeeper
+from domain.cluster import ClusterSpec, NodeSpec
+from domain.errors import KeeperlessError, Permanent
+from domain.observation import Observation, Process
+from domain.observed import Unanswered
+from domain.policy import MigrationPolicy
+from domain.records import ClusterRecord
+from domain.survey import ListenerSecurity, LoginTried, NodeLook, NodeSurvey, Registration, StartedWith, Survey, ZooKeeperSurvey
+from domain.zk_to_kraft.checks.unapplied import PART
+
+T = TypeVar("T")
+
+KEY_BYTES = 32
+
+
+@dataclass
+class Gaps:
+    """What a survey did not get."""
+
+    unanswered: list[Unanswered] = field(default_factory=list)
+    missing: list[Unanswered] = field(default_factory=list)
+
+    async def part(self, what: str, ask: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            return await ask()
+        except (CannotLook, Permanent) as error:
+            self.missing.append(Unanswered(what=what, why=str(error)))
+        except KeeperlessError as error:
+            self.unanswered.append(Unanswered(what=what, why=str(error)))
+        return None
+
+
+async def with_survey(observation: Observation, cluster: ClusterRecord, policy: MigrationPolicy, ports: Ports) -> Observation:
+    """The observation with the survey that it lacks, and with whatever of that did not answer. `policy`: what it has made."""
+    gaps = Gaps()
+    servers = await survey_servers(ports.zookeepers, cluster.spec.zookeeper.connect)
+    running = [b.id for b in cluster.spec.brokers if _is_running(observation.node(b.id).process)]
+    found, log_dirs, canaries, runs = await asyncio.gather(
+        gaps.part("survey of zookeeper", partial(_zookeeper, cluster, ports)),
+        gaps.part("log directories", partial(ports.kafka.log_dirs, cluster)),
+        gaps.part("canaries", partial(refused_canaries, cluster, policy, ports)),
+        gaps.part(PART, partial(ports.kafka.started_with, cluster, running)),
+    )
+    zookeeper, topic_ids = found if found is not None else (None, {})
+    registrations = zookeeper.registrations if zookeeper else ()
+    nodes = await _nodes(observation, cluster, ports, registrations, topic_ids, runs or {}, gaps)
+    survey = Survey(
+        nodes=nodes,
+        zookeeper=zookeeper,
+        servers=servers,
+        log_dirs=log_dirs,
+        refused_canaries=canaries,
+        missing=_sorted(gaps.missing),
+    )
+    unanswered = (*observation.unanswered, *gaps.unanswered)
+    return observation.model_copy(update={"survey": survey, "unanswered": _sorted(unanswered)})
+
+
+def _sorted(parts: list[Unanswered] | tuple[Unanswered, ...]) -> tuple[Unanswered, ...]:
+    return tuple(sorted(parts, key=lambda part: part.what))
+
+
+async def _zookeeper(cluster: ClusterRecord, ports: Ports) -> tuple[ZooKeeperSurvey, dict[str, str]]:
+    async with session(ports.zookeepers, cluster) as tree:
+        return await survey_zookeeper(tree)
+
+
+async def _nodes(
+    observation: Observation,
+    cluster: ClusterRecord,
+    ports: Ports,
+    registrations: tuple[Registration, ...],
+    topic_ids: dict[str, str],
+    runs: Mapping[int, StartedWith],
+    gaps: Gaps,
+) -> tuple[NodeSurvey, ...]:
+    """All settings first: controllers are asked about what they will take over from the first broker."""
+    spec, key = cluster.spec, secrets.token_bytes(KEY_BYTES)
+    drivers = {node.id: ports.drivers.driver(node) for node in spec.nodes}
+    read = (gaps.part(f"settings of {spec.node_name(n.id)}", partial(read_settings, drivers[n.id], n)) for n in spec.nodes)
+    files = dict(zip((n.id for n in spec.nodes), await asyncio.gather(*read), strict=True))
+    first = files[spec.brokers[0].id] or Files()
+
+    async def survey(node: NodeSpec) -> NodeSurvey:
+        own = files[node.id] or Files()
+        request = request_of(spec, node, registrations, first.properties, own.properties)
+        process = observation.node(node.id).process
+        pid = _pid(process)
+
+        async def ask() -> NodeLook:
+            found = await look_at_node(drivers[node.id], node, pid, request, topic_ids)
+            trials = await trials_of(drivers[node.id], node, pid, spec, own.properties) if pid is not None else ()
+            return found.model_copy(update={"trials": trials})
+
+        look = await gaps.part(f"look at {spec.node_name(node.id)}", ask)
+        edits = await unapplied_edits(spec, node, process, own.properties, runs.get(node.id), drivers[node.id])
+        return own.survey(node.id, key).model_copy(update={"look": look, "unapplied": edits})
+
+    own = {node_id: (file or Files()).properties for node_id, file in files.items()}
+    asked = {n.id: settings_of_node(n, drivers[n.id], first.properties, own[n.id]) for n in spec.nodes}
+    nodes, security, logins = await asyncio.gather(
+        asyncio.gather(*map(survey, spec.nodes)), _security(spec, asked, key, gaps), _logins(spec, asked, registrations, gaps)
+    )
+    return tuple(n.model_copy(update={"security": security.get(n.id), "logins": logins.get(n.id) or ()}) for n in nodes)
+
+
+async def _security(spec: ClusterSpec, asked: dict[int, NodeSettings], key: bytes, gaps: Gaps) -> dict[int, ListenerSecurity]:
+    """For the controllers' listener, where it is not plain."""
+    if spec.controller_security_protocol == "PLAINTEXT":
+        return {}
+    looks = (gaps.part(f"security of {spec.node_name(n)}", partial(stores_of, spec, one)) for n, one in asked.items())
+    found = dict(zip(asked, await asyncio.gather(*looks), strict=True))
+    stores = {node_id: seen for node_id, seen in found.items() if seen is not None}
+    return security_of(spec, {node_id: asked[node_id] for node_id in stores}, stores, key)
+
+
+async def _logins(
+    spec: ClusterSpec, asked: dict[int, NodeSettings], registrations: tuple[Registration, ...], gaps: Gaps
+) -> dict[int, tuple[LoginTried, ...] | None]:
+    ids = [controller.id for controller in spec.controllers]
+    tries = (gaps.part(f"logins from {spec.node_name(n)}", partial(try_logins, asked[n], registrations)) for n in ids)
+    return dict(zip(ids, await asyncio.gather(*tries), strict=True))
+
+
+def _is_running(process: Process | None) -> bool:
+    return process is not None and process.is_running
+
+
+def _pid(process: Process | None) -> int | None:
+    """`4711@123` is pid and start time; another driver's identity may be neither."""
+    pid = process.pid if process is not None and process.is_running else ""
+    return int(pid) if pid.isdecimal() else None

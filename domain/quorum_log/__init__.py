@@ -1,0 +1,1 @@
+"""The quorum's log of metadata, read from its bytes. Pure."""

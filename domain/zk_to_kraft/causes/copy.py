@@ -1,0 +1,304 @@
+"""Causes that lie with the copy, before it and after it: what it waits for, what would kill it, and dual write."""
+
+from collections.abc import Iterator, Sequence
+
+from domain.decisions import WAIT_MEANS, WaitReason
+from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
+from domain.zk_to_kraft.causes.case import Cause, Looked, Unwritten, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
+from domain.zk_to_kraft.causes.sparing import before_a_failover
+from domain.zk_to_kraft.logs.lines import Found, found_in
+from domain.zk_to_kraft.logs.migration_lines import (
+    CHECK_OP_FAILED,
+    CLAIM_REFUSED,
+    NO_BROKERS_KNOWN,
+    OUT_OF_PLACE,
+    SUPERSET,
+    UNKNOWN_CONFIG,
+    WAITING_FOR_BROKERS,
+    WRITE_FAILED,
+    WRITE_REFUSED,
+)
+from domain.zk_to_kraft.modes import BrokerMode
+from domain.zk_to_kraft.reduction import offset_distance, quorum_leader
+from domain.zk_to_kraft.situation import Claim, DualWrite, QuorumState
+
+FLOOD = 5
+"""Changes in the seconds in which the log is read: more than an operator makes by hand. Each costs ZooKeeper a few writes."""
+STOP_CHANGING = (
+    "Somebody changes the cluster's metadata without pause, and faster than ZooKeeper takes it, which is one transaction after "
+    "the other. Find who does (what is named says whose it is; request logs of the brokers, kafka.request.logger, name the "
+    "client): an operator that reconciles in a loop, a script. Pause it until finalize, and ZooKeeper catches up by itself."
+)
+CATCHING_UP = (
+    "It may be catching up after a burst of changes, and does so by itself: look again in a moment. If the distance does not "
+    "fall, look how fast ZooKeeper writes (`mntr`: zk_avg_latency, zk_fsynctime) and at the active controller's log."
+)
+
+CONTROLLER, MIGRATION = "/controller", "/migration"
+
+
+def copy_causes(looked: Looked) -> Iterator[Cause]:
+    """What keeps the copy from beginning, or from ending."""
+    if looked.situation.quorum in {QuorumState.PRE_MIGRATION, QuorumState.MIGRATION}:
+        yield from _awaited_brokers(looked)
+    for suspect in looked.hints.unreadable if looked.observation.poisoned_znodes is None else ():
+        yield cause(
+            looked,
+            WaitReason.COPY_CANNOT_FINISH,
+            suspect.what,
+            WaitReason.COPY_NOT_COMPLETE,
+            observed=f"the copy, which has not begun, will not take it over: {suspect.why}",
+            expected="every znode can be copied",
+            fix="Mend or delete the znode now, before the last broker goes into migration mode: some abort the copy and leave "
+            "the cluster without a controller, some make it wait for ever, some are lost in silence.",
+        )
+    for suspect in looked.observation.poisoned_znodes or ():
+        yield cause(
+            looked,
+            WaitReason.COPY_CANNOT_FINISH,
+            suspect.what,
+            observed=suspect.why,
+            expected="every znode can be copied",
+            fix="Ask for a rollback unless it is under way; then mend or delete the znode before the next attempt.",
+        )
+    is_own = looked.situation.quorum in {QuorumState.MIGRATION, QuorumState.POST_MIGRATION}
+    if not is_own and (looked.situation.is_copy_left_over or looked.situation.is_copy_stale):
+        znode = looked.observation.zookeeper.migration if looked.observation.zookeeper is not None else None
+        yield cause(
+            looked,
+            WaitReason.COPY_LEFT_OVER,
+            MIGRATION,
+            observed=f"it tells of a copy that this quorum has not made (offset {znode.offset if znode else None})",
+            expected="no such znode, or one with offset -1",
+            fix=WAIT_MEANS[WaitReason.COPY_LEFT_OVER],
+        )
+    if looked.situation.quorum is QuorumState.PRE_MIGRATION:
+        for lines in looked.hints.logs.values():
+            yield from _brokers_unknown(looked, lines)
+
+
+def _awaited_brokers(looked: Looked) -> Iterator[Cause]:
+    """Ids in assignments or registrations that no broker of the quorum has: the driver waits for them for ever.
+
+    After the copy they keep nobody waiting, but a stranger that is registered does not belong there.
+    """
+    zookeeper = looked.observation.zookeeper
+    if zookeeper is None:
+        return
+    described = {b.id for b in looked.spec.brokers}
+    is_before = looked.situation.quorum is QuorumState.PRE_MIGRATION
+    gone = {i for i in zookeeper.assigned_broker_ids if is_before and i not in described and i not in zookeeper.broker_ids}
+    strangers = {i for i in zookeeper.broker_ids if i not in described}
+    quotes = {
+        name: found.quote
+        for lines in looked.hints.logs.values()
+        for found in found_in(lines, (WAITING_FOR_BROKERS,))
+        for name in found.named
+    }
+    for broker_id in sorted(gone | strangers):
+        partitions = looked.hints.assigned.get(broker_id, ())
+        where = f": {some(list(partitions))}" if partitions else ""
+        seen = f"assigned to partitions{where}, and no such broker is registered" if broker_id in gone else (
+            "registered in ZooKeeper, and not in the cluster's specification"
+        )  # fmt: skip
+        said = f". The active controller says: {quotes[str(broker_id)]}" if str(broker_id) in quotes else ""
+        yield cause(
+            looked,
+            WaitReason.COPY_NOT_COMPLETE if is_before else WaitReason.BROKERS_NOT_REGISTERED,
+            f"broker {broker_id}",
+            WaitReason.PREFLIGHT_BLOCKERS,
+            observed=f"{seen}{said}",
+            expected=WAITING_FOR_BROKERS.expected,
+            fix=WAITING_FOR_BROKERS.fix,
+        )
+
+
+def _brokers_unknown(looked: Looked, lines: tuple[str, ...]) -> Iterator[Cause]:
+    are_all_hybrid = all(b.mode is BrokerMode.HYBRID for b in looked.situation.brokers)
+    kinds = (NO_BROKERS_KNOWN, SUPERSET, CLAIM_REFUSED, OUT_OF_PLACE, WRITE_FAILED) if are_all_hybrid else (SUPERSET,)
+    for found in found_in(lines, kinds):
+        yield cause(
+            looked,
+            WaitReason.COPY_NOT_COMPLETE,
+            "the copy",
+            observed=f"the active controller says: {in_words(found)}",
+            expected=found.told.expected,
+            fix=_claim_again(looked) if found.told is CLAIM_REFUSED else mended(looked, found),
+        )
+
+
+def _claim_again(looked: Looked) -> str:
+    """Its own claim was committed and the answer lost, as when a disk of ZooKeeper's hangs: only another epoch gets past it."""
+    leader, zookeeper = quorum_leader(looked.observation, looked.spec), looked.observation.zookeeper
+    claim = zookeeper.controller if zookeeper is not None else None
+    if leader is None or claim is None or claim.broker_id != leader.id:
+        return CLAIM_REFUSED.fix
+    name = looked.name(leader.id)
+    return (
+        f"/controller names {name} already: it has claimed it, the answer was lost, and it tries the same epoch for ever. "
+        f"Restart {name}: the next claim has another epoch (seen with 3.9). If that does not help, ask for a rollback."
+    )
+
+
+def dual_write_causes(looked: Looked) -> Iterator[Cause]:
+    """GF08: whether ZooKeeper gets what KRaft is told, and what a failover would choke on."""
+    situation, zookeeper = looked.situation, looked.observation.zookeeper
+    if situation.quorum is not QuorumState.MIGRATION or zookeeper is None:
+        return
+    named = False
+    for suspect in dict.fromkeys((*(looked.observation.failover_hazards or ()), *looked.hints.strays)):
+        named = True
+        yield cause(
+            looked,
+            WaitReason.FAILOVER_WOULD_HURT,
+            suspect.what,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            observed=suspect.why,
+            expected="nothing in KRaft that ZooKeeper cannot hold, as long as both are written",
+            fix="Delete it, or mend what is named: dual write would not survive the next failover, or has not survived one.",
+        )
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None:
+        return
+    name = looked.name(leader.id)
+    yield from _refused_writes(looked, leader.id)
+    if situation.dual_write is DualWrite.CURRENT:
+        return
+    if situation.claim is not Claim.KRAFT:
+        yield _unclaimed(looked, name, zookeeper)
+        return
+    kinds = (CHECK_OP_FAILED, UNKNOWN_CONFIG, WRITE_FAILED)
+    quotes = [found for lines in looked.hints.logs.values() for found in found_in(lines, kinds)]
+    if named and not any(found.told is CHECK_OP_FAILED for found in quotes):
+        return
+    behind = offset_distance(zookeeper, leader)
+    said = "".join(f". {name} says: {in_words(found)}" for found in quotes[:2]) + _asking(looked)
+    unwritten = looked.hints.unwritten
+    is_flooded = {found.told for found in quotes} <= {WRITE_FAILED} and unwritten is not None and unwritten.more >= FLOOD
+    if unwritten is not None:
+        said += _lacking(unwritten)
+    if looked.hints.crowded:
+        said += f". Nearly as large as ZooKeeper takes: {some(looked.hints.crowded)}"
+    elif not quotes and not is_flooded:
+        said += complaints(looked, leader.id) + leaders_threads(looked)
+    is_dead = situation.dual_write is DualWrite.DEAD
+    lag = leader.metrics.write_behind_lag
+    state = leader.metrics.migration_gauge.name if leader.metrics.migration_gauge is not None else MigrationGauge.NONE.name
+    yield cause(
+        looked,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        MIGRATION,
+        WaitReason.FAILOVER_WOULD_HURT,
+        observed=f"{_distance(zookeeper.migration, behind)} (state {state}, ZkWriteBehindLag {lag}, "
+        f"ZooKeeper session {leader.metrics.zookeeper_session}){said}",
+        expected=f"at most {looked.policy.max_offset_distance} records",
+        fix=_caught_up(looked, quotes, is_dead=is_dead, is_flooded=is_flooded),
+    )
+
+
+def _asking(looked: Looked) -> str:
+    return f". Of ZooKeeper's clients ask most: {', '.join(looked.hints.busiest)}" if looked.hints.busiest else ""
+
+
+def _unclaimed(looked: Looked, name: str, zookeeper: ZooKeeperView) -> Cause:
+    """KRaft's claim is gone: by itself, or with all that ZooKeeper had since the copy. `/migration` only ever goes forward."""
+    znode = zookeeper.migration
+    if znode is not None and znode.offset is not None and znode.offset <= 0:
+        return cause(
+            looked,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            "ZooKeeper",
+            WaitReason.FAILOVER_WOULD_HURT,
+            WaitReason.PART_UNKNOWN,
+            observed=f"{MIGRATION} says {znode.offset}, as before the copy, and KRaft's claim is gone, while the log of {name} "
+            "says that the copy is complete: ZooKeeper has data of an earlier time. Who has seen later data is refused by "
+            "its servers (`has seen zxid … our last zxid is …` in their logs)",
+            expected="the data that ZooKeeper's servers had",
+            fix="Somebody has put a snapshot, a backup or an old disk in place of its data. Stop its servers, give a majority "
+            "of them their newest dataDir and dataLogDir back, start them, then restart the active controller (seen with 3.9). "
+            "A way back would lose all that was changed since. Where that data is gone, and all brokers are in KRaft mode, "
+            "stop ZooKeeper: once it has been silent for long, the gate finalize-without-return opens."
+            f"{before_a_failover(looked)}",
+        )
+    held = "absent" if zookeeper.controller is None else f"held by broker {zookeeper.controller.broker_id}, ephemeral"
+    return cause(
+        looked,
+        WaitReason.DUAL_WRITE_NOT_CURRENT,
+        CONTROLLER,
+        WaitReason.PART_UNKNOWN,
+        WaitReason.PARTITIONS_NOT_IN_SYNC,
+        observed=f"{held}, while {name} leads the quorum",
+        expected=f"persistent, naming {name}",
+        fix="Somebody deleted it. Approve the gate fail-over where it is open; else restart the active controller, "
+        f"{name}: the next one claims it. What a broker has changed as ZooKeeper controller since is lost then, so hurry, "
+        f"or ask for a rollback.{before_a_failover(looked)}",
+    )
+
+
+TOO_LARGE = (
+    "ZooKeeper refuses a write of more than jute.maxbuffer (1 MB by default), and the controller tries it for ever, so that "
+    "nothing after it is written. Take ACLs away from that resource through Kafka (a prefix, or a principal of many, in place "
+    "of each), then restart the active controller, which would go on trying the old write (seen with 3.9). Or raise "
+    "jute.maxbuffer at all of ZooKeeper's servers, and at brokers and controllers, which takes their restarts."
+)
+
+
+LOOK_AGAIN = (
+    "Changes come all the time, and this may be a moment's: look again, and find who makes them (a job that makes topics and "
+    "deletes them, say). Only where it stays as far behind: "
+)
+
+
+LOOK_LONGER = (
+    "Look again first: whether changes come all the time could not be looked up, and where they do, this may be a moment's. "
+    "Only where it stays as far behind: "
+)
+
+
+def _lacking(unwritten: Unwritten) -> str:
+    of = f" ({some(unwritten.configured)})" if unwritten.configured else ""
+    lacks = f". ZooKeeper lacks {', '.join(unwritten.changes) or 'no change'}{of}"
+    return f"{lacks}; {unwritten.more} more came in {unwritten.seconds:.1f} s"
+
+
+def _caught_up(looked: Looked, quotes: Sequence[Found], *, is_dead: bool, is_flooded: bool) -> str:
+    if looked.hints.crowded:
+        return f"{TOO_LARGE}{before_a_failover(looked)}"
+    if quotes:
+        return f"{mended(looked, quotes[0])} {STOP_CHANGING if is_flooded else ''}".strip()
+    if is_dead:
+        unwritten = looked.hints.unwritten
+        first = LOOK_LONGER if unwritten is None else LOOK_AGAIN if unwritten.more else ""
+        return f"{first}{CHECK_OP_FAILED.fix}{before_a_failover(looked)}"
+    return STOP_CHANGING if is_flooded else CATCHING_UP
+
+
+def _refused_writes(looked: Looked, leader_id: int) -> Iterator[Cause]:
+    """A change that failed is not tried again, and with the next one the offset goes on: every gauge looks well
+    (KRaftMigrationDriver.MetadataChangeEvent)."""
+    for found in found_in(looked.hints.logs.get(leader_id, ()), (WRITE_REFUSED, WRITE_FAILED)):
+        is_lost = is_of_a_change(found) and looked.situation.dual_write is DualWrite.CURRENT
+        if found.told is WRITE_FAILED and (not is_lost or is_of_a_stray(found, offsets_of(looked.hints.strays))):
+            continue
+        lost = ". ZooKeeper lacks that change, though it is current by its offset" if found.told is WRITE_FAILED else ""
+        if lost and any(broker.mode is BrokerMode.HYBRID for broker in looked.situation.brokers):
+            lost += ", and brokers in migration mode were not told of it"
+        yield cause(
+            looked,
+            WaitReason.DUAL_WRITE_NOT_CURRENT,
+            looked.name(leader_id),
+            observed=f"its log says: {in_words(found)}{lost}",
+            expected=found.told.expected,
+            fix=mended(looked, found),
+        )
+
+
+def _distance(znode: MigrationZnode | None, behind: int | None) -> str:
+    if znode is None:
+        return "there is no such znode: somebody deleted it"
+    if znode.offset is None:
+        return "its content cannot be parsed: somebody wrote it"
+    return (
+        "its distance to the quorum's log is not known" if behind is None else f"it is {behind} records behind the quorum's log"
+    )

@@ -1,0 +1,152 @@
+"""Of a node that is down: how its process has ended, and what to do."""
+
+import re
+from dataclasses import replace
+
+from domain.cluster import Role
+from domain.decisions import WaitReason
+from domain.machines.bad_signs import signed
+from domain.observation import NodeView, is_started_by_us
+from domain.zk_to_kraft.causes.case import (
+    Cause,
+    Looked,
+    cause,
+    said_since_started,
+    some,
+)
+from domain.zk_to_kraft.causes.death_signs import signs_at_death
+from domain.zk_to_kraft.causes.lacks import before_more_heap
+from domain.zk_to_kraft.causes.unreached import OF_THE_ENSEMBLE, word_of_servers
+from domain.zk_to_kraft.causes.unready import (
+    EXPLAINED_BY,
+)
+from domain.zk_to_kraft.logs.deaths import (
+    CURT,
+    CUT_OFF,
+    KILLED,
+    SILENT,
+    STOPPED,
+    Ending,
+    death_in,
+    ending_of,
+    ending_of_started,
+)
+from domain.zk_to_kraft.logs.lines import THEN_START, before_this_process
+from domain.zk_to_kraft.logs.machine_deaths import DISK_FULL, NO_ROOM_BELOW, NO_SPACE, ROOM_NOW
+from domain.zk_to_kraft.modes import BrokerMode, ControllerMode, is_startable
+
+
+def endings_of_dead(looked: Looked) -> dict[int, Ending]:
+    """Of nodes that are down and in nobody's hands."""
+    dead = (node.id for node in looked.situation.nodes if node.mode in {BrokerMode.DOWN, ControllerMode.DOWN})
+    return {i: ending_of_dead(looked, looked.observation.node(i)) for i in dead if looked.name(i) not in looked.kept}
+
+
+def _begun(looked: Looked, view: NodeView) -> Cause:
+    """What stands in its output last may be of the process that has just come, and says nothing of an end. Where the one before
+    it failed, this one may do the same: somebody may start it again and again."""
+    name, lines = looked.name(view.id), looked.hints.logs.get(view.id) or view.last_output
+    failed = death_in(lines) or death_in(before_this_process(lines))
+    before = f". The one before it has ended so: {failed.quote}" if failed is not None else ""
+    again = f" Where it ends again: {failed.told.fix}" if failed is not None else ""
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        WaitReason.NODE_DOWN,
+        observed=f"it did not run when it was looked at, and was started while its log was read{before}",
+        expected=f"{name} serves",
+        fix=f"Give it a minute, and ask again.{again}",
+    )
+
+
+def down(looked: Looked, view: NodeView, ending: Ending) -> Cause:
+    if view.id in looked.hints.begun:
+        return _begun(looked, view)
+    name = looked.name(view.id)
+    if _is_unformatted(looked, view):
+        ending = UNFORMATTED
+    else:
+        ending = _by_a_step(ending) if _is_stopped_by_us(view, ending) else _as_far_as_written(looked, view, ending)
+    process = f"its process does not run (the last was {view.process.last_identity})" if view.process else "it does not run"
+    death = death_in(looked.hints.logs.get(view.id) or view.last_output)
+    words, fix = word_of_servers(looked) if death is not None and death.told.name in OF_THE_ENSEMBLE else ("", "")
+    observed = f"{process}. {ending.observed}{words}{_of_its_own_file(looked, view, ending.observed)}"
+    expected = f"{name} runs: {ending.expected}" if ending.expected else f"{name} runs"
+    explained = EXPLAINED_BY[looked.spec.role(view.id)]
+    fix = f"{fix}{THEN_START}" if fix else f"{before_more_heap(looked, ending.kind)}{ending.fix}{ending.further}"
+    found = cause(looked, WaitReason.NODE_DOWN, name, *explained, observed=observed, expected=expected, fix=fix)
+    seen_there = looked.hints.places.get(name), looked.hints.changes.get(name)
+    last = view.process.last_identity if view.process is not None else None
+    signs = signs_at_death(ending.kind, *seen_there, is_ours=is_started_by_us(view.mark, last))
+    return Cause(signed(found.blocker, list(signs)), found.explains)
+
+
+TIMED_OUT = re.compile(r"(?<![\d.])(\d{1,9}) ?(?:ms|millis(?:econds)?)\b")
+
+
+def _of_its_own_file(looked: Looked, view: NodeView, said: str) -> str:
+    """Which of its settings a time is that its last words name, as a further sentence: it may be too short."""
+    times = set(TIMED_OUT.findall(said))
+    found = [f"{key}={value}" for key, value in looked.properties(view.id).items() if key.endswith(".ms") and value in times]
+    return f". Its file has {some(found)}" if found else ""
+
+
+def _is_stopped_by_us(view: NodeView, ending: Ending) -> bool:
+    """By a step that has not come to start it again."""
+    mark, last = view.mark, view.process.last_identity if view.process is not None else None
+    is_begun = mark is not None and not mark.is_proven and last is not None and mark.before_identity == last
+    return is_begun and ending.kind == STOPPED.kind
+
+
+MEND_THE_STEP = (
+    "Mend what the step failed at, which the migration's hold or its last event tells: it is started as the migration goes on, "
+    "or by a rollback."
+)
+
+
+UNFORMATTED = Ending(
+    "Its storage is not formatted: the step of this migration that makes it has not come to start it",
+    "",
+    f"Do not start it by hand: it would refuse. {MEND_THE_STEP}",
+    "unformatted",
+)
+
+
+def _is_unformatted(looked: Looked, view: NodeView) -> bool:
+    """Of a controller whose file is ours, and which never ran."""
+    is_ours = view.mark is not None and looked.spec.role(view.id) is Role.CONTROLLER
+    never_ran = view.process is not None and view.process.last_identity is None
+    return is_ours and never_ran and not is_startable(view.disk)
+
+
+def _by_a_step(ending: Ending) -> Ending:
+    return replace(
+        ending,
+        observed=f"{ending.observed}. The step of this migration that restarts it has not started it again",
+        fix=MEND_THE_STEP,
+    )
+
+
+def ending_of_dead(looked: Looked, view: NodeView) -> Ending:
+    """Of a process that a step of ours has started only what was printed since then: what is above is of the one before."""
+    mark, process = view.mark, view.process
+    is_started = (
+        mark is not None and not mark.is_proven and process is not None and process.last_identity != mark.before_identity
+    )
+    new = said_since_started(looked, view) if is_started else None
+    log_dirs = [found.path for found in view.disk.log_dirs] if view.disk is not None else []
+    if new is not None:
+        return ending_of_started(new, log_dirs)
+    return ending_of(looked.hints.logs.get(view.id) or view.last_output, log_dirs)
+
+
+def _as_far_as_written(looked: Looked, view: NodeView, ending: Ending) -> Ending:
+    """Of an output that could not be written its end says nothing. Whether there is room for its data now is known as well."""
+    output, path = looked.hints.outputs.get(looked.name(view.id)), looked.spec.node(view.id).driver.service.output_file
+    is_full = output is not None and path in output.full
+    has_room = output is not None and bool(output.lines) and not output.full
+    if has_room and ending.kind == DISK_FULL.name and NO_SPACE in ending.observed:
+        return replace(ending, observed=f"{ending.observed}; {ROOM_NOW}", fix=NO_ROOM_BELOW)
+    return CUT_OFF if is_full and ending.kind in {KILLED.kind, CURT.kind, SILENT.kind} else ending

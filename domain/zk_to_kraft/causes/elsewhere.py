@@ -1,0 +1,53 @@
+"""keeperless-activities sees nothing of any broker: it runs where they are not. Pure.
+
+One entry, in place of one for each file that seems to be missing: whoever restored them would write over files that are well.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from domain.blocker_codes import MACHINE
+from domain.cluster import ClusterSpec
+from domain.decisions import WaitReason
+from domain.machines.notes import OURS
+from domain.observation import Observation
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause
+
+SEES_NOTHING = "it sees neither the properties file nor the process of any broker"
+WHERE_IT_BELONGS = (
+    "It runs on another machine than the nodes, or in a container, or mount namespace, without their folders: stop that one, "
+    "and start keeperless-activities on their machine, with the folders of their files, data and pid files at the same paths. "
+    "Where it is right, see whether a volume is not mounted there any more (`findmnt`). Restore no file, and restart no node, "
+    "before that is known."
+)
+
+
+def is_elsewhere(seen: Observation, spec: ClusterSpec) -> bool:
+    """Whether whoever looked could read that there is nothing, of each of them. What does not answer is not nothing."""
+    brokers = [seen.node(broker.id) for broker in spec.brokers]
+    return all(
+        view.disk is not None and view.disk.file is None and view.process is not None and not view.process.is_running
+        for view in brokers
+    )
+
+
+def without_those_of_elsewhere(looked: Looked, causes: Iterable[Cause]) -> Iterator[Cause]:
+    """The causes; where nothing is seen of the nodes, that one first, and nothing that is told of what they lack."""
+    if not is_elsewhere(looked.observation, looked.spec):
+        yield from causes
+        return
+    found = list(causes)
+    names = {looked.name(node.id) for node in looked.spec.nodes} | {OURS}
+    hidden = [one for one in found if one.blocker.object in names or one.blocker.code == WaitReason.FILE_CHANGED]
+    serving = [looked.name(view.id) for view in looked.observation.nodes if view.is_unowned]
+    serve = f"; {', '.join(serving)} serve, by their metrics" if serving else ""
+    yield cause(
+        looked,
+        MACHINE,
+        OURS,
+        *frozenset[WaitReason]().union(*(one.explains for one in hidden)),
+        *(WaitReason.PART_UNKNOWN, WaitReason.FILE_CHANGED, WaitReason.NODE_DOWN),
+        observed=f"{SEES_NOTHING}{serve}",
+        expected=f"{OURS} on the machine of the nodes",
+        fix=WHERE_IT_BELONGS,
+    )
+    yield from (one for one in found if one not in hidden)

@@ -1,0 +1,96 @@
+"""Writes of the active controller that have failed at ZooKeeper, by its log: in which words, and how that is mended. Pure.
+
+Kafka 3.9 writes states of partitions and topics in batches, and of a batch that fails it logs neither error nor znode
+(ZkTopicMigrationClient: a MigrationClientException without a cause, of which KRaftMigrationDriver logs the cause only). Nor are
+brokers in migration mode told of that change: that comes after the write.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from domain.observation import Suspect
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.member_trees import are_alike
+from domain.zk_to_kraft.causes.sparing import before_a_failover
+from domain.zk_to_kraft.logs.lines import Found, all_lasting, found_in, of_this_process
+from domain.zk_to_kraft.logs.migration_lines import CHECK_OP_FAILED, STEP_OF_MIGRATION, WRITE_FAILED, WRITE_REFUSED
+from domain.zk_to_kraft.logs.said import with_thrown
+from domain.zk_to_kraft.reduction import quorum_leader
+from domain.zk_to_kraft.situation import QuorumState
+
+MENDED_BY_ANOTHER = frozenset({CHECK_OP_FAILED, WRITE_FAILED, WRITE_REFUSED})
+"""What another active controller writes in the end."""
+
+OF_A_CHANGE = "MetadataChangeEvent"
+FIND_THE_ZNODE = (
+    " Which one it is: compare zkCli.sh ls /brokers/topics, at each member, with kafka-topics.sh --list. What the controller "
+    "has written, kafka-dump-log.sh --cluster-metadata-decoder shows at that offset."
+)
+MEND_THE_TREE = (
+    "First mend the member that has another tree, as the entry GF11 says: its znodes are not to be written by hand. Then "
+    "restart the active controller. "
+)
+
+
+def is_of_a_change(found: Found) -> bool:
+    return OF_A_CHANGE in found.quote
+
+
+def in_words(found: Found) -> str:
+    """With what was thrown there; where Kafka has left that out, with what it is about."""
+    words = with_thrown(found)
+    if not is_without_error(found):
+        return words
+    where = f" (up to offset {found.named[0]} of the quorum's log)" if found.named else ""
+    return f"{words}{where}, and not which: of a batch, as of topics and states of partitions, Kafka leaves that out"
+
+
+def mended(looked: Looked, found: Found) -> str:
+    last = before_a_failover(looked) if found.told in MENDED_BY_ANOTHER else ""
+    if found.told is not WRITE_FAILED:
+        return f"{found.told.fix}{last}"
+    first = "" if are_alike(looked.hints.trees) else MEND_THE_TREE
+    return f"{first}{found.told.fix}{last}{FIND_THE_ZNODE if is_without_error(found) else ''}"
+
+
+def lost_by(looked: Looked) -> tuple[str, Found] | None:
+    """The active controller, and what it has said of a change that ZooKeeper did not take."""
+    leader = quorum_leader(looked.observation, looked.spec)
+    if leader is None or looked.situation.quorum is not QuorumState.MIGRATION:
+        return None
+    failed = [
+        one for one in found_in(looked.hints.logs.get(leader.id, ()), (WRITE_FAILED, WRITE_REFUSED)) if is_of_a_change(one)
+    ]
+    return (looked.name(leader.id), failed[0]) if failed else None
+
+
+def refused_in(lines: Sequence[str], strays: Collection[int]) -> Found | None:
+    """What a controller has said of a change that ZooKeeper did not take, since it leads: the first that is not of what it
+    cannot hold. `strays`: offsets of that in the quorum's log."""
+    failed = (found for found in all_lasting(lines, (WRITE_REFUSED, WRITE_FAILED)) if is_of_a_change(found))
+    return next((found for found in failed if not is_of_a_stray(found, strays)), None)
+
+
+def has_begun_to_write(lines: Sequence[str]) -> bool:
+    """Whether a controller's log has its step into dual write: what it could not write since stands below."""
+    return any(map(STEP_OF_MIGRATION.search, of_this_process(lines)))
+
+
+def offsets_of(strays: Iterable[Suspect]) -> list[int]:
+    """Of what ZooKeeper cannot hold, where its being written has failed."""
+    return [stray.offset for stray in strays if stray.is_lost_change]
+
+
+TOLD_TOGETHER = 100
+"""Records of the quorum's log: those that have come since the last event are one."""
+
+
+def is_of_a_stray(found: Found, strays: Collection[int]) -> bool:
+    """Whether that event had the record of something that ZooKeeper cannot hold: of it Kafka logs no error, and it is told."""
+    if not found.named or not is_without_error(found):
+        return False
+    last = int(found.named[0])
+    return any(0 <= last - offset < TOLD_TOGETHER for offset in strays)
+
+
+def is_without_error(found: Found) -> bool:
+    return found.told is WRITE_FAILED and is_of_a_change(found) and with_thrown(found) == found.quote

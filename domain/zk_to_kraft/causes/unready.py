@@ -1,0 +1,408 @@
+"""Causes that lie with a node that runs: it stands still, is silent, its metrics say nothing, it does not serve yet."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+from domain.cluster import Role, shown
+from domain.decisions import WaitReason
+from domain.errors import Obstacle
+from domain.machines.notes import ZOOKEEPER
+from domain.machines.standstill_signs import is_stopped_by_turns
+from domain.observation import NodeView
+from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT, ENDPOINTS, GAUGES_OF_ANOTHER, LATE, NOBODY_THERE, cause_of_ours
+from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
+from domain.zk_to_kraft.causes.lacks import fix_of_lack
+from domain.zk_to_kraft.logs.lines import ENDED, of_this_process
+from domain.zk_to_kraft.logs.machine_deaths import LOCKED, UNLOCK
+from domain.zk_to_kraft.logs.refusals import refusals_in
+from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
+from domain.zk_to_kraft.logs.said import complaint_in, last_of, without_frames
+from domain.zk_to_kraft.logs.silence_lines import silence_in
+from domain.zk_to_kraft.logs.start_lines import loading_in, waiting_in
+from domain.zk_to_kraft.logs.times import CLOCKS, ZONES, age_of, stamp_of
+from domain.zk_to_kraft.modes import left_out
+from domain.zk_to_kraft.reduction import quorum_leader
+
+EXPLAINED_BY = {
+    Role.BROKER: (WaitReason.PARTITIONS_NOT_IN_SYNC, WaitReason.BROKERS_NOT_REGISTERED, WaitReason.PART_UNKNOWN),
+    Role.CONTROLLER: (WaitReason.CONTROLLERS_NOT_READY, WaitReason.QUORUM_TOO_THIN),
+}
+"""What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
+
+
+def silent(looked: Looked, view: NodeView) -> Cause:
+    """Its process, its files or its metrics did not answer, or not with all: one cause, whichever of them."""
+    if missing := left_out(view):
+        return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
+    if view.is_unowned:
+        return _unowned(looked, view)
+    name, endpoint = looked.name(view.id), looked.spec.node(view.id).metrics.url
+    parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
+    said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
+    obstacle = next((part.obstacle for part in parts if part.what.startswith("metrics of ")), None)
+    new = said_since_started(looked, view)
+    own = new if new is not None else looked.hints.logs.get(view.id, ())
+    if view.process is not None and view.process.is_paused:
+        pid = view.process.pid
+        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
+        signs = looked.hints.signs.get(name)
+        is_held = signs is not None and (signs.tracer is not None or is_stopped_by_turns(signs))
+        fix = "" if is_held else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
+    elif view.process is not None and view.disk is None:
+        observed = said
+        mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "mend what is named"
+        fix = f"The host of {name} answers, and its files cannot be used: {mend}; nothing of it is overwritten."
+    elif view.process is None:
+        observed = said
+        fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
+    elif (own_cause := cause_of_ours(looked, obstacle, endpoint)) is not None:
+        return own_cause
+    elif GAUGES_OF_ANOTHER not in said and (told := silence_in(own)) is not None:
+        observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
+        fix = fix_of_lack(looked, told)
+    elif obstacle in ENDPOINTS:
+        verb, fix = ENDPOINTS[obstacle]
+        observed = f"its process runs, and its metrics endpoint {verb}. {said}"
+    elif new is not None and not any(stamp_of(line) is not None for line in new):
+        last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
+        observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
+        fix = (
+            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
+            "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
+            "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
+        )
+    else:
+        complaint = complaint_in(own, looked.lasts)
+        words = f". The last complaint in the log of {name}: {complaint}" if complaint else _last_word(looked, view.id)
+        is_late = obstacle is Obstacle.LATE
+        verb = "takes our connection, and gives no answer in time" if is_late else "gives no answer"
+        observed = f"its process runs, and its metrics endpoint {verb}. {said}{words}{_threads(looked, name)}"
+        fix = LATE if is_late else AGENT_GONE if _has_lost_its_agent(looked, name) else NOBODY_THERE
+    explained = EXPLAINED_BY[looked.spec.role(view.id)]
+    expected = f"process, files and metrics of {name} answer"
+    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
+
+
+OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
+AGENT_GONE = (
+    "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
+    "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "
+    "its specification, once all partitions can spare it; or load the agent while it runs (`jcmd PID JVMTI.agent_load`, "
+    "Jolokia's `start PID`). Find what started it so, or its next start is the same. "
+)
+
+
+def _has_lost_its_agent(looked: Looked, name: str) -> bool:
+    changes = looked.hints.changes.get(name)
+    return changes is not None and any(map(OF_AN_AGENT.match, changes.changes))
+
+
+def _unowned(looked: Looked, view: NodeView) -> Cause:
+    """It serves, and nobody knows its process: started by another way, its pid file lost; or nobody's process can be seen."""
+    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
+    unowned = [looked.name(node.id) for node in looked.observation.nodes if node.is_unowned]
+    known = [node for node in looked.observation.nodes if node.process is not None and node.process.is_running]
+    if len(unowned) > 1 and not known:
+        return cause(
+            looked,
+            WaitReason.PART_UNKNOWN,
+            "keeperless-activities",
+            *EXPLAINED_BY[Role.BROKER],
+            *EXPLAINED_BY[Role.CONTROLLER],
+            observed=f"{some(unowned)} serve, by their metrics, and it sees the process of none of them",
+            expected="it sees the processes that the nodes' pid files name",
+            fix="It runs in a container, or in a PID namespace of its own. Start it in the machine's (`--pid=host` of a "
+            "container, no PrivatePIDs= in its unit). Nothing is stopped or started meanwhile.",
+        )
+    return cause(
+        looked,
+        WaitReason.PART_UNKNOWN,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"it serves, by its metrics, and {pid_file} names no process of it that runs",
+        expected=f"{pid_file} has the pid of {name}",
+        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where it is the one "
+        "that a step has started, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it "
+        "stay in the foreground, or `exec` Kafka, at every node, or the next restart ends in the same. Where something else "
+        "starts it (a supervisor, a unit's Restart=, a watchdog), switch that off first, until the migration has ended.",
+    )
+
+
+def _last_word(looked: Looked, node_id: int) -> str:
+    lines = looked.hints.logs.get(node_id, ())
+    age = _age_of_last(looked, node_id)
+    ago = f", {age.total_seconds():.0f} s ago" if age is not None and age > SLOW else ""
+    last = last_of(lines)
+    return f". The last that it printed{ago}: {last}" if last else ""
+
+
+def _age_of_last(looked: Looked, node_id: int) -> timedelta | None:
+    """By its own time, which is not that of the line above it; where it has none, by its file's."""
+    output, now = looked.hints.outputs.get(looked.name(node_id)), looked.observation.ended_at
+    last = next((line for line in reversed(without_frames(looked.hints.logs.get(node_id, ()))) if line.strip()), "")
+    if stamp_of(last) is not None:
+        return age_of(last, now)
+    return now - output.changed_at if output is not None and output.changed_at is not None else None
+
+
+def _threads(looked: Looked, name: str) -> str:
+    standing = looked.hints.threads.get(name)
+    return f". By its threads: {standing.words}" if standing is not None else ""
+
+
+def _hangs(looked: Looked, name: str) -> bool:
+    standing = looked.hints.threads.get(name)
+    return standing is not None and standing.is_of_plugin
+
+
+STARTING = timedelta(seconds=60)
+"""Kafka registers the gauges of its state as it starts, before anything that takes long."""
+
+
+OF_BROKERS = {"broker_state": "kafka.server:type=KafkaServer,name=BrokerState"}
+OF_CONTROLLERS = {
+    "raft_log_end": "kafka.server:type=raft-metrics",
+    "active_controller_count": "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+}
+"""By field of `NodeMetrics`: the MBeans that say whether a node serves."""
+
+
+def not_shown(looked: Looked, view: NodeView) -> str:
+    """An MBean that Kafka has registered long since, and that its metrics endpoint answers without; else empty."""
+    metrics, process = view.metrics, view.process
+    if metrics is None or process is None or process.started_at is None:
+        return ""
+    wanted = OF_BROKERS if looked.spec.role(view.id) is Role.BROKER else OF_CONTROLLERS
+    missing = [name for field, name in wanted.items() if getattr(metrics, field) is None]
+    return missing[0] if missing and looked.observation.ended_at - process.started_at > STARTING else ""
+
+
+LEFT_OUT_BY_KAFKA = (
+    "Kafka itself shows fewer gauges since: somebody has set that for brokers while they run. Take it back, which works at "
+    "once and restarts nothing: kafka-configs.sh --alter --entity-type brokers --entity-default (or --entity-name ID) "
+    "--delete-config metrics.jmx.include,metrics.jmx.exclude (the one that is set). Agents and their files are not to blame."
+)
+
+
+def _left_out_by_kafka(looked: Looked) -> list[str]:
+    """What somebody has set since of which MBeans its reporter shows (KIP-544)."""
+    changes = looked.hints.changes.get(ZOOKEEPER)
+    return [line for line in (changes.changes if changes is not None else ()) if line.startswith("metrics.jmx.")]
+
+
+def unmeasured(looked: Looked, view: NodeView, missing: str, code: WaitReason = WaitReason.NODE_NOT_READY) -> Cause:
+    name, url = looked.name(view.id), shown(looked.spec.node(view.id).metrics.url)
+    set_since = _left_out_by_kafka(looked) if looked.spec.role(view.id) is Role.BROKER else []
+    lacks = f"{url} lacks {missing}" + (f". Set in ZooKeeper since: {some(set_since)}" if set_since else "")
+    return cause(
+        looked,
+        code,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"its process runs, and its metrics endpoint answers without what it has to tell: {lacks}",
+        expected="Kafka's own gauges at the endpoint",
+        fix=LEFT_OUT_BY_KAFKA
+        if set_since
+        else "What it is, and whether it serves, cannot be told. Put the agent's configuration back, so that it leaves Kafka's "
+        "gauges in (includeObjectNames and rules of the JMX exporter, Jolokia's access rules): compare it with a node that "
+        "shows them. The JMX exporter reads its file anew by itself. Or it is "
+        f"another program's. {CORRECT_ENDPOINT}",
+    )
+
+
+ENDING = timedelta(seconds=5)
+"""A JVM ends within a second or two of it."""
+LAST_LINES = 20
+"""After it only those say something that keep the process."""
+
+
+def lingering(looked: Looked, view: NodeView) -> Iterator[Cause]:
+    """Kafka has ended and its JVM has not, while a step of ours, which kills nobody, waits for that.
+
+    Only the process that the step is to stop: one that it has started since stands below the same words in the same log.
+    And only what that has said since the step began: it is advised to kill it.
+    """
+    mark, process = view.mark, view.process
+    if mark is None or process is None or not process.is_running or process.identity != mark.before_identity:
+        return
+    age, now = _ended_ago(looked, view), looked.observation.ended_at
+    if age is None or looked.step_since is None or not ENDING <= age <= now - looked.step_since + CLOCKS:
+        return
+    name, pid = looked.name(view.id), process.pid
+    yield cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"Kafka has shut down, by its log, and its process {pid} has not ended",
+        expected="a process that ends once Kafka has shut down",
+        fix="Something besides Kafka keeps it: a Java agent or a plug-in with a shutdown hook that waits for somebody "
+        f"(`jstack {pid}` names it). Mend that, or end the process: kill -9 {pid} loses nothing, for Kafka has closed its "
+        "logs. The step goes on by itself. Every other node with that agent will wait likewise.",
+    )
+
+
+def _ended_ago(looked: Looked, view: NodeView) -> timedelta | None:
+    """How long ago Kafka has ended in its process, by what is known to be of that; `None` where it has not, or nobody knows.
+
+    The time of the file is that of its last line, whatever the node's zone: `age_of` alone takes what is old for new.
+    """
+    output, now = looked.hints.outputs.get(looked.name(view.id)), looked.observation.ended_at
+    if output is None or output.changed_at is None or not output.lines:
+        return None
+    ended = [stamp for line in output.lines[-LAST_LINES:] if ENDED.search(line) and (stamp := stamp_of(line)) is not None]
+    newest, apparent = stamp_of(output.lines[-1]), age_of(output.lines[-1], now)
+    if not ended or newest is None or apparent is None:
+        return None
+    quiet = now - output.changed_at
+    is_of_then = (quiet - apparent + CLOCKS) % ZONES <= 2 * CLOCKS
+    return quiet + (newest - ended[-1]) if is_of_then else None
+
+
+ASKS = re.compile(
+    r"(?:Starting|Beginning|Retrying|Error during) controlled shutdown|Remaining partitions to move during controlled shutdown|"
+    r"in PENDING_CONTROLLED_SHUTDOWN state, still waiting for the active controller"
+)
+LET_GO = re.compile(
+    r"Controlled shutdown request returned successfully|asked us to exit controlled shutdown|"
+    r"Proceeding to do an unclean shutdown|Timed out waiting for the controller to approve controlled shutdown|"
+    r"exception waiting for controlled shutdown future"
+)
+"""By what it answered, or because it was asked for long enough (KafkaServer, BrokerServer, BrokerLifecycleManager)."""
+
+
+ELECT = (
+    "Where it has stood in one and the same lock for minutes, let the brokers elect another, which loses nothing as long as "
+    "ZooKeeper has the metadata (in zkCli.sh: delete /controller). "
+)
+
+
+def _asks_the_controller(looked: Looked, view: NodeView) -> tuple[str, str]:
+    """Whom it waits for, as a further sentence, and where that is to be looked at; empty where it does not, or nobody knows."""
+    asked: list[str] = []
+    for line in of_this_process(looked.hints.logs.get(view.id, ())):
+        asked = [] if LET_GO.search(line) else [*asked, line] if ASKS.search(line) else asked
+    asks = _controller(looked)
+    if not asked or asks is None:
+        return "", ""
+    node_id, is_elected = asks
+    thread = "controller-event-thread" if is_elected else f"quorum-controller-{node_id}-event-handler"
+    name, process, begun = looked.name(node_id), looked.observation.node(node_id).process, stamp_of(asked[0])
+    since = f" since {begun:%H:%M:%S} by its log," if begun is not None else ""
+    pid = process.pid if process is not None and process.is_running else "PID"
+    return (
+        f". It asks {name}, the controller, to move its leaders to others,{since} and has not been let go",
+        f"Look at {name} first: its log, and whether its thread {thread} gets on (`jcmd {pid} Thread.print` there, twice "
+        f"within seconds). What that stands in, a disk, ZooKeeper, a plug-in, has to answer. {ELECT if is_elected else ''}",
+    )
+
+
+def _controller(looked: Looked) -> tuple[int, bool] | None:
+    """Who moves leaders, and whether that is a broker: of ZooKeeper's the one that holds /controller."""
+    zookeeper, leader = looked.observation.zookeeper, quorum_leader(looked.observation, looked.spec)
+    claim = zookeeper.controller if zookeeper is not None else None
+    if claim is not None and claim.is_ephemeral:
+        is_known = any(broker.id == claim.broker_id for broker in looked.spec.brokers)
+        return (claim.broker_id, True) if is_known else None
+    return (leader.id, False) if leader is not None else None
+
+
+def ending(looked: Looked, view: NodeView) -> Cause:
+    """A step of ours waits for its end."""
+    asks, first = _asks_the_controller(looked, view)
+    name, metrics = looked.name(view.id), view.metrics
+    pid = view.process.pid if view.process is not None else ""
+    state = f", BrokerState {metrics.broker_state}" if metrics is not None and metrics.broker_state is not None else ""
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
+        + complaints(looked, view.id)
+        + (leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else "")
+        + _last_word(looked, view.id)
+        + _threads(looked, name),
+        expected="it ends, and is started again by the step",
+        fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
+        "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
+        "for somebody (`Closing reporter`). Give it that, and the step goes on by itself.",
+        since=looked.step_since,
+    )
+
+
+SHUTTING_DOWN = frozenset({6, 7})
+"""BrokerState: PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN (org.apache.kafka.metadata.BrokerState)."""
+AWAIT_SERVING = (
+    "Give it a minute. If it lasts, what it printed last says what it waits for: ZooKeeper, the controllers, or a plug-in "
+    "(reporter, authorizer, login module) whose own service does not answer; `jstack` of its process names that."
+)
+AWAITED = {
+    "controller quorum voters future": "It looks up the controllers: every host in controller.quorum.voters has to be resolved "
+    "on its machine (getent hosts). It goes on by itself.",
+    "broker metadata publishers to be installed": "It reads the quorum's log, and needs a controller that leads. Look whether "
+    "one does, and whether this node reaches the controllers' listener. It goes on by itself.",
+    "controller to acknowledge that we are caught up": "It has to register, and to have the whole quorum's log. Look whether a "
+    "controller leads, what it answers to `registerBroker`, and whether this node reaches the controllers' listener (a "
+    "firewall, TLS, SASL, controller.quorum.voters). It goes on by itself.",
+    "initial broker metadata update to be published": "It makes of the quorum's log what it serves: its logs are read, and "
+    "topics, configs and ACLs are applied. Give it a minute; how long that takes goes by its disks.",
+    "broker to be unfenced": "The active controller unfences it once its heartbeats come and it has the log up to its own "
+    "registration. Look whether a controller leads, and what it answers to the heartbeats (`Unable to send broker heartbeat`, "
+    "`received error` in this node's log). It goes on by itself.",
+    "all of the authorizer futures to be completed": "Its authorizer waits: Kafka's own for the quorum's log, a plug-in for "
+    "its own service. Look whether that answers. It goes on by itself.",
+    "all of the SocketServer Acceptors to be started": "Its listeners open last, once the authorizer lets them. It goes on by "
+    "itself.",
+}
+"""By what a broker or controller waits for, in its own words: all waits of Kafka 3.9 (BrokerServer, ControllerServer)."""
+LOADS = "It reads its logs, and where its stop was not clean checks all that was not flushed"
+AWAIT_LOGS = (
+    "Let it: nothing is lost, and a restart would begin anew. How long it takes goes by its disks and by what was not flushed; "
+    "num.recovery.threads.per.data.dir (1 by default) says how many logs of a directory at once, from its next start on. "
+    "Where the numbers stand still look at its disk."
+)
+AWAIT_END = (
+    "Somebody or something has told it to stop. Give a controlled shutdown its time (controlled.shutdown.max.retries); its log "
+    "says what it waits for. Once it has ended, start it: nothing else restarts before it serves."
+)
+
+
+HANGS = (
+    "What that thread waits for has to answer, or be taken out of the node's file or start command (metric.reporters, an "
+    "authorizer, an appender of log4j, an agent); then end the process, and start it anew. "
+)
+
+
+def not_ready(looked: Looked, view: NodeView) -> Cause:
+    name, metrics = looked.name(view.id), view.metrics
+    state = (
+        f"BrokerState {metrics.broker_state}, expected 3" if metrics is not None and metrics.broker_state is not None else ""
+    )
+    lines = looked.hints.logs.get(view.id, ())
+    refused, loading, awaited = refusals_in(lines), loading_in(lines), waiting_in(lines)
+    said = [found.quote for found in refused] + ([f"{LOADS}: {loading}"] if loading else [])
+    said += [f"It waits for {awaited}, by its log"] if awaited else []
+    fixes = [found.told.fix for found in refused] + ([AWAIT_LOGS] if loading else [])
+    is_ending = metrics is not None and metrics.broker_state in SHUTTING_DOWN
+    begun = "it is ending, and does not end" if is_ending else "it runs and does not serve yet"
+    observed = ". ".join([begun, *filter(None, [state]), *said])
+    is_explained = bool(refused or loading)
+    if not is_explained:
+        observed += complaints(looked, view.id)
+        observed += leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else ""
+        observed += ("" if awaited else _last_word(looked, view.id)) + _threads(looked, name)
+    hangs = not is_explained and _hangs(looked, name)
+    rolled = rolled_in([looked.hints.logs.get(view.id, ())])
+    fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))
+    return cause(
+        looked,
+        WaitReason.NODE_NOT_READY,
+        name,
+        *EXPLAINED_BY[looked.spec.role(view.id)],
+        observed=f"{observed}{rolled}",
+        expected=f"{name} serves",
+        fix=f"{ROLL_LESS if rolled else ''}{fix}",
+        since=view.process.started_at if view.process is not None else None,
+    )

@@ -1,0 +1,1 @@
+"""What a migration would do, told before anything is touched. Pure."""
