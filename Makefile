@@ -3,6 +3,10 @@
 PYTHON ?= python3
 RUN = .venv/bin/python -m
 
+# Images of containers often set it. Then every program compiles all that it imports at every start: seven seconds of CPU for a
+# worker of ours, instead of less than two.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help

@@ -28,7 +28,7 @@ from domain.zk_to_kraft.phases import Phase
 
 REPOSITORY = Path(__file__).parent.parent.parent
 CHECKS = REPOSITORY / "domain" / "zk_to_kraft" / "checks"
-REHEARSAL = REPOSITORY / "domain" / "zk_to_kraft" / "rehearsal.py"
+REHEARSAL = REPOSITORY / "domain" / "zk_to_kraft" / "rehearsal" / "outcome.py"
 LOSSES = REPOSITORY / "domain" / "zk_to_kraft" / "losses.py"
 DECISIONS = sorted((REPOSITORY / "docs" / "decisions").glob("*.md"))
 PARTS = ["Context", "Decision", "Rejected", "Consequences"]
