@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 
 from activities.reaching import own_fault
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import MemberTree, tree_in
 
 ASK_SECONDS = 2.0

@@ -28,7 +28,8 @@ from domain.questions import BlockersRequest, BlockersSeen
 from domain.records import ClusterRecord, Command, CommandKind, MigrationRecord, MigrationState
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import SEARCHES, blockers_of
-from domain.zk_to_kraft.causes.case import DOWN_MODES, Hints, Looked, Serving
+from domain.zk_to_kraft.causes.case import DOWN_MODES, Looked
+from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.causes.machine_signs import changed_besides
 from domain.zk_to_kraft.causes.owners import owned_by
 from domain.zk_to_kraft.configuration import part_name

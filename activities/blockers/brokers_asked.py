@@ -14,7 +14,7 @@ from domain.cluster import host_and_port
 from domain.errors import Obstacle, Transient
 from domain.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import Asked
+from domain.zk_to_kraft.causes.hints import Asked
 
 ASK_SECONDS = 2.0
 """A broker that is well answers within milliseconds; what its machine says of it has to come after."""

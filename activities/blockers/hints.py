@@ -38,7 +38,8 @@ from domain.machines.notes import OURS, ZOOKEEPER, MachineChanges
 from domain.machines.vital_signs import PortHolder, VitalSigns
 from domain.observation import Observation, Process
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import DOWN_MODES, Asked, Hints, MemberFiles, Serving, settled
+from domain.zk_to_kraft.causes.case import DOWN_MODES
+from domain.zk_to_kraft.causes.hints import Asked, Hints, MemberFiles, Serving, settled
 from domain.zk_to_kraft.logs.layouts import in_kafkas_layout
 from domain.zk_to_kraft.logs.threads import Standing
 from domain.zk_to_kraft.situation import QuorumState, Situation

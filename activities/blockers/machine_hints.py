@@ -20,7 +20,7 @@ from domain.machines.start_place import StartPlace
 from domain.machines.vital_signs import VitalSigns
 from domain.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 
 WATCH_SECONDS = 6.0
 """For both together: the first watches for a second of it."""

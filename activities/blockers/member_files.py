@@ -8,7 +8,7 @@ from activities.in_time import in_time
 from activities.observing.member_copy import FOLDER, SNAPSHOT
 from activities.ports.nodes import ZooKeeperMembers
 from domain.cluster import ZooKeeperMemberSpec, ZooKeeperSpec
-from domain.zk_to_kraft.causes.case import MemberFiles, Serving
+from domain.zk_to_kraft.causes.hints import MemberFiles, Serving
 
 MOST_OF_MYID = 64
 NOTHING_KNOWN = MemberFiles()

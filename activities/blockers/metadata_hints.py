@@ -25,8 +25,8 @@ from domain.errors import Obstacle
 from domain.observation import Observation, Suspect
 from domain.records import ClusterRecord
 from domain.zk_to_kraft.causes.bulk_loads import Pace
-from domain.zk_to_kraft.causes.case import Hints, Serving, Unwritten
 from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
+from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
 from domain.zk_to_kraft.causes.member_trees import Trees
 from domain.zk_to_kraft.modes import BrokerMode
 from domain.zk_to_kraft.reduction import quorum_leader

@@ -11,7 +11,7 @@ from activities.observing.observe import Ports
 from activities.ports.nodes import MemberMachine, NodeDriver, ZooKeeperMembers
 from domain.cluster import ClusterSpec
 from domain.machines.vital_signs import PortHolder
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.taken_ports import ports_not_bound
 
 Wanted = dict[str, tuple[NodeDriver | MemberMachine, tuple[int, ...]]]

@@ -12,7 +12,7 @@ from activities.ports.zookeeper import ZooKeeperTree
 from activities.storage import storage_of
 from domain.observation import Observation
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import Unwritten
+from domain.zk_to_kraft.causes.hints import Unwritten
 from domain.zk_to_kraft.reduction import quorum_leader
 
 MEANWHILE_SECONDS = 1.0

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from domain.records import ClusterRecord
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import MemberTree
 
 

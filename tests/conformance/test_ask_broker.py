@@ -18,7 +18,7 @@ from activities.observing.addresses import Addresses
 from activities.ports.stores import Secret
 from domain.cluster import KafkaClientSpec
 from domain.errors import Obstacle, Transient
-from domain.zk_to_kraft.causes.case import Asked
+from domain.zk_to_kraft.causes.hints import Asked
 from playground.fakes.cluster import FakeCluster
 from playground.fakes.spec import fake_spec
 

@@ -15,7 +15,7 @@ from activities.adapters import four_letter_words
 from activities.adapters.four_letter_words import FourLetterWords
 from activities.observing.member_trees import differing_trees
 from domain.cluster import host_and_port
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import MemberTree, Trees
 from playground import processes
 from playground.cache import silent

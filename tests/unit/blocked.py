@@ -14,7 +14,8 @@ from domain.observation import (
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints, Looked
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.causes.member_trees import MemberTree
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling

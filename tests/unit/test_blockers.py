@@ -24,7 +24,8 @@ from domain.records import Waiting
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import EXPECTED, blockers_of
 from domain.zk_to_kraft.causes.bulk_loads import Pace
-from domain.zk_to_kraft.causes.case import Hints, Looked, Serving
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.hints import Hints, Serving
 from domain.zk_to_kraft.guards import fenced
 from domain.zk_to_kraft.reduction import situation_of
 from domain.zk_to_kraft.ruling import Ruling

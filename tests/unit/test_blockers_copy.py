@@ -13,7 +13,7 @@ from domain.observation import (
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints, Serving, Unwritten
+from domain.zk_to_kraft.causes.hints import Hints, Serving, Unwritten
 from tests.unit.blocked import (
     BEFORE,
     DUAL,

@@ -16,7 +16,7 @@ from domain.observation import (
 )
 from domain.zk_to_kraft.blockers import blockers_of
 from domain.zk_to_kraft.causes.address import GAUGES_OF_ANOTHER
-from domain.zk_to_kraft.causes.case import Hints
+from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.blocked import (
     BEFORE,

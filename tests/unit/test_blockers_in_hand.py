@@ -12,7 +12,7 @@ from domain.observation import (
     Process,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints
+from domain.zk_to_kraft.causes.hints import Hints
 from tests.unit.blocked import BEFORE, DUAL, GAPS, HYBRID, SAID, SPEC, STARTED, dead, found, keys, looked_at, rolling, silent
 from tests.unit.conftest import (
     LEADER,

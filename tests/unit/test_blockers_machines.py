@@ -16,7 +16,7 @@ from domain.observation import (
 )
 from domain.zk_to_kraft.assessment import assess
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints
+from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.ruling import Ruling
 from tests.unit.blocked import BEFORE, DUAL, HYBRID, POLICY, SERVERS, SPEC, STANDBY, found, keys, looked_at, silent, without
 from tests.unit.conftest import (

@@ -7,7 +7,7 @@ from domain.observation import (
     Unanswered,
 )
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints, MemberFiles, Serving, settled
+from domain.zk_to_kraft.causes.hints import Hints, MemberFiles, Serving, settled
 from domain.zk_to_kraft.causes.member_trees import MemberTree
 from tests.unit.blocked import (
     BEFORE,

@@ -37,7 +37,7 @@ from domain.policy import MigrationPolicy
 from domain.questions import BlockersRequest, BlockersSeen
 from domain.quorum_log.record_types import RecordType
 from domain.records import MigrationKind, MigrationRecord, MigrationState, Progress, Waiting
-from domain.zk_to_kraft.causes.case import Serving
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import MemberTree
 from domain.zk_to_kraft.reduction import quorum_leader, situation_of
 from playground.fakes.artefacts import FakeArtefacts

@@ -13,8 +13,9 @@ from domain.machines.notes import MachineChanges
 from domain.observation import ControllerZnode, Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Asked, Hints, Looked, Serving
+from domain.zk_to_kraft.causes.case import Looked
 from domain.zk_to_kraft.causes.connection_limits import ConnectionLimit
+from domain.zk_to_kraft.causes.hints import Asked, Hints, Serving
 from domain.zk_to_kraft.causes.owners import listening
 from domain.zk_to_kraft.causes.proxy_headers import PROXY_HEADER
 from domain.zk_to_kraft.causes.sparing import restart_of

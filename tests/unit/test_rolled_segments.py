@@ -1,7 +1,7 @@
 """Topics that begin a new segment with nearly every batch, by what their brokers print."""
 
 from domain.observation import PartitionFault
-from domain.zk_to_kraft.causes.case import Hints
+from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.logs.rolled_segments import MANY, ROLL_LESS, rolled_in
 from tests.unit.blocked import DUAL, found
 from tests.unit.conftest import with_kafka, with_metrics

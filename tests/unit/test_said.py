@@ -8,7 +8,8 @@ from activities.blockers.worth_looking import worth_reading
 from domain.observation import Observation, PartitionFault, Unanswered
 from domain.policy import MigrationPolicy
 from domain.zk_to_kraft.blockers import blockers_of
-from domain.zk_to_kraft.causes.case import Hints, Looked
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.hints import Hints
 from domain.zk_to_kraft.logs.said import complaint_in, trouble_with, without_secrets
 from domain.zk_to_kraft.reduction import situation_of
 from tests.unit.conftest import Point, cluster_spec, observation, with_kafka, with_metrics, with_part, with_zookeeper

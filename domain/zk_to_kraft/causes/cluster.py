@@ -12,13 +12,13 @@ from domain.zk_to_kraft.causes.case import (
     UNKNOWN_MODES,
     Cause,
     Looked,
-    Serving,
     cause,
     complaints,
     leaders_word,
     some,
     strangers,
 )
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.logs.lines import current, first_of
 from domain.zk_to_kraft.logs.registration_lines import FENCED

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from domain.decisions import WAIT_MEANS, WaitReason
 from domain.observation import MigrationGauge, MigrationZnode, ZooKeeperView
-from domain.zk_to_kraft.causes.case import Cause, Looked, Unwritten, cause, complaints, leaders_threads, some
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause, complaints, leaders_threads, some
 from domain.zk_to_kraft.causes.failed_writes import in_words, is_of_a_change, is_of_a_stray, mended, offsets_of
+from domain.zk_to_kraft.causes.hints import Unwritten
 from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.logs.lines import Found, found_in
 from domain.zk_to_kraft.logs.migration_lines import (

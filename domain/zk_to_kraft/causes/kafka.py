@@ -7,8 +7,9 @@ from domain.errors import Obstacle
 from domain.machines.network_signs import NEARER
 from domain.observed import Unanswered
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
-from domain.zk_to_kraft.causes.case import MAX_NAMED, Asked, Cause, Looked, cause, complaints, leaders_word, some, strangers
+from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, some, strangers
 from domain.zk_to_kraft.causes.connection_limits import how_to_lift
+from domain.zk_to_kraft.causes.hints import Asked
 from domain.zk_to_kraft.causes.lag import lag_causes, leaderless_causes
 from domain.zk_to_kraft.causes.lost_addresses import lost_address
 from domain.zk_to_kraft.causes.mute import AT_ONE_BROKER, OF_OURS, each_mute, limited

@@ -6,8 +6,9 @@ from functools import partial
 
 from domain.decisions import WaitReason
 from domain.machines.vital_signs import Sign, VitalSigns
-from domain.zk_to_kraft.causes.case import Cause, Looked, Serving, cause
+from domain.zk_to_kraft.causes.case import Cause, Looked, cause
 from domain.zk_to_kraft.causes.failed_writes import lost_by
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member_trees import are_alike, counts_of
 from domain.zk_to_kraft.causes.sparing import before_a_failover
 from domain.zk_to_kraft.logs.lines import Found

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from domain.zk_to_kraft.causes.case import (
-    Looked,
-    Serving,
-)
+from domain.zk_to_kraft.causes.case import Looked
+from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.logs.lines import Found, current
 from domain.zk_to_kraft.logs.said import said_in
 from domain.zk_to_kraft.logs.unconnected import TURNED_AWAY, unconnected_in
