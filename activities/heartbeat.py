@@ -1,10 +1,36 @@
-"""Heartbeats around work that has a deadline of its own."""
+"""Heartbeats around work that has a deadline of its own, and what it is at meanwhile."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
+from datetime import UTC, datetime
 
 from temporalio import activity
+
+
+class _Beats:
+    """What is told with each beat: the first of what the body is at, and since when."""
+
+    def __init__(self) -> None:
+        self._at: list[dict[str, str]] = []
+
+    def beat(self) -> None:
+        activity.heartbeat(*self._at[:1])
+
+    @contextlib.contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        told = {"at": what, "since": datetime.now(UTC).isoformat()}
+        self._at.append(told)
+        self.beat()
+        try:
+            yield
+        finally:
+            self._at.remove(told)
+            self.beat()
+
+
+_BEATS: ContextVar[_Beats | None] = ContextVar("beats", default=None)
 
 
 @contextlib.asynccontextmanager
@@ -17,16 +43,27 @@ async def heartbeating() -> AsyncIterator[None]:
     if timeout is None:
         yield
         return
-    beats = asyncio.create_task(_beat(timeout.total_seconds() / 3))
+    beats = _Beats()
+    token, task = _BEATS.set(beats), asyncio.create_task(_beat(beats, timeout.total_seconds() / 3))
     try:
         yield
     finally:
-        beats.cancel()
+        _BEATS.reset(token)
+        task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await beats
+            await task
 
 
-async def _beat(seconds: float) -> None:
+@contextlib.contextmanager
+def is_at(what: str) -> Iterator[None]:
+    """Tells people what the activity is at, where that may take its time: nothing else shows it. Outside of `heartbeating`
+    nobody is told."""
+    beats = _BEATS.get()
+    with beats.at(what) if beats is not None else contextlib.nullcontext():
+        yield
+
+
+async def _beat(beats: _Beats, seconds: float) -> None:
     while True:
-        activity.heartbeat()
+        beats.beat()
         await asyncio.sleep(seconds)

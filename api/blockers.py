@@ -102,6 +102,7 @@ async def _find(wiring: Wiring, record: MigrationRecord, now: datetime) -> Block
     if not found and seen is not None:
         found = [*seen.late] or await _awaited_since(wiring, record, seen, events, now)
         found = found or await _refused_just_now(wiring, record, events, now, until)
+        found = found or [*pending_tasks.of_standing(run.tasks, now - looker.ahead)]
     unlooked = list(seen.unlooked) if seen is not None else []
     if any(entry.code not in NO_TROUBLE for entry in found):
         machines = [poller.identity for poller in machines_of(askers).values()]

@@ -344,10 +344,10 @@ def _heard_at(activity: PendingActivityInfo) -> datetime | None:
 
 
 def progress_in(details: Payloads) -> tuple[str, datetime | None]:
-    """What an attempt that tells its progress (`activities.beating`) is at, and since when; else nothing."""
+    """What an attempt that tells it (`activities.beating`, `activities.heartbeat`) is at, and since when; else nothing."""
     try:
         told = json.loads(details.payloads[0].data)
-        words = f"{told['stage']}, {told['done']} of {told['total']}"
+        words = told["at"] if "at" in told else f"{told['stage']}, {told['done']} of {told['total']}"
         since = datetime.fromisoformat(told["since"])
     except (IndexError, ValueError, TypeError, KeyError):
         return "", None

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from domain.blocker import Blocker, blocker
 from domain.blocker_codes import MACHINE, MOST_OBSERVED, NO_WORKER, PAUSED, PROGRAM_OF, SLOW_ACTIVITY, STEP_FAILING
 from domain.clocks import AHEAD, is_ahead, is_over
+from domain.contracts import TaskQueue
 from domain.machines.bad_signs import signed
 from domain.machines.vital_signs import Sign
 from domain.records import Event, Waiting
@@ -22,6 +23,19 @@ MOST_TOLD = 4
 
 STANDS = timedelta(minutes=2)
 """How long an attempt may be at one and the same before it is told what that is."""
+
+STANDS_QUIETLY = timedelta(seconds=8)
+"""The same where nothing else is known that would be in the way."""
+
+OF_CHECKS = (
+    "Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
+    "executors free: its own web UI lists them), the disk and the processors of {0}, its log. Where it reads or compares "
+    "much, let it. Restarting that program begins it anew, and costs nothing but the time."
+)
+OF_EFFECTS = (
+    "Give it a moment: it ends by itself, or is given up and told with what it came to. If it lasts, look there what it has "
+    "begun (`ps --forest` below {0}), and what that waits for."
+)
 
 SETTLED = timedelta(seconds=20)
 """An attempt that has been in work for so long goes well so far, whatever the one before came to."""
@@ -104,6 +118,13 @@ def of_tasks(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
         heard = f". {task.last_asked}" if task.last_asked else ""
         entry = no_worker(task.queue, f"{task.what} waits there for a worker{said}{heard}", task.due_at)
         yield signed(entry, task.signs, MOST_OBSERVED)
+
+
+def of_standing(tasks: Sequence[PendingTask], now: datetime) -> Iterator[Blocker]:
+    """What attempts are at for a moment longer than usual: to be told only where nothing else is found."""
+    for task in tasks:
+        if task.taken_at is not None and task.at_since is not None and is_over(task.at_since, now, STANDS_QUIETLY):
+            yield _standing_still(task, task.at_since, now)
 
 
 def but_for(task: PendingTask, troubled: Collection[str]) -> PendingTask:
@@ -206,9 +227,7 @@ def _standing_still(task: PendingTask, since: datetime, now: datetime) -> Blocke
         task.what,
         observed=f"it is at the same for {(now - since).total_seconds():.0f} s: {task.at}{last}"[:MOST_OBSERVED],
         expected=f"{program} gets on with it",
-        fix="Look at what it is at: Spark, where the checks run on a server of yours (whether it accepts the session, and has "
-        f"executors free), the disk and the processors of {program}, its log. Where it reads or compares much, let it. "
-        "Restarting that program begins it anew, and costs nothing but the time.",
+        fix=(OF_CHECKS if task.queue == TaskQueue.CHECKS else OF_EFFECTS).format(program),
         since=since,
     )
 

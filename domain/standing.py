@@ -214,7 +214,7 @@ def of_steps(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
     """
     tries = _refused_in_a_row(events)
     if len(tries) >= REFUSALS:
-        yield from _not_got_on(tries, in_hand(events), now)
+        yield from _not_got_on(tries, events, in_hand(events), now)
 
 
 def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
@@ -222,20 +222,24 @@ def of_any_refusal(events: Sequence[Event], now: datetime) -> Iterator[Blocker]:
     is entered right after it came of that very step, or of those before it."""
     lasting = [e for e in events if e.kind != "phase-entered" or is_over(e.at, now, REFUSED_BY)]
     if tries := _refused_in_a_row(lasting):
-        yield from _not_got_on(tries, in_hand(lasting), now)
+        yield from _not_got_on(tries, lasting, in_hand(lasting), now)
 
 
-def _not_got_on(tries: Sequence[Sequence[Event]], again: InHand | None, now: datetime) -> Iterator[Blocker]:
+def _not_got_on(
+    tries: Sequence[Sequence[Event]], events: Sequence[Event], again: InHand | None, now: datetime
+) -> Iterator[Blocker]:
     if again is None:
         yield _refused(tries, None)
-    elif not is_over(again.began_at, now, _refused_by(tries[0])) and _nodes(tries[0]).intersection(again.nodes):
+    elif not is_over(again.began_at, now, _refused_by(tries[0], events)) and _nodes(tries[0]).intersection(again.nodes):
         yield _refused(tries, again.began_at)
 
 
-def _refused_by(parts: Sequence[Event]) -> timedelta:
-    """As long as the try before it, and half as long again: on a busy machine what is looked at first takes its time."""
-    took = max((float(part.data.get("seconds") or 0) for part in parts), default=0.0)
-    return max(REFUSED_BY, timedelta(seconds=1.5 * took))
+def _refused_by(parts: Sequence[Event], events: Sequence[Event]) -> timedelta:
+    """As long as the try before it, and half as long again: what is looked at first takes its time where the machine is
+    busy, or something hangs."""
+    begun = [event.at for event in events if event.kind == STEP_BEGUN and event.at <= parts[0].at]
+    took = max(part.at for part in parts) - begun[-1] if begun else timedelta(0)
+    return max(REFUSED_BY, 1.5 * took)
 
 
 def _refused(tries: Sequence[Sequence[Event]], again: datetime | None) -> Blocker:

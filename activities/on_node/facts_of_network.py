@@ -28,6 +28,8 @@ JUDGED = {
 }
 """By kind of program (enum bpf_attach_type of linux/bpf.h): BPF_CGROUP_INET_INGRESS and EGRESS, INET_SOCK_CREATE, INET4_BIND
 and INET6_BIND, INET4_CONNECT and INET6_CONNECT. One that says no gives EPERM, and no packet is sent."""
+BY_HAND = ", set by hand"
+"""Of an entry that no answer of a card's ever changes."""
 COUNTED = re.compile(r"\[\d+:\d+\]")
 """Packets and bytes, as iptables-save prints them."""
 
@@ -77,6 +79,15 @@ def told_by(*command: str) -> Found:
 def routes() -> Found:
     four, six = told_by("ip", "route", "show"), told_by("ip", "-6", "route", "show")
     return None if four is None or six is None else {**four, **six}
+
+
+def neighbours() -> Found:
+    """Which network card answers for an address, by its hardware address: ARP, and its like of IPv6."""
+    told = run("ip", "neigh", "show")
+    lines = [line.split() for line in (told or "").splitlines() if not PASSING_LINKS.search(line)]
+    known = [(fields, fields[fields.index("lladdr") + 1]) for fields in lines if "lladdr" in fields[:-1]]
+    found = {fields[0]: card + (BY_HAND if fields[-1] == "PERMANENT" else "") for fields, card in known}
+    return found if told is not None else None
 
 
 def filters() -> Found:

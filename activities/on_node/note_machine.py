@@ -23,7 +23,7 @@ from typing import Any, Callable
 
 from activities.on_node.facts_of_files import files, java_files, lines_of, mounts, named, rights
 from activities.on_node.facts_of_kernel import kernel_log, settings, sysctls
-from activities.on_node.facts_of_network import filters, firewall, links, packet_programs, routes, told_by
+from activities.on_node.facts_of_network import filters, firewall, links, neighbours, packet_programs, routes, told_by
 from activities.on_node.facts_of_process import arguments, code, environment, group_limits, kills, limits, logs, traits
 from activities.on_node.facts_of_zookeeper import server_settings
 from activities.on_node.kernel import UNIT, Found, link, listener, names, text
@@ -68,6 +68,7 @@ def note(request: dict[str, Any]) -> dict[str, Any]:
         "firewall": firewall,
         "address": lambda: told_by("ip", "-o", "addr", "show"),
         "route": routes,
+        "neighbour": neighbours,
         "rule of routes": lambda: told_by("ip", "rule", "show"),
         "queueing": lambda: told_by("tc", "qdisc", "show"),
         "IPsec policy": lambda: told_by("ip", "-o", "xfrm", "policy"),

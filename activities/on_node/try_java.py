@@ -91,7 +91,8 @@ def trial(request: dict[str, Any]) -> dict[str, str | None]:
     classes = ["-cp", class_path(options, folder, request["kafka_home"])]
     command = [java, *OWN, *kept, *agents, *classes]
     refused = ended([*command, *READ], folder) if request["has_file"] else None
-    failed = ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
+    is_late = refused is not None and refused.startswith(LATE)  # a hang says nothing of the file
+    failed = refused if is_late else ended([*command, *VERSION], folder) if refused or not request["has_file"] else None
     if failed and files:
         failed += f"; it has options from {', '.join(files)}"
     may_be_agents = failed is not None and not failed.startswith(LATE) and bool(agents)

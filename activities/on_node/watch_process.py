@@ -94,6 +94,7 @@ def watch(pid: int, log_dirs: list[str], metrics_port: int = 0) -> dict[str, Any
         "debugger": debugger(process),
         "drops": risen(dropped, drops(process)),
         "waits": waits(began, calls(pid)),
+        "listens": listening(pid),
     }
 
 

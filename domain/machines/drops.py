@@ -10,11 +10,12 @@ Drops = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Dropped:
-    """`what`: as `12 packets …`."""
+    """`what`: as `12 packets …`. `is_common`: by any program of that machine, and none need have been of Kafka's."""
 
     counters: re.Pattern[str]
     what: str
     fix: str
+    is_common: bool = False
 
 
 KINDS = (
@@ -44,7 +45,12 @@ KINDS = (
         "that came broken",
         "Look at its network card and what is between (ethtool -S; a driver's offloads: ethtool -K).",
     ),
-    Dropped(re.compile(r".*NoRoutes"), "to which no route leads", "Look at its routes (`ip route get ADDRESS`)."),
+    Dropped(
+        re.compile(r".*NoRoutes"),
+        "to which no route leads",
+        "Look at its routes (`ip route get ADDRESS`).",
+        is_common=True,
+    ),
     Dropped(
         re.compile(r"Ip:InAddrErrors"),
         "to an address that is not its own",
@@ -74,12 +80,12 @@ KINDS = (
 """The first that fits a counter counts."""
 
 
-def dropped(drops: Drops) -> Iterator[tuple[str, str]]:
-    """In words, each with what to do. Of several counters of one kind the sum."""
+def dropped(drops: Drops) -> Iterator[tuple[str, Dropped]]:
+    """In words, each with its kind. Of several counters of one kind the sum."""
     for kind, counted in _by_kind(drops).items():
         count = sum(risen for _, risen in counted)
         names = ", ".join(name for name, _ in counted)
-        yield " ".join(filter(None, [f"{count} packet{'s' if count > 1 else ''}", kind.what, f"({names})"])), kind.fix
+        yield " ".join(filter(None, [f"{count} packet{'s' if count > 1 else ''}", kind.what, f"({names})"])), kind
 
 
 def _by_kind(drops: Drops) -> dict[Dropped, list[tuple[str, int]]]:

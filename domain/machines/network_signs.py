@@ -117,8 +117,9 @@ def _kilobytes(size: float) -> str:
 
 
 def of_drops(signs: VitalSigns) -> Iterator[Sign]:
-    for what, fix in dropped(signs.drops):
-        yield Sign(f"the network of its machine has thrown away, in that second, {what}", fix, is_slight=True)
+    for what, kind in dropped(signs.drops):
+        told = f"the network of its machine has thrown away, in that second, {what}"
+        yield Sign(told, kind.fix, is_slight=True, is_common=kind.is_common)
 
 
 MANY_ASKERS = 3

@@ -75,6 +75,8 @@ class MachineChanges(ObservedPart):
             return ""
         if any(line.startswith(APART) for line in self.changes):
             return BRING_BACK
+        if any(line.startswith(OTHER_CARD) for line in self.changes):
+            return f"{FIND_CARD} {LOOK_AT_CHANGES}"
         return LOOK_AT_PROGRAMS if all(map(NEW_PROGRAM.match, self.changes)) else LOOK_AT_CHANGES
 
     def without(self, known: Container[str]) -> "MachineChanges":
@@ -90,6 +92,14 @@ BRING_BACK = (
     "First start it anew in the network namespace that it was in: there its listeners are reached by nobody, and it reaches "
     "nobody. Somebody has started it below `ip netns exec` or `unshare -n`, in a container, or by a unit with "
     "PrivateNetwork=yes or NetworkNamespacePath=; what else has changed may be because of that."
+)
+
+OTHER_CARD = "network card that answers for "
+FIND_CARD = (
+    "What goes to that address goes to another network card than before. Where the entry was set by hand, take it out (`ip "
+    "neigh del ADDRESS dev DEVICE`). Else another machine has taken that address, a clone or a container say: `arping -D -I "
+    "DEVICE ADDRESS` on the machine that it belongs to finds whether somebody else answers, and the switch knows at which "
+    "port; take the address off that one. Only where a card was replaced, or a virtual address has moved, is that well."
 )
 
 SERVER_FILE = "configuration file of its process"
@@ -125,6 +135,7 @@ KINDS = {
     "queueing": "queueing: {}",
     "IPsec policy": "IPsec policy {}",
     "line": "line {}",
+    "neighbour": "network card that answers for {}",
     "route": "route {}",
     "address": "address {}",
     "rule of routes": "rule of routes {}",
@@ -159,6 +170,8 @@ IN_BOTH = frozenset({"data", "sysctl", "group", "topic", "topic id", "partitions
 
 ONLY_NEW = frozenset({"program", "code"})
 """What ends by itself as well: told where it is new, and runs for longer than a moment."""
+NEIGHBOUR, BY_HAND = "neighbour", "set by hand"
+"""An entry comes and goes with the talk of two machines: told where another card answers than before, or nobody is asked."""
 ONLY_NOTED = frozenset({"named"})
 """Who is started anew may be started with other files: they are told by what was noted, and they are not new."""
 PASSING = frozenset({"has begun", "idles"})
@@ -178,6 +191,7 @@ OF_A_MACHINE = frozenset(
         "filter",
         "queueing",
         "IPsec policy",
+        "neighbour",
         "route",
         "address",
         "rule of routes",
@@ -212,6 +226,9 @@ def changes_between(before: MachineNote, facts: Facts, kernel: list[tuple[float,
         if kind in ONLY_NEW:
             found_now = {name: value for name, value in found_now.items() if value not in PASSING}
             was = {name: found_now[name] for name in was if name in found_now}
+        if kind == NEIGHBOUR:
+            found_now = {name: value for name, value in found_now.items() if name in was or value.endswith(BY_HAND)}
+            was = {name: was[name] for name in found_now if name in was}
         if kind in ONLY_NOTED:
             found_now = {name: found_now[name] for name in was if name in found_now}
         if kind == "process" and _has_looker_moved(before.facts, facts):

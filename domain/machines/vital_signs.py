@@ -46,6 +46,7 @@ class VitalSigns(ObservedPart):
     debugger of its JVM is to be. `drops`: counters of its network by which packets were thrown away, and how many.
     `started_by`: who has started it, in words; empty where nobody knows, or it was us.
     `waits`: what threads of it, and of programs that it has begun, wait for that is neither theirs nor a client of theirs.
+    `listens`: the addresses at which it accepts connections.
     """
 
     skew: float
@@ -92,6 +93,7 @@ class VitalSigns(ObservedPart):
     drops: tuple[tuple[str, int], ...]
     started_by: str
     waits: tuple[Wait, ...]
+    listens: tuple[str, ...] | None = None
 
 
 class PortHolder(ObservedPart):

@@ -559,6 +559,8 @@ def test_how_far_an_attempt_is_is_read_from_its_heartbeat() -> None:
     details = {"sessions": ["s"], "look": 1, "stage": "compare", "done": 3, "total": 12, "since": NOW.isoformat()}
     payload = found.heartbeat_details.payloads.add(data=json.dumps(details).encode())
     assert (pending_of(found).at, pending_of(found).at_since) == ("compare, 3 of 12", NOW)
+    payload.data = json.dumps({"at": "a JVM is tried", "since": NOW.isoformat()}).encode()
+    assert (pending_of(found).at, pending_of(found).at_since) == ("a JVM is tried", NOW)
     payload.data = b'{"sessions": []}'
     assert pending_of(found).at_since is None
 

@@ -219,6 +219,13 @@ async def test_no_answer_is_transient(serve: Serve, kind: type[JolokiaEndpoint] 
                 await read(kind(url=url), seconds=0.3)
 
 
+async def test_what_a_page_says_of_itself_is_told(serve: Serve) -> None:
+    page = "<html><body>\n<h1>JMXCollector  waiting for startDelaySeconds</h1></body></html>" + "x" * 5000
+    with pytest.raises(Transient, match=r"status 500, expected 200: JMXCollector waiting for startDelaySeconds x+$") as raised:
+        await read(PrometheusEndpoint(url=await serve(page, status=500)))
+    assert len(str(raised.value)) < 300
+
+
 @pytest.mark.parametrize(("host", "why"), [("127.0.0.1", "refused"), ("nobody.invalid", "not known|resolution")])
 async def test_why_there_is_no_answer_is_told_in_the_systems_words(host: str, why: str) -> None:
     with socket.socket() as closed:

@@ -70,7 +70,7 @@ def test_what_nobody_has_changed_is_the_same(sleeper: subprocess.Popen[bytes], t
     request = {"identity": identity_of(sleeper.pid), "places": [str(tmp_path)], "data": [str(tmp_path)]}
     first, second = noted(**request), noted(**request)
     # Others use this machine: their programs, links, services and mounts come and go.
-    for kind in first.keys() - {"program", "mount", "address", "route", "link"}:
+    for kind in first.keys() - {"program", "mount", "address", "neighbour", "route", "link"}:
         assert first[kind] == second[kind], kind
     assert len(first["sysctl"]) > 100
     assert "/" in first["mount"]
@@ -423,6 +423,9 @@ NETWORK = {
         "policy",
     ): "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 \\\tdir out priority 0 ptype main \\\ttmpl src 10.0.0.2"
     " dst 10.0.0.3\\\t\tproto esp reqid 0 mode transport\\\n",
+    ("neigh",): "10.9.8.7 dev eth0 lladdr 36:88:8d:03:cb:70 PERMANENT \n10.9.8.6 dev eth0 lladdr 36:88:8d:03:cb:71 STALE\n"
+    "10.9.8.5 dev eth0  FAILED\n172.17.0.2 dev docker0 lladdr 36:88:8d:03:cb:72 REACHABLE\n"
+    "fe80::1 dev eth0 lladdr 36:88:8d:03:cb:73 router REACHABLE\n",
     ("qdisc",): "qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Mbit lat 50ms \nqdisc noqueue 0: dev veth12 root refcnt 2 \n",
 }
 """Of iproute2 6.1, with bird and Docker beside."""
@@ -447,6 +450,11 @@ def test_rules_queues_and_routes_of_a_network(monkeypatch: pytest.MonkeyPatch) -
     assert facts_of_network.routes() == {
         "10.9.8.0/24 dev eth0 scope link": "there",
         "fe80::/64 dev eth0 proto kernel metric 256 pref medium": "there",
+    }
+    assert facts_of_network.neighbours() == {
+        "10.9.8.7": "36:88:8d:03:cb:70, set by hand",
+        "10.9.8.6": "36:88:8d:03:cb:71",
+        "fe80::1": "36:88:8d:03:cb:73",
     }
     assert facts_of_network.told_by("ip", "-o", "xfrm", "policy") == {
         "src 0.0.0.0/0 dst 10.0.0.3/32 proto tcp dport 9093 dir out priority 0 ptype main tmpl src 10.0.0.2 dst 10.0.0.3 proto "

@@ -14,7 +14,7 @@ from domain.blocker_codes import PROGRAM_OF
 from domain.contracts import TaskQueue, workflow_id
 from domain.decisions import Acceptance, Finding, GateName, WaitReason
 from domain.machines.vital_signs import Sign
-from domain.pending_tasks import PendingTask, but_for, of_clock, of_clock_here, of_tasks, of_work
+from domain.pending_tasks import PendingTask, but_for, of_clock, of_clock_here, of_standing, of_tasks, of_work
 from domain.policy import MigrationPolicy
 from domain.records import (
     Command,
@@ -264,7 +264,7 @@ def test_what_a_step_was_refused_for_is_not_hidden_by_what_passes() -> None:
 
 
 def test_where_the_guards_took_long_the_next_try_is_told_for_as_long() -> None:
-    slow = [refused(2, seconds=80.0), refused(8, seconds=80.0)]
+    slow = [refused(2), event("step-started", 2 + 80 / 60, step=8, **STEP), refused(8)]
     (entry,) = of_steps([*slow, event("step-started", 1, step=9, **STEP)])
     assert "it is tried again since" in entry.observed
     assert of_steps([*slow, event("step-started", 2.1, step=9, **STEP)]) == []
@@ -380,6 +380,20 @@ def test_a_hold_by_a_person_leaves_the_step_in_hand() -> None:
 def task(queue: TaskQueue = TaskQueue.CHECKS, seconds: float = 30, **more: Any) -> PendingTask:
     at = NOW - timedelta(seconds=seconds)
     return PendingTask(**({"what": "run_check", "queue": queue, "begun_at": at, "due_at": at} | more))
+
+
+def test_what_an_attempt_is_at_is_told_after_a_moment_where_nothing_else_is_known() -> None:
+    """A JVM that hangs in a guard, a Spark without executors: nothing has failed, and nothing moves."""
+    begun = {"taken_at": AN_HOUR_AGO, "heard_at": NOW, "at": "a JVM is tried"}
+    soon, late = (task(at_since=NOW - timedelta(seconds=seconds), **begun) for seconds in (7, 9))
+    assert list(of_standing([soon, task(taken_at=AN_HOUR_AGO)], NOW)) == []
+    (entry,) = of_standing([late], NOW)
+    assert (entry.code, entry.object) == ("slow-activity", "run_check")
+    assert "it is at the same for 9 s: a JVM is tried" in entry.observed
+    assert "executors" in entry.fix
+    (of_a_node,) = of_standing([task(TaskQueue.CLUSTER, at_since=NOW - timedelta(seconds=9), **begun)], NOW)
+    assert "ps --forest" in of_a_node.fix
+    assert of(late) == [], "beside other entries only what lasts"
 
 
 def of(*tasks: PendingTask) -> list[tuple[str, str]]:

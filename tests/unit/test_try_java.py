@@ -203,5 +203,7 @@ def test_a_java_that_hangs_is_not_tried_without_its_agents_too(tmp_path: Path, m
     java = a_java(tmp_path / "java", f"echo x >>{shlex.quote(str(runs))}; exec sleep 600")
     with standing_for_broker(str(java), "-javaagent:/jmx-exporter.jar=9404:/e.yml") as pid:
         found = tried(pid, tmp_path)
+        of_file = tried(pid, tmp_path, has_file=True)
     assert (found.failed, found.agents) == ("it had not ended after 1 s", None)
-    assert runs.read_text(encoding="utf-8").split() == ["x"]
+    assert (of_file.failed, of_file.refused) == ("it had not ended after 1 s", None), "which says nothing of the file"
+    assert runs.read_text(encoding="utf-8").split() == ["x", "x"]

@@ -29,11 +29,12 @@ from activities.on_node import (
     thread_states,
     watch_process,
 )
-from domain.machines.bad_signs import bad_signs
+from domain.blocker import blocker
+from domain.machines.bad_signs import bad_signs, signed
 from domain.machines.network_signs import MANY_CONNECTED, of_askers
 from domain.machines.standstill_signs import of_standstill
 from domain.machines.vital_signs import VitalSigns
-from tests.unit.conftest import signs_of
+from tests.unit.conftest import NOW, signs_of
 
 WELL = "import time; print('begun', flush=True); time.sleep(600)"
 STUCK = """
@@ -402,6 +403,7 @@ def test_connections_that_nobody_accepts(started: list["subprocess.Popen[str]"])
         found = watch(pid)
         by_port = watch_port(port)
     assert found["unaccepted"] == by_port["unaccepted"] == [[port, 7, "127.0.0.1"]]
+    assert found["listens"] == [f"127.0.0.1:{port}"]
     assert told(found) == [
         f"7 connections wait at its port {port}, and it accepts them too slowly, or not at all, most of them from 127.0.0.1"
     ]
@@ -982,6 +984,14 @@ def test_what_is_thrown_away_is_told_first_only_where_something_is_not_acknowled
     assert ("files open" in full.observed, "thrown away" in drop.observed) == (True, True)
     drop, lost, _ = bad_signs(signs_of(**seen, unheard=("10.0.0.1:9092",)), {})
     assert ("thrown away" in drop.observed, "not acknowledged" in lost.observed) == (True, True)
+
+
+def test_what_any_program_may_have_sent_is_told_after_what_else_is_known() -> None:
+    """Where somebody asks for an address that no route leads to, as where a machine has no default route."""
+    signs = list(bad_signs(signs_of(drops=(("Ip:OutNoRoutes", 2), ("Tcp:InCsumErrors", 1))), {}))
+    entry = signed(blocker("machine", "broker-1", observed="x", expected="y", fix="Mend x.", since=NOW), signs)
+    places = [entry.fix.index(word) for word in ("ethtool", "Mend x.", "ip route get")]
+    assert places == sorted(places)
 
 
 def test_a_good_packet_is_not_thrown_away() -> None:

@@ -6,6 +6,7 @@ what nobody waits for any more, and would have ever more of that at once.
 
 import asyncio
 import os
+import re
 import ssl
 import time
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ OF_ALL_FOR_THE_LAST = 0.6
 """For who has been asked before to answer that: then there is time to ask anew."""
 CONNECTED = "connection.connect_tcp.complete"
 """What httpcore tells of its own way."""
+MARKUP, MOST_READ, MOST_QUOTED = re.compile(r"<[^>]*>"), 2000, 160
+"""Of the page of a refusal, its characters: it may say itself what is amiss."""
 PATIENCE = 20.0
 """Seconds. One that was frozen, or cut off, is asked anew after that at the latest."""
 
@@ -64,7 +67,9 @@ class Exchange:
         if response.status_code in REFUSALS:
             raise Transient(f"{where}: refuses us with status {response.status_code}", obstacle=Obstacle.FORBIDDEN)
         if response.status_code != httpx.codes.OK:
-            message = f"{where}: answered with status {response.status_code}, expected 200"
+            said = " ".join(MARKUP.sub(" ", response.text[:MOST_READ]).split())[:MOST_QUOTED]
+            quote = f": {said}" if said else ""
+            message = f"{where}: answered with status {response.status_code}, expected 200{quote}"
             raise Transient(message, obstacle=Obstacle.ANOTHERS)
         return response.text
 

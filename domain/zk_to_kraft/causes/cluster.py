@@ -18,6 +18,7 @@ from domain.zk_to_kraft.causes.case import (
     some,
     strangers,
 )
+from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.hints import Serving
 from domain.zk_to_kraft.causes.member import alone, differing, emptied, is_emptied, member_cause
 from domain.zk_to_kraft.logs.lines import current, first_of
@@ -294,15 +295,17 @@ def _unreached_controllers(looked: Looked) -> Iterator[Cause]:
         if is_running and looked.is_unresolved(address) and name not in excused:
             yield unresolved_cause(looked)
         elif is_running and address in looked.hints.shut and name not in excused:
+            door = door_of(looked, name, address)
             yield cause(
                 looked,
                 WaitReason.CONTROLLERS_NOT_READY,
                 name,
                 WaitReason.QUORUM_TOO_THIN,
                 observed=f"it runs, and nobody accepts a connection at {address} within two seconds: it may follow, and can "
-                "neither vote nor lead",
+                "neither vote nor lead" + (door.observed if door is not None else ""),
                 expected="brokers, the other controllers and keeperless-activities reach every controller",
-                fix=f"Open {address} for them: a firewall, or the listener's address. Restart no other controller "
+                fix=f"{door.fix if door is not None else ''}Open {address} for them: a firewall, or the listener's address. "
+                "Restart no other controller "
                 "before: this one does not count in the majority, and neither finalisation nor a failover of ours goes on. "
                 "Brokers are restarted meanwhile, as long as a controller leads.",
             )

@@ -9,6 +9,7 @@ from domain.observed import Unanswered
 from domain.zk_to_kraft.causes.address import HOW_TO_CORRECT, cause_of_ours
 from domain.zk_to_kraft.causes.case import MAX_NAMED, Cause, Looked, cause, complaints, leaders_word, some, strangers
 from domain.zk_to_kraft.causes.connection_limits import how_to_lift
+from domain.zk_to_kraft.causes.doors import door_of
 from domain.zk_to_kraft.causes.hints import Asked
 from domain.zk_to_kraft.causes.lag import lag_causes, leaderless_causes
 from domain.zk_to_kraft.causes.lost_addresses import lost_address
@@ -159,6 +160,7 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
             fix=NEARER,
             is_proved=True,
         )
+    door = door_of(looked, name, addresses[0])
     full = (
         f". What it sends to {some(queues)} waits in its machine's queues all the time: its link may be full" if queues else ""
     )
@@ -168,9 +170,13 @@ def _of_addresses(looked: Looked, broker_id: int, addresses: tuple[str, ...]) ->
         name,
         WaitReason.PARTITIONS_NOT_IN_SYNC,
         observed=f"its process serves, others are told to find it at {given}{whence}, and nobody accepts a connection there "
-        f"within two seconds{full}",
+        f"within two seconds{full}{door.observed if door is not None else ''}",
         expected="every broker can be reached where it says, by clients, by the other brokers, and by keeperless-activities",
-        fix=WIDEN if queues else _unset(looked, broker_id) if is_set else _corrected(looked, broker_id, given),
+        fix=WIDEN
+        if queues
+        else _unset(looked, broker_id)
+        if is_set
+        else (door.fix if door is not None else "") + _corrected(looked, broker_id, given),
     )
 
 

@@ -18,15 +18,9 @@ from domain.zk_to_kraft.causes.common_ends import ended_together
 from domain.zk_to_kraft.causes.down import down, ending_of_dead, endings_of_dead
 from domain.zk_to_kraft.causes.file import file_cause, storage_causes
 from domain.zk_to_kraft.causes.registration import left_behind, not_in_zookeeper, not_registered, session_causes
+from domain.zk_to_kraft.causes.silent import silent
 from domain.zk_to_kraft.causes.unreached import cut_off
-from domain.zk_to_kraft.causes.unready import (
-    ending,
-    lingering,
-    not_ready,
-    not_shown,
-    silent,
-    unmeasured,
-)
+from domain.zk_to_kraft.causes.unready import ending, lingering, not_ready, not_shown, unmeasured
 from domain.zk_to_kraft.logs.lines import found_in
 from domain.zk_to_kraft.logs.migration_lines import CONTROLLER_WITHOUT_FLAG
 from domain.zk_to_kraft.logs.refusals import refusals_in

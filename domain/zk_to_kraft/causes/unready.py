@@ -6,22 +6,18 @@ from datetime import timedelta
 
 from domain.cluster import Role, shown
 from domain.decisions import WaitReason
-from domain.errors import Obstacle
 from domain.machines.notes import ZOOKEEPER
-from domain.machines.standstill_signs import is_stopped_by_turns
 from domain.observation import NodeView
-from domain.zk_to_kraft.causes.address import CORRECT_ENDPOINT, ENDPOINTS, GAUGES_OF_ANOTHER, LATE, NOBODY_THERE, cause_of_ours
-from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, said_since_started, some
-from domain.zk_to_kraft.causes.lacks import fix_of_lack
+from domain.zk_to_kraft.causes.address import (
+    CORRECT_ENDPOINT,
+)
+from domain.zk_to_kraft.causes.case import SLOW, Cause, Looked, cause, complaints, leaders_word, some
 from domain.zk_to_kraft.logs.lines import ENDED, of_this_process
-from domain.zk_to_kraft.logs.machine_deaths import LOCKED, UNLOCK
 from domain.zk_to_kraft.logs.refusals import refusals_in
 from domain.zk_to_kraft.logs.rolled_segments import ROLL_LESS, rolled_in
-from domain.zk_to_kraft.logs.said import complaint_in, last_of, without_frames
-from domain.zk_to_kraft.logs.silence_lines import silence_in
+from domain.zk_to_kraft.logs.said import last_of, without_frames
 from domain.zk_to_kraft.logs.start_lines import loading_in, waiting_in
 from domain.zk_to_kraft.logs.times import CLOCKS, ZONES, age_of, stamp_of
-from domain.zk_to_kraft.modes import left_out
 from domain.zk_to_kraft.reduction import quorum_leader
 
 EXPLAINED_BY = {
@@ -31,105 +27,7 @@ EXPLAINED_BY = {
 """What a node that is not there makes wait besides. Without a broker the others cannot tell everything for a while."""
 
 
-def silent(looked: Looked, view: NodeView) -> Cause:
-    """Its process, its files or its metrics did not answer, or not with all: one cause, whichever of them."""
-    if missing := left_out(view):
-        return unmeasured(looked, view, missing, WaitReason.PART_UNKNOWN)
-    if view.is_unowned:
-        return _unowned(looked, view)
-    name, endpoint = looked.name(view.id), looked.spec.node(view.id).metrics.url
-    parts = [part for part in looked.observation.unanswered if part.what.endswith(f" of {name}")]
-    said = "; ".join(f"{part.what.removesuffix(f' of {name}')}: {part.why}" for part in parts) or "nothing is known of it"
-    obstacle = next((part.obstacle for part in parts if part.what.startswith("metrics of ")), None)
-    new = said_since_started(looked, view)
-    own = new if new is not None else looked.hints.logs.get(view.id, ())
-    if view.process is not None and view.process.is_paused:
-        pid = view.process.pid
-        observed = f"its process {pid} stands still (stopped by a signal, or by a debugger). {said}"
-        signs = looked.hints.signs.get(name)
-        is_held = signs is not None and (signs.tracer is not None or is_stopped_by_turns(signs))
-        fix = "" if is_held else f"Let it go on: kill -CONT {pid}. Where the whole machine is paused, resume it."
-    elif view.process is not None and view.disk is None:
-        observed = said
-        mend = f"{UNLOCK}, and start {name} if it has ended" if LOCKED in said else "mend what is named"
-        fix = f"The host of {name} answers, and its files cannot be used: {mend}; nothing of it is overwritten."
-    elif view.process is None:
-        observed = said
-        fix = f"Make the host of {name} reachable for keeperless-activities: its process and its files cannot be looked at."
-    elif (own_cause := cause_of_ours(looked, obstacle, endpoint)) is not None:
-        return own_cause
-    elif GAUGES_OF_ANOTHER not in said and (told := silence_in(own)) is not None:
-        observed = f"its process runs, and its metrics endpoint gives no answer. It printed: {told.quote}. {said}"
-        fix = fix_of_lack(looked, told)
-    elif obstacle in ENDPOINTS:
-        verb, fix = ENDPOINTS[obstacle]
-        observed = f"its process runs, and its metrics endpoint {verb}. {said}"
-    elif new is not None and not any(stamp_of(line) is not None for line in new):
-        last = f"The last that it printed: {last_of(new)}" if new else "It has printed nothing"
-        observed = f"its process runs, and Kafka has not begun in it. {last}. {said}"
-        fix = (
-            "Its start command is still at what it does before Kafka: it waits for a mount, a secret, a lock, another service, "
-            "or a debugger (suspend=y of -agentlib:jdwp; DEBUG_SUSPEND_FLAG). Its last line and `ps --forest` say for what: "
-            "give it that, and it goes on by itself; or take it out of the start command, end that process, and start it anew."
-        )
-    else:
-        complaint = complaint_in(own, looked.lasts)
-        words = f". The last complaint in the log of {name}: {complaint}" if complaint else _last_word(looked, view.id)
-        is_late = obstacle is Obstacle.LATE
-        verb = "takes our connection, and gives no answer in time" if is_late else "gives no answer"
-        observed = f"its process runs, and its metrics endpoint {verb}. {said}{words}{_threads(looked, name)}"
-        fix = LATE if is_late else AGENT_GONE if _has_lost_its_agent(looked, name) else NOBODY_THERE
-    explained = EXPLAINED_BY[looked.spec.role(view.id)]
-    expected = f"process, files and metrics of {name} answer"
-    return cause(looked, WaitReason.PART_UNKNOWN, name, *explained, observed=observed[:1000], expected=expected, fix=fix)
-
-
-OF_AN_AGENT = re.compile(r"argument (?:-javaagent:|-Dcom\.sun\.management\.jmxremote\.port)\S* of its process is gone")
-AGENT_GONE = (
-    "It was started without the agent that its metrics come from, and may serve as well as before: what started it leaves "
-    "out what its environment has there (KAFKA_OPTS, JMX_PORT). Stop it in order, and start it anew by the start_command of "
-    "its specification, once all partitions can spare it; or load the agent while it runs (`jcmd PID JVMTI.agent_load`, "
-    "Jolokia's `start PID`). Find what started it so, or its next start is the same. "
-)
-
-
-def _has_lost_its_agent(looked: Looked, name: str) -> bool:
-    changes = looked.hints.changes.get(name)
-    return changes is not None and any(map(OF_AN_AGENT.match, changes.changes))
-
-
-def _unowned(looked: Looked, view: NodeView) -> Cause:
-    """It serves, and nobody knows its process: started by another way, its pid file lost; or nobody's process can be seen."""
-    name, pid_file = looked.name(view.id), looked.spec.node(view.id).driver.service.pid_file
-    unowned = [looked.name(node.id) for node in looked.observation.nodes if node.is_unowned]
-    known = [node for node in looked.observation.nodes if node.process is not None and node.process.is_running]
-    if len(unowned) > 1 and not known:
-        return cause(
-            looked,
-            WaitReason.PART_UNKNOWN,
-            "keeperless-activities",
-            *EXPLAINED_BY[Role.BROKER],
-            *EXPLAINED_BY[Role.CONTROLLER],
-            observed=f"{some(unowned)} serve, by their metrics, and it sees the process of none of them",
-            expected="it sees the processes that the nodes' pid files name",
-            fix="It runs in a container, or in a PID namespace of its own. Start it in the machine's (`--pid=host` of a "
-            "container, no PrivatePIDs= in its unit). Nothing is stopped or started meanwhile.",
-        )
-    return cause(
-        looked,
-        WaitReason.PART_UNKNOWN,
-        name,
-        *EXPLAINED_BY[looked.spec.role(view.id)],
-        observed=f"it serves, by its metrics, and {pid_file} names no process of it that runs",
-        expected=f"{pid_file} has the pid of {name}",
-        fix="Write the pid of its process there, or stop that process and start the node the usual way. Where it is the one "
-        "that a step has started, its start command puts Kafka into the background (`-daemon`, `nohup`, `&`) and ends: let it "
-        "stay in the foreground, or `exec` Kafka, at every node, or the next restart ends in the same. Where something else "
-        "starts it (a supervisor, a unit's Restart=, a watchdog), switch that off first, until the migration has ended.",
-    )
-
-
-def _last_word(looked: Looked, node_id: int) -> str:
+def last_word(looked: Looked, node_id: int) -> str:
     lines = looked.hints.logs.get(node_id, ())
     age = _age_of_last(looked, node_id)
     ago = f", {age.total_seconds():.0f} s ago" if age is not None and age > SLOW else ""
@@ -146,7 +44,7 @@ def _age_of_last(looked: Looked, node_id: int) -> timedelta | None:
     return now - output.changed_at if output is not None and output.changed_at is not None else None
 
 
-def _threads(looked: Looked, name: str) -> str:
+def threads_word(looked: Looked, name: str) -> str:
     standing = looked.hints.threads.get(name)
     return f". By its threads: {standing.words}" if standing is not None else ""
 
@@ -322,8 +220,8 @@ def ending(looked: Looked, view: NodeView) -> Cause:
         observed=f"the step that restarts it has told it to stop, or is about to, and its process {pid} runs still{state}{asks}"
         + complaints(looked, view.id)
         + (leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else "")
-        + _last_word(looked, view.id)
-        + _threads(looked, name),
+        + last_word(looked, view.id)
+        + threads_word(looked, name),
         expected="it ends, and is started again by the step",
         fix=f"{first}Give a broker's controlled shutdown its time (controlled.shutdown.max.retries, policy.stop_deadline): it "
         "is never killed. Where its log does not move, what it printed last says what hangs: a plug-in that is closed waits "
@@ -392,7 +290,7 @@ def not_ready(looked: Looked, view: NodeView) -> Cause:
     if not is_explained:
         observed += complaints(looked, view.id)
         observed += leaders_word(looked, view.id) if looked.spec.role(view.id) is Role.BROKER else ""
-        observed += ("" if awaited else _last_word(looked, view.id)) + _threads(looked, name)
+        observed += ("" if awaited else last_word(looked, view.id)) + threads_word(looked, name)
     hangs = not is_explained and _hangs(looked, name)
     rolled = rolled_in([looked.hints.logs.get(view.id, ())])
     fix = fixes[0] if fixes else (HANGS if hangs else "") + (AWAIT_END if is_ending else AWAITED.get(awaited, AWAIT_SERVING))

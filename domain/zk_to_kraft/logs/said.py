@@ -61,11 +61,12 @@ OF_THE_SYSTEM = (
     r": (?:Permission denied|No such file or directory|Operation not permitted|(?:I/O|Input/output) error|"
     r"No space left on device|Read-only file system|Resource temporarily unavailable)\b"
 )
+OF_A_REQUEST = r"\bapiKey=[A-Z][A-Z_]{1,40}\b|\bapiVersion=\d{1,3}\b"
 OF_A_JVM = r"(?:Unrecognized|Improperly specified) VM option '[\w:+.=-]{1,60}'"
 ADDRESS = r"(?:(?:(?<=server )|(?<=address )|(?<=to )|(?<=[(]))[\w.-]{1,80}/|(?<![\w=@:/.-]))\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}\b"
 CLOCK = r"(?<![\d:])\d\d:\d\d:\d\d(?![\d:])"
 PLAIN = re.compile(
-    f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, OF_A_JVM, ADDRESS, CLOCK))})"
+    f"({'|'.join((OF_ZOOKEEPERS_ANSWER, OF_A_LOGIN, PATH, WHO_SPEAKS, OF_THE_SYSTEM, OF_A_REQUEST, OF_A_JVM, ADDRESS, CLOCK))})"
 )
 """Words that hold no secret."""
 SUBJECT = re.compile(r" \[[\w .,=/:-]{1,200}\]")
